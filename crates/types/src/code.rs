@@ -1,0 +1,93 @@
+//! The stable error codes of the public API. A code once released is never renamed.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $status:literal;)*) => {
+        /// What went wrong, as a word that programs may match.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum ErrorCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ErrorCode {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// The HTTP status that goes with the code.
+            #[must_use]
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $status,)* }
+            }
+
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The request does not fit the documented shape.
+    InvalidRequest = "invalid_request", 400;
+    /// No key, or a key that is not known.
+    Unauthorized = "unauthorized", 401;
+    /// The key may not do this.
+    Forbidden = "forbidden", 403;
+    /// No such object in this project.
+    NotFound = "not_found", 404;
+    /// No such path in the API.
+    NoSuchRoute = "no_such_route", 404;
+    /// The path exists, the method does not.
+    MethodNotAllowed = "method_not_allowed", 405;
+    /// The sandbox is in a state that does not allow this.
+    WrongState = "wrong_state", 409;
+    /// This node only emulates, and another project is on it already.
+    EmulationNotShared = "emulation_not_shared", 409;
+    /// The idempotency key was used with another request.
+    IdempotencyConflict = "idempotency_conflict", 409;
+    /// A body, a file or a list is over its limit.
+    TooLarge = "too_large", 413;
+    /// The media type is not the documented one.
+    UnsupportedMediaType = "unsupported_media_type", 415;
+    /// Too many at once; the text says of what.
+    TooMany = "too_many", 429;
+    /// A fault of ours; the request id finds it in the log.
+    Internal = "internal", 500;
+    /// Not built yet.
+    NotImplemented = "not_implemented", 501;
+    /// The guest stopped answering or is gone.
+    GuestUnavailable = "guest_unavailable", 502;
+    /// The node has no room. Nothing was created.
+    NoCapacity = "no_capacity", 503;
+    /// The template is still being baked. Nothing was created.
+    TemplateBaking = "template_baking", 503;
+    /// The template could not be baked.
+    TemplateFailed = "template_failed", 503;
+    /// The node process cannot be reached.
+    NodeUnavailable = "node_unavailable", 503;
+    /// The command ran past its time limit.
+    Timeout = "timeout", 504;
+    /// The guest's disk is full.
+    DiskFull = "disk_full", 507;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_and_equal_serde() {
+        for code in ErrorCode::ALL {
+            assert_eq!(ErrorCode::parse(code.as_str()), Some(*code));
+            let json = serde_json::to_string(code).unwrap();
+            assert_eq!(json, format!("\"{}\"", code.as_str()));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The words that every part of Dayfly shares: ids, sizes, states, limits, error codes, time.
+//!
+//! This crate must not know I/O, a clock or a source of randomness; it is linked into the guest
+//! agent, so it also stays small. Start reading at [`ids`] and [`state`].
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod code;
+pub mod generation;
+pub mod ids;
+pub mod isolation;
+pub mod limits;
+pub mod size;
+pub mod state;
+
+pub use clock::{Clock, Moment};
+pub use code::ErrorCode;
+pub use generation::Generation;
+pub use ids::{CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, TemplateName};
+pub use isolation::Isolation;
+pub use size::{DiskMib, InvalidSize, MemoryMib, Vcpus};
+pub use state::SandboxState;

@@ -1,0 +1,90 @@
+//! Every limit of the product, one line each, with the reason. Nothing grows without one.
+
+use std::time::Duration;
+
+// Names and requests.
+/// Template names become directory names and URL segments.
+pub const TEMPLATE_NAME_CHARACTERS_MAX: usize = 64;
+/// JSON bodies are small; files have their own route.
+pub const JSON_BODY_BYTES_MAX: usize = 1 << 20;
+/// Metadata is for labels, not for storage.
+pub const METADATA_ENTRIES_MAX: usize = 64;
+pub const METADATA_KEY_BYTES_MAX: usize = 128;
+pub const METADATA_VALUE_BYTES_MAX: usize = 1024;
+/// A client-chosen key that makes a create repeatable.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
+/// One file moved through the API.
+pub const FILE_BYTES_MAX: u64 = 5 << 30;
+/// Entries in one directory listing.
+pub const DIRECTORY_ENTRIES_MAX: usize = 10_000;
+
+// Sizes of a sandbox.
+pub const MEMORY_MIB_MIN: u64 = 128;
+pub const MEMORY_MIB_MAX: u64 = 65_536;
+pub const DISK_MIB_MIN: u64 = 1;
+pub const DISK_MIB_MAX: u64 = 1 << 20;
+pub const VCPUS_MAX: u64 = 32;
+/// What an engine may use beside guest memory: translation buffer, device state, threads.
+pub const ENGINE_OVERHEAD_MIB: u64 = 256;
+/// Processes and threads of one engine on the host.
+pub const ENGINE_PIDS_MAX: u64 = 64;
+/// Open files of one engine.
+pub const ENGINE_OPEN_FILES_MAX: u64 = 256;
+/// The largest file that one engine can write: a disk of the largest size, and its map.
+pub const ENGINE_FILE_BYTES_MAX: u64 = (DISK_MIB_MAX << 20) + (DISK_MIB_MAX << 17);
+/// The kernel messages of one guest that are kept on the host.
+pub const CONSOLE_BYTES_MAX: u64 = 1 << 20;
+
+// Life.
+pub const TTL_SECONDS_DEFAULT: u64 = 3600;
+pub const TTL_SECONDS_MAX: u64 = 365 * 24 * 3600;
+/// How long a create may take before it is undone.
+pub const CREATE_DEADLINE: Duration = Duration::from_secs(30);
+/// How long one step of a teardown may take before the next is tried.
+pub const TEARDOWN_STEP_DEADLINE: Duration = Duration::from_secs(5);
+/// Requests that wait in front of one sandbox's owner.
+pub const SANDBOX_QUEUE_LENGTH_MAX: usize = 64;
+/// Slots of one node; also the width of its uid range.
+pub const SLOTS_MAX: u32 = 4000;
+
+// Exec.
+/// Execs at once in one sandbox.
+pub const EXECS_MAX: usize = 128;
+pub const EXEC_TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
+/// Command text, arguments and environment together.
+pub const EXEC_SPEC_BYTES_MAX: usize = 512 << 10;
+/// What a plain exec keeps of each of its streams; more is cut with a mark.
+pub const EXEC_RESULT_BYTES_MAX: usize = 8 << 20;
+/// Bytes of one stream that may be on their way before its reader takes some.
+pub const STREAM_CREDIT_BYTES: u32 = 256 << 10;
+
+// Agent channel.
+/// One frame on the wire. Small, so that a stream cannot hold the port for long.
+pub const FRAME_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+/// One control message, which may span frames.
+pub const CONTROL_MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// How long the agent has to answer the opening of a conversation.
+pub const AGENT_HANDSHAKE_DEADLINE: Duration = Duration::from_secs(20);
+/// How long the agent has to answer a control message.
+pub const AGENT_CALL_DEADLINE: Duration = Duration::from_secs(15);
+
+// Engine.
+/// One engine monitor command.
+pub const ENGINE_COMMAND_DEADLINE: Duration = Duration::from_secs(10);
+/// From engine start to its monitor answering.
+pub const ENGINE_START_DEADLINE: Duration = Duration::from_secs(15);
+/// One line of an engine monitor.
+pub const ENGINE_MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+const _: () = assert!(FRAME_PAYLOAD_BYTES_MAX <= STREAM_CREDIT_BYTES as usize);
+const _: () = assert!(EXEC_SPEC_BYTES_MAX < CONTROL_MESSAGE_BYTES_MAX);
+
+// Agent channel, counts.
+/// File operations at once in one guest: each is a short-lived process there.
+pub const AGENT_FILE_OPERATIONS_MAX: usize = 64;
+/// Open execs and files of one conversation; each may hold a window of bytes for each stream.
+pub const AGENT_CHANNELS_MAX: usize = 256;
+/// Control calls of one conversation that wait for their answer.
+pub const AGENT_CALLS_MAX: usize = 256;
+
+const _: () = assert!(EXECS_MAX + AGENT_FILE_OPERATIONS_MAX <= AGENT_CHANNELS_MAX);
