@@ -1,0 +1,128 @@
+//! Whether a node has room, decided on what it has promised and not on what is used just now.
+//!
+//! Guests may touch all the memory that they were promised, at any time. A node that counted only
+//! pages in use would have to kill a running sandbox to keep its word to another.
+
+use dayfly_types::limits;
+
+/// What a node has and keeps back, in MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    pub memory_total_mib: u64,
+    pub memory_reserve_mib: u64,
+    /// What the file system has left now, beyond what committed disks have already taken.
+    pub disk_available_mib: u64,
+    pub disk_reserve_mib: u64,
+}
+
+/// What is promised already, in MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Committed {
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+}
+
+/// One sandbox's worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+}
+
+impl Demand {
+    /// A guest of this size with its engine.
+    #[must_use]
+    pub const fn of_guest(memory_mib: u64, disk_mib: u64) -> Self {
+        Self {
+            memory_mib: memory_mib + limits::ENGINE_OVERHEAD_MIB,
+            disk_mib,
+        }
+    }
+}
+
+/// Which resource is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("{wanted_mib} MiB of memory wanted, {left_mib} MiB left")]
+    Memory { wanted_mib: u64, left_mib: u64 },
+    #[error("{wanted_mib} MiB of disk wanted, {left_mib} MiB left")]
+    Disk { wanted_mib: u64, left_mib: u64 },
+}
+
+/// Adds `demand` to what is committed, or says what is short.
+///
+/// # Errors
+/// [`Refusal`] when the sum would reach into a reserve.
+pub fn admit(
+    capacity: Capacity,
+    committed: Committed,
+    demand: Demand,
+) -> Result<Committed, Refusal> {
+    let memory_left = capacity
+        .memory_total_mib
+        .saturating_sub(capacity.memory_reserve_mib)
+        .saturating_sub(committed.memory_mib);
+    if demand.memory_mib > memory_left {
+        return Err(Refusal::Memory {
+            wanted_mib: demand.memory_mib,
+            left_mib: memory_left,
+        });
+    }
+    let disk_left = capacity
+        .disk_available_mib
+        .saturating_sub(capacity.disk_reserve_mib)
+        .saturating_sub(committed.disk_mib);
+    if demand.disk_mib > disk_left {
+        return Err(Refusal::Disk {
+            wanted_mib: demand.disk_mib,
+            left_mib: disk_left,
+        });
+    }
+    Ok(Committed {
+        memory_mib: committed.memory_mib + demand.memory_mib,
+        disk_mib: committed.disk_mib + demand.disk_mib,
+    })
+}
+
+/// Takes one sandbox's worth back.
+#[must_use]
+pub fn release(committed: Committed, demand: Demand) -> Committed {
+    Committed {
+        memory_mib: committed.memory_mib.saturating_sub(demand.memory_mib),
+        disk_mib: committed.disk_mib.saturating_sub(demand.disk_mib),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn never_more_than_the_node_has_outside_its_reserve(
+            total in 0u64..100_000, reserve in 0u64..100_000, disk in 0u64..100_000,
+            demands in proptest::collection::vec((0u64..5000, 0u64..5000), 0..60),
+        ) {
+            let capacity = Capacity {
+                memory_total_mib: total, memory_reserve_mib: reserve,
+                disk_available_mib: disk, disk_reserve_mib: reserve,
+            };
+            let mut committed = Committed::default();
+            let mut admitted = Vec::new();
+            for (memory, disk_wanted) in demands {
+                let demand = Demand::of_guest(memory, disk_wanted);
+                if let Ok(after) = admit(capacity, committed, demand) {
+                    committed = after;
+                    admitted.push(demand);
+                }
+                prop_assert!(committed.memory_mib <= total.saturating_sub(reserve));
+                prop_assert!(committed.disk_mib <= disk.saturating_sub(reserve));
+            }
+            for demand in admitted {
+                committed = release(committed, demand);
+            }
+            prop_assert_eq!(committed, Committed::default());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Rules without I/O and without a clock: lifecycle, admission, expiry.
+//!
+//! Time and randomness are arguments. Everything here is a pure function, so that property tests
+//! and simulations can cover it. Start reading at [`lifecycle`].
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod expiry;
+pub mod lifecycle;
