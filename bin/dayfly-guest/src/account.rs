@@ -1,0 +1,138 @@
+//! Users and groups, read from the guest's own files on every use, because user code may add some.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use rustix::fs::{Gid, OFlags, Uid};
+
+/// Whose name an exec runs under when the caller gives none.
+const DEFAULT_USER: &str = "agent";
+/// Account files beyond this are not read: user code may have made them.
+const ACCOUNT_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Who a process or a file operation acts as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) uid: Uid,
+    pub(crate) gid: Gid,
+    pub(crate) groups: Vec<Gid>,
+    pub(crate) home: String,
+    pub(crate) shell: String,
+}
+
+impl Account {
+    /// Finds the account of this name or number; without one, the default user, else root.
+    pub(crate) fn find(user: Option<&str>) -> Result<Self, GuestError> {
+        let users = read_account_file("/etc/passwd").unwrap_or_default();
+        let groups = read_account_file("/etc/group").unwrap_or_default();
+        match user {
+            Some(name) => parse_account(&users, &groups, name).ok_or_else(|| {
+                GuestError::new(
+                    GuestErrorCode::Invalid,
+                    format!("no user {name:?} in this guest"),
+                )
+            }),
+            None => Ok(parse_account(&users, &groups, DEFAULT_USER).unwrap_or_else(Self::root)),
+        }
+    }
+
+    /// The account that every machine has, whatever its files say.
+    fn root() -> Self {
+        Self {
+            name: "root".to_owned(),
+            uid: Uid::ROOT,
+            gid: Gid::ROOT,
+            groups: Vec::new(),
+            home: "/root".to_owned(),
+            shell: "/bin/sh".to_owned(),
+        }
+    }
+
+    /// Makes this process act as the account, for good. Only a forked child may call it.
+    pub(crate) fn assume(&self) -> io::Result<()> {
+        if !rustix::process::geteuid().is_root() {
+            // An agent without root acts as itself; so it is in tests only.
+            return Ok(());
+        }
+        rustix::thread::set_thread_groups(&self.groups)?;
+        rustix::thread::set_thread_gid(self.gid)?;
+        rustix::thread::set_thread_uid(self.uid)?;
+        Ok(())
+    }
+}
+
+fn read_account_file(path: &str) -> io::Result<String> {
+    // Non-blocking, because user code may have put a pipe in the place of the file.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let mut bytes = Vec::new();
+    file.take(ACCOUNT_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn parse_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let uid = fields.nth(1)?;
+        if name.is_empty() || (name != wanted && uid != wanted) {
+            return None;
+        }
+        let gid = Gid::from_raw(fields.next()?.parse().ok()?);
+        let home = fields.nth(1).filter(|home| !home.is_empty()).unwrap_or("/");
+        let shell = fields
+            .next()
+            .filter(|shell| !shell.is_empty())
+            .unwrap_or("/bin/sh");
+        Some(Account {
+            name: name.to_owned(),
+            uid: Uid::from_raw(uid.parse().ok()?),
+            gid,
+            groups: parse_groups(groups, name, gid),
+            home: home.to_owned(),
+            shell: shell.to_owned(),
+        })
+    })
+}
+
+fn parse_groups(groups: &str, user: &str, primary: Gid) -> Vec<Gid> {
+    let member_of = groups.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let gid = fields.nth(2)?.parse().ok()?;
+        fields
+            .next()?
+            .split(',')
+            .any(|member| member == user)
+            .then(|| Gid::from_raw(gid))
+    });
+    let mut all = vec![primary];
+    all.extend(member_of.filter(|gid| *gid != primary).take(64));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str =
+        "root:x:0:0:root:/root:/bin/bash\nbroken\nagent:x:1000:1001::/home/agent:\n";
+    const GROUPS: &str = "root:x:0:\nsudo:x:27:other,agent\nagent:x:1001:agent\n";
+
+    #[test]
+    fn account_is_found_by_name_and_by_number() {
+        let by_name = parse_account(USERS, GROUPS, "agent").unwrap();
+        assert_eq!(by_name.groups, vec![Gid::from_raw(1001), Gid::from_raw(27)]);
+        assert_eq!(by_name.home, "/home/agent");
+        assert_eq!(by_name.shell, "/bin/sh");
+        assert_eq!(parse_account(USERS, GROUPS, "1000"), Some(by_name));
+    }
+
+    #[test]
+    fn unknown_and_empty_names_have_no_account() {
+        assert_eq!(parse_account(USERS, GROUPS, "nobody"), None);
+        assert_eq!(parse_account(USERS, GROUPS, ""), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! Control groups: where user processes live, how they are frozen, killed and counted.
+
+use std::fs;
+use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock::monotonic_ms;
+
+const ROOT: &str = "/sys/fs/cgroup";
+/// Processes and threads of all users together: a fork bomb ends here.
+const USER_PIDS_MAX: &str = "4096";
+/// What stays for the kernel and the agent when user processes take all they can.
+const RESERVED_BYTES: u64 = 64 << 20;
+/// How long every user process has to stop at a point where it can be frozen.
+pub(crate) const FREEZE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The group of all user processes.
+#[derive(Debug)]
+pub(crate) struct UserGroup {
+    path: PathBuf,
+}
+
+/// The group of one exec.
+#[derive(Debug)]
+pub(crate) struct ExecGroup {
+    path: PathBuf,
+}
+
+impl UserGroup {
+    /// Makes the group and its limits.
+    pub(crate) fn create() -> io::Result<Self> {
+        let path = Path::new(ROOT).join("user");
+        enable_controllers(Path::new(ROOT));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        enable_controllers(&path);
+        // A kernel without a controller still gives a working guest, only a less fair one.
+        let _ = fs::write(path.join("pids.max"), USER_PIDS_MAX);
+        let memory = memory_total_bytes()?.saturating_sub(RESERVED_BYTES);
+        let _ = fs::write(path.join("memory.max"), memory.to_string());
+        Ok(Self { path })
+    }
+
+    /// Makes the group of one exec.
+    pub(crate) fn create_exec(&self, number: u64) -> io::Result<ExecGroup> {
+        let path = self.path.join(format!("exec-{number}"));
+        fs::create_dir(&path)?;
+        Ok(ExecGroup { path })
+    }
+
+    /// Stops all user processes and waits until the last one stands.
+    pub(crate) fn freeze(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), "1")?;
+        let mut events = fs::File::open(self.path.join("cgroup.events"))?;
+        let end = monotonic_ms() + u64::try_from(FREEZE_DEADLINE.as_millis()).unwrap_or(0);
+        let mut text = String::new();
+        loop {
+            text.clear();
+            events.rewind()?;
+            events.read_to_string(&mut text)?;
+            if text.lines().any(|line| line == "frozen 1") {
+                return Ok(());
+            }
+            let left_ms = end.saturating_sub(monotonic_ms());
+            if left_ms == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            wait_for_change(&events, left_ms)?;
+        }
+    }
+
+    /// Lets user processes go on.
+    pub(crate) fn thaw(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), "0")
+    }
+}
+
+impl ExecGroup {
+    /// The file that takes the number of a process which shall live here.
+    pub(crate) fn entrance(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+
+    /// Ends every process in the group at once.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    /// Whether the kernel has killed a process of this group for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let text = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
+        text.lines().any(|line| {
+            line.strip_prefix("oom_kill ")
+                .is_some_and(|count| count != "0")
+        })
+    }
+
+    /// Removes the group if no process is left in it. Gives whether it is gone.
+    pub(crate) fn try_remove(&self) -> bool {
+        match fs::remove_dir(&self.path) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn enable_controllers(group: &Path) {
+    for controller in ["+cpu", "+memory", "+pids"] {
+        // One by one, so that a kernel that lacks one still enables the others.
+        let _ = fs::write(group.join("cgroup.subtree_control"), controller);
+    }
+}
+
+fn wait_for_change(events: &fs::File, left_ms: u64) -> io::Result<()> {
+    // The kernel announces at most every ten milliseconds; look again after that at the latest,
+    // so that a missed announcement costs little.
+    let nanos = i64::try_from(left_ms.min(10) * 1_000_000).unwrap_or(0);
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: nanos,
+    };
+    poll(
+        &mut [PollFd::new(&events.as_fd(), PollFlags::PRI)],
+        Some(&timeout),
+    )?;
+    Ok(())
+}
+
+fn memory_total_bytes() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let field = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = field.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}

@@ -1,0 +1,60 @@
+//! File operations, each in a forked child that has become the user.
+//!
+//! The child may block on whatever a path leads to (a pipe, a hung file system), be refused what
+//! its user may not do, and be killed; the agent itself only moves packets. The two speak over a
+//! socket that keeps packet borders: one tag byte, then bytes.
+
+mod directory;
+mod operate;
+mod transfer;
+mod worker;
+
+use std::io;
+
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+
+pub(crate) use operate::{Job, Operation, WriteOptions};
+pub(crate) use worker::{Outlets, Worker};
+
+/// A piece of an answer that is too long for one packet.
+const TAG_ANSWER_PART: u8 = b'a';
+/// The last piece of the answer to the call, a whole control message together with its parts.
+const TAG_ANSWER: u8 = b'A';
+/// Bytes of the file, in either direction.
+const TAG_DATA: u8 = b'D';
+/// The end of a file that is read.
+const TAG_END: u8 = b'E';
+/// The last word about a transfer, a whole control message.
+const TAG_VERDICT: u8 = b'V';
+/// From the agent: the file is complete, put it in its place.
+const TAG_COMMIT: u8 = b'C';
+
+/// File bytes of one packet.
+const CHUNK_BYTES: usize = 32 << 10;
+/// The tag and the bytes of the longest packet.
+const PACKET_BYTES_MAX: usize = 1 + CHUNK_BYTES;
+
+/// What the host is told about a failed system call.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other way to fail is the same word for the host"
+)]
+pub(crate) fn guest_error(what: &str, error: &io::Error) -> GuestError {
+    use io::ErrorKind as Kind;
+    let code = match error.kind() {
+        Kind::NotFound => GuestErrorCode::NotFound,
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => GuestErrorCode::PermissionDenied,
+        Kind::IsADirectory => GuestErrorCode::IsDirectory,
+        Kind::NotADirectory => GuestErrorCode::NotDirectory,
+        Kind::AlreadyExists => GuestErrorCode::Exists,
+        Kind::StorageFull | Kind::QuotaExceeded => GuestErrorCode::NoSpace,
+        Kind::InvalidInput | Kind::InvalidFilename | Kind::DirectoryNotEmpty => {
+            GuestErrorCode::Invalid
+        }
+        Kind::WouldBlock => GuestErrorCode::TooMany,
+        _ => GuestErrorCode::Io,
+    };
+    let text = error.to_string();
+    let plain = text.split(" (os error").next().unwrap_or_default();
+    GuestError::new(code, format!("{what}: {plain}"))
+}

@@ -1,0 +1,15 @@
+//! The kernel calls that have no safe wrapper. All unsafe code of the guest is in here.
+#![expect(
+    unsafe_code,
+    reason = "this module is the guest's one place for raw kernel calls"
+)]
+
+mod network;
+mod process;
+mod random;
+mod signal;
+
+pub(crate) use network::bring_loopback_up;
+pub(crate) use process::{Fork, close_all_but, exit_now, fork};
+pub(crate) use random::{random_bytes, reseed};
+pub(crate) use signal::{ChildSignals, unblock_all};

@@ -1,0 +1,152 @@
+//! A guest agent as an ordinary process, spoken to over socket pairs.
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dayfly_guest_client::{AgentClient, ExecEvent, ExecSession, ExecSpec};
+use dayfly_guest_proto::{ExecCommand, ExecExit};
+use dayfly_types::ExecId;
+use tokio::net::UnixStream;
+
+/// Long enough for a loaded machine, short enough to tell a hang.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The agent and the host's ends of its ports, which outlive any one conversation.
+pub(crate) struct Guest {
+    child: Child,
+    pub(crate) control: StdStream,
+    pub(crate) bulk: StdStream,
+}
+
+impl Guest {
+    pub(crate) fn start() -> Self {
+        let (control, control_guest) = StdStream::pair().unwrap();
+        let (bulk, bulk_guest) = StdStream::pair().unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_dayfly-guest"))
+            .arg("--serve-stdio")
+            .stdin(Stdio::from(OwnedFd::from(control_guest)))
+            .stdout(Stdio::from(OwnedFd::from(bulk_guest)))
+            .spawn()
+            .unwrap();
+        control.set_nonblocking(true).unwrap();
+        bulk.set_nonblocking(true).unwrap();
+        Self {
+            child,
+            control,
+            bulk,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> AgentClient {
+        let control = UnixStream::from_std(self.control.try_clone().unwrap()).unwrap();
+        let bulk = UnixStream::from_std(self.bulk.try_clone().unwrap()).unwrap();
+        AgentClient::connect(control, bulk, DEADLINE).await.unwrap()
+    }
+
+    /// Whether a process of this number exists.
+    pub(crate) fn is_alive(pid: u32) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+            !stat
+                .rsplit(')')
+                .next()
+                .unwrap_or("")
+                .trim_start()
+                .starts_with('Z')
+        })
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Everything an exec said.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) exit: ExecExit,
+}
+
+impl Output {
+    pub(crate) fn stdout_text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    pub(crate) fn stderr_text(&self) -> String {
+        String::from_utf8(self.stderr.clone()).unwrap()
+    }
+}
+
+pub(crate) fn shell(line: &str) -> ExecSpec {
+    let mut spec = ExecSpec::new(
+        ExecId::parse("ex-test").unwrap(),
+        ExecCommand::Shell(line.to_owned()),
+    );
+    spec.user = Some("root".to_owned());
+    spec
+}
+
+pub(crate) fn argv(words: &[&str]) -> ExecSpec {
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    let mut spec = ExecSpec::new(ExecId::parse("ex-test").unwrap(), ExecCommand::Argv(words));
+    spec.user = Some("root".to_owned());
+    spec
+}
+
+pub(crate) async fn run(client: &AgentClient, spec: ExecSpec) -> Output {
+    collect(client.exec(spec).await.unwrap()).await
+}
+
+pub(crate) async fn collect(mut session: ExecSession) -> Output {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    loop {
+        match within(session.next()).await.unwrap().unwrap() {
+            ExecEvent::Stdout(bytes) => stdout.extend_from_slice(&bytes),
+            ExecEvent::Stderr(bytes) => stderr.extend_from_slice(&bytes),
+            ExecEvent::Exited { exit, .. } => {
+                assert_eq!(within(session.next()).await.unwrap(), None);
+                return Output {
+                    stdout,
+                    stderr,
+                    exit,
+                };
+            }
+        }
+    }
+}
+
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future)
+        .await
+        .expect("within the deadline")
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn eventually(mut condition: impl FnMut() -> bool) {
+    within(async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// Bytes that a lost, doubled or moved block would change.
+pub(crate) fn pattern(length: usize) -> Bytes {
+    let mut state = 0x2545_F491_u32;
+    let next = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_le_bytes()[0]
+    });
+    next.take(length).collect::<Vec<u8>>().into()
+}

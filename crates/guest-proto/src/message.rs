@@ -1,0 +1,396 @@
+//! Control messages. JSON, because they are few, must be readable in a capture, and must tolerate
+//! fields that one side does not know. Unknown calls are answered, never a reason to hang up.
+
+use dayfly_types::SandboxId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{GuestError, GuestErrorCode};
+use crate::exec::{ExecExit, StartExec};
+use crate::file::{DirectoryPage, FileEntry};
+use crate::frame::ChannelId;
+use crate::identity::Identity;
+
+/// What the host sends: a request with a number that its answer will carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub call: u64,
+    pub request: Request,
+}
+
+/// What a host may ask of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Request {
+    Status,
+    /// Makes this guest a sandbox of its own. User code may run only after it and a thaw.
+    Identify(Identity),
+    /// Lets user processes run. Refused in a quarantined guest that was not identified.
+    Thaw {
+        /// The host's clock once more: the identity took a while to put in place, and user code is
+        /// about to look at the clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall_clock_unix_nanos: Option<u64>,
+    },
+    /// Freezes user processes and syncs file systems. After the answer the guest forgets the
+    /// conversation, so that a capture holds an agent that waits for the next opening.
+    Quiesce,
+    StartExec(StartExec),
+    /// Sends a signal to the process group of an exec; signal 9 ends all its processes.
+    SignalExec {
+        channel: ChannelId,
+        signal: i32,
+    },
+    /// Same as an end flag on the stdin stream.
+    CloseStdin {
+        channel: ChannelId,
+    },
+    /// Streams a regular file to the host.
+    OpenRead {
+        channel: ChannelId,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        #[serde(default)]
+        offset: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u64>,
+    },
+    /// Streams a regular file to the guest. It replaces the old file at the end, or not at all.
+    OpenWrite {
+        channel: ChannelId,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+        #[serde(default)]
+        make_parents: bool,
+        /// Adds to the file in place instead of replacing it.
+        #[serde(default)]
+        append: bool,
+    },
+    /// Ends whatever the channel does: an exec is killed, a write is discarded.
+    CancelChannel {
+        channel: ChannelId,
+    },
+    Stat {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+    },
+    ListDirectory {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        /// Only names that sort behind this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+        limit: u32,
+    },
+    MakeDirectory {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+        #[serde(default)]
+        make_parents: bool,
+    },
+    Remove {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        #[serde(default)]
+        recursive: bool,
+    },
+}
+
+/// What a guest sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuestMessage {
+    Answer(Answer),
+    Event(Event),
+}
+
+/// The one answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub call: u64,
+    pub result: AnswerResult,
+}
+
+/// An answer's content. Not `Result`, whose words on the wire would not be ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerResult {
+    Ok(Response),
+    Error(GuestError),
+}
+
+impl From<Result<Response, GuestError>> for AnswerResult {
+    fn from(result: Result<Response, GuestError>) -> Self {
+        match result {
+            Ok(response) => Self::Ok(response),
+            Err(error) => Self::Error(error),
+        }
+    }
+}
+
+impl From<AnswerResult> for Result<Response, GuestError> {
+    fn from(result: AnswerResult) -> Self {
+        match result {
+            AnswerResult::Ok(response) => Ok(response),
+            AnswerResult::Error(error) => Err(error),
+        }
+    }
+}
+
+/// What a successful call gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Response {
+    /// Nothing to say beyond success.
+    Done,
+    Status(Status),
+    Identified {
+        sandbox_id: SandboxId,
+    },
+    ExecStarted {
+        pid: u32,
+    },
+    /// A file is open for reading; its bytes are on the bulk port.
+    FileOpened {
+        size: u64,
+        mode: String,
+        mtime: i64,
+    },
+    Entry(FileEntry),
+    Directory(DirectoryPage),
+}
+
+/// What a guest says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub agent_version: String,
+    pub generation: u16,
+    pub boot_id: String,
+    /// Milliseconds since the guest's kernel started, suspends included.
+    pub uptime_ms: u64,
+    pub state: GuestState,
+}
+
+/// ```text
+/// running --Quiesce--> quiesced --next opening--> quarantined --Identify, Thaw--> running
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GuestState {
+    /// User processes are frozen; whoever opened this conversation must hand over an identity.
+    Quarantined,
+    Running,
+    /// User processes are frozen for a capture.
+    Quiesced,
+    /// A word that this side does not know yet.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a guest reports without being asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// All output was sent before this.
+    ExecExited {
+        channel: ChannelId,
+        exit: ExecExit,
+        duration_ms: u64,
+    },
+    /// The file is complete and in its place.
+    WriteDone { channel: ChannelId, bytes: u64 },
+    /// An open file broke. Nothing more comes on this channel.
+    StreamFailed {
+        channel: ChannelId,
+        error: GuestError,
+    },
+}
+
+/// The kinds that [`Request`] knows, to tell an unknown call from a malformed one.
+pub const REQUEST_KINDS: &[&str] = &[
+    "status",
+    "identify",
+    "thaw",
+    "quiesce",
+    "start_exec",
+    "signal_exec",
+    "close_stdin",
+    "open_read",
+    "open_write",
+    "cancel_channel",
+    "stat",
+    "list_directory",
+    "make_directory",
+    "remove",
+];
+
+/// The kinds that [`Event`] knows.
+pub const EVENT_KINDS: &[&str] = &["exec_exited", "write_done", "stream_failed"];
+
+/// Why a control message cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// The message names its call, so the error can be its answer.
+    #[error("call {call} cannot be served")]
+    Refused { call: u64, error: GuestError },
+    #[error("event of an unknown kind")]
+    UnknownEvent,
+    #[error("answer to call {call} is not understood")]
+    UnknownAnswer { call: u64 },
+    #[error("control message is no JSON of the protocol")]
+    Malformed(#[source] serde_json::Error),
+}
+
+impl Call {
+    /// Parses what a host sent.
+    ///
+    /// # Errors
+    /// [`MessageError::Refused`] when there is a call to answer, else [`MessageError::Malformed`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
+        serde_json::from_slice(bytes).map_err(|error| explain_call(bytes, error))
+    }
+}
+
+impl GuestMessage {
+    /// Parses what a guest sent.
+    ///
+    /// # Errors
+    /// [`MessageError`]; only [`MessageError::Malformed`] breaks the protocol.
+    pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
+        serde_json::from_slice(bytes).map_err(|error| explain_guest_message(bytes, error))
+    }
+}
+
+#[derive(Deserialize)]
+struct AnyKind {
+    kind: String,
+}
+
+fn explain_call(bytes: &[u8], error: serde_json::Error) -> MessageError {
+    #[derive(Deserialize)]
+    struct AnyCall {
+        call: u64,
+        request: AnyKind,
+    }
+    let Ok(any) = serde_json::from_slice::<AnyCall>(bytes) else {
+        return MessageError::Malformed(error);
+    };
+    let kind = any.request.kind;
+    let error = if REQUEST_KINDS.contains(&kind.as_str()) {
+        GuestError::new(
+            GuestErrorCode::Invalid,
+            format!("malformed request: {error}"),
+        )
+    } else {
+        GuestError::new(
+            GuestErrorCode::Unsupported,
+            "this guest does not know the request",
+        )
+    };
+    MessageError::Refused {
+        call: any.call,
+        error,
+    }
+}
+
+fn explain_guest_message(bytes: &[u8], error: serde_json::Error) -> MessageError {
+    #[derive(Deserialize)]
+    struct AnyAnswer {
+        call: u64,
+    }
+    #[derive(Deserialize)]
+    struct AnyMessage {
+        answer: Option<AnyAnswer>,
+        event: Option<AnyKind>,
+    }
+    match serde_json::from_slice::<AnyMessage>(bytes) {
+        Ok(AnyMessage {
+            answer: Some(answer),
+            ..
+        }) => MessageError::UnknownAnswer { call: answer.call },
+        Ok(AnyMessage {
+            event: Some(event), ..
+        }) if !EVENT_KINDS.contains(&event.kind.as_str()) => MessageError::UnknownEvent,
+        _ => MessageError::Malformed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_fields_are_ignored() {
+        let text = br#"{"call":3,"new":1,"request":{"kind":"thaw","also_new":[]}}"#;
+        assert_eq!(
+            Call::parse(text).unwrap(),
+            Call {
+                call: 3,
+                request: Request::Thaw {
+                    wall_clock_unix_nanos: None
+                }
+            }
+        );
+    }
+
+    #[test]
+    fn unknown_request_is_refused_as_unsupported_with_its_call() {
+        let text = br#"{"call":3,"request":{"kind":"teleport"}}"#;
+        let Err(MessageError::Refused { call: 3, error }) = Call::parse(text) else {
+            panic!("not refused");
+        };
+        assert_eq!(error.code, GuestErrorCode::Unsupported);
+    }
+
+    #[test]
+    fn malformed_request_is_refused_as_invalid_with_its_call() {
+        let text = br#"{"call":4,"request":{"kind":"stat","path":7}}"#;
+        let Err(MessageError::Refused { call: 4, error }) = Call::parse(text) else {
+            panic!("not refused");
+        };
+        assert_eq!(error.code, GuestErrorCode::Invalid);
+        assert!(matches!(
+            Call::parse(b"[]"),
+            Err(MessageError::Malformed(_))
+        ));
+    }
+
+    #[test]
+    fn unknown_event_and_answer_are_told_from_garbage() {
+        let event = br#"{"event":{"kind":"sneezed"}}"#;
+        assert!(matches!(
+            GuestMessage::parse(event),
+            Err(MessageError::UnknownEvent)
+        ));
+        let answer = br#"{"answer":{"call":9,"result":{"ok":{"kind":"novel"}}}}"#;
+        let parsed = GuestMessage::parse(answer);
+        assert!(matches!(
+            parsed,
+            Err(MessageError::UnknownAnswer { call: 9 })
+        ));
+        let lie = br#"{"event":{"kind":"exec_exited"}}"#;
+        assert!(matches!(
+            GuestMessage::parse(lie),
+            Err(MessageError::Malformed(_))
+        ));
+    }
+
+    #[test]
+    fn unknown_words_become_unknown_and_not_a_failure() {
+        let error: GuestError = serde_json::from_str(r#"{"code":"moon","message":"x"}"#).unwrap();
+        assert_eq!(error.code, GuestErrorCode::Unknown);
+    }
+}
