@@ -1,0 +1,77 @@
+//! The traits that a driver implements.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::capabilities::Capabilities;
+use crate::error::{AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError};
+use crate::slot::{EngineProcess, Slot};
+use crate::spec::{BootSpec, Captured, RestoreSpec};
+
+/// An engine product on this host.
+///
+/// # Contract
+/// * Every future may be dropped: what it started can then be found through its slot (cgroup and
+///   run directory), and [`crate::SlotProvider::release`] ends it.
+/// * A driver never sees an operation that its [`Capabilities`] exclude.
+#[async_trait]
+pub trait Engine: Send + Sync + std::fmt::Debug + 'static {
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Starts a machine from nothing. Only baking does this.
+    async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError>;
+
+    /// Starts a process that waits for [`ParkedVm::restore`]. Its memory image and disks are fixed
+    /// by `spec`; no guest instruction runs.
+    async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError>;
+
+    /// Takes over a machine that an earlier life of this program started.
+    async fn adopt(&self, slot: &Slot, process: EngineProcess) -> Result<Box<dyn Vm>, AdoptError>;
+}
+
+/// An engine process that has loaded nothing yet.
+#[async_trait]
+pub trait ParkedVm: Send + Sync + std::fmt::Debug + 'static {
+    fn process(&self) -> EngineProcess;
+
+    /// Loads the device state and lets the guest run.
+    async fn restore(self: Box<Self>) -> Result<Box<dyn Vm>, RestoreError>;
+}
+
+/// One running or paused machine, owned by exactly one task.
+#[async_trait]
+pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
+    fn process(&self) -> EngineProcess;
+
+    /// Stops the guest's processors. Repeating it changes nothing.
+    async fn pause(&mut self) -> Result<(), ControlError>;
+
+    /// Lets the guest's processors run. Repeating it changes nothing.
+    async fn resume(&mut self) -> Result<(), ControlError>;
+
+    /// Writes the device state to `device_state` (a path in the slot's run directory). The machine
+    /// must be paused and stays so.
+    async fn capture(&mut self, device_state: &Path) -> Result<Captured, CaptureError>;
+
+    /// Resolves when the engine process has ended, for any reason. Cancel safe, repeatable.
+    async fn wait(&mut self) -> VmExit;
+
+    /// Ends the process at once and waits until it is gone. Repeating it changes nothing.
+    async fn kill(&mut self) -> Result<(), ControlError>;
+}
+
+/// How an engine process ended, as far as can be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VmExit {
+    /// The process is gone. An adopted process is nobody's child, so it has no exit code.
+    Gone,
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+}

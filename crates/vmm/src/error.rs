@@ -1,0 +1,82 @@
+//! One error enum for each operation of the port.
+//!
+//! Drivers differ in what fails inside them, so each enum carries the driver's own error as a
+//! boxed source and says in its variant what the caller can do about it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use crate::slot::LaunchError;
+
+/// The driver's own error, for the log.
+pub type Source = Box<dyn Error + Send + Sync + 'static>;
+
+/// Why a machine did not boot. No process is left.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    #[error("cannot launch the engine")]
+    Launch(#[source] LaunchError),
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused the machine")]
+    Refused(#[source] Source),
+}
+
+/// Why an engine could not be parked. The slot's owner releases the slot.
+#[derive(Debug, thiserror::Error)]
+pub enum ParkError {
+    #[error("cannot launch the engine")]
+    Launch(#[source] LaunchError),
+    #[error("cannot lay out the slot's files")]
+    Layout(#[source] Source),
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused the machine")]
+    Refused(#[source] Source),
+    #[error("guest memory is mapped shared; the engine was killed")]
+    MemoryShared,
+}
+
+/// Why a parked engine did not become a running machine.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused the device state")]
+    Refused(#[source] Source),
+    #[error("the parked engine is gone")]
+    Gone,
+}
+
+/// Why a running machine could not be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    #[error("no such engine process")]
+    Gone,
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused")]
+    Refused(#[source] Source),
+}
+
+/// Why a pause, a resume or a kill did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused")]
+    Refused(#[source] Source),
+    #[error("the engine is gone")]
+    Gone,
+}
+
+/// Why device state was not written. The machine is still paused.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the engine refused the capture")]
+    Refused(#[source] Source),
+    #[error("the engine is gone")]
+    Gone,
+}

@@ -1,0 +1,21 @@
+//! The engine port: what Dayfly asks of a virtual machine monitor and of the slot it runs in.
+//!
+//! Plain data and three traits, [`Engine`], [`ParkedVm`] and [`Vm`], of ten methods together.
+//! No driver's words may appear here: QEMU, Firecracker and the fake fit the same port, and one
+//! conformance suite (`dayfly-testkit`) keeps them honest. Start reading at [`engine`].
+#![forbid(unsafe_code)]
+
+pub mod capabilities;
+pub mod engine;
+pub mod error;
+pub mod slot;
+pub mod spec;
+
+pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineKind};
+pub use engine::{Engine, ParkedVm, Vm, VmExit};
+pub use error::{AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError};
+pub use slot::{
+    EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
+    SlotLimits, SlotProvider,
+};
+pub use spec::{BootSpec, Captured, DiskFiles, MachineSpec, RestoreSpec, file_names};
