@@ -1,0 +1,42 @@
+//! Files that survive a crash, copies that keep holes, and trees that are removed safely.
+//!
+//! It must not know what a file is for. [`remove_tree`] and [`open_without_links`] treat what lies
+//! below as hostile: a link planted there leads nowhere.
+
+mod copy;
+mod durable;
+mod open;
+mod remove;
+
+pub use copy::{
+    CopyError, CopyMethod, allocated_bytes, copy_sparse, punch_hole, reflink_or_copy,
+    reflink_supported,
+};
+pub use durable::{WriteAtomicError, make_directory_durable, sync_directory, write_atomic};
+pub use open::{open_directory, open_without_links};
+pub use remove::{RemoveTreeError, remove_tree};
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Space of the file system that a path is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSpace {
+    pub total_bytes: u64,
+    /// What an unprivileged process could still use.
+    pub available_bytes: u64,
+}
+
+/// Reads the space of the file system that `path` is on.
+///
+/// # Errors
+/// What the kernel said.
+pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
+    let space = rustix::fs::statvfs(path)?;
+    Ok(DiskSpace {
+        total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+        available_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+    })
+}

@@ -1,0 +1,16 @@
+//! The contract between the node and `dayfly-jail`, the small program that puts an engine process
+//! into its slot: what the slot is made of, how to launch it, and how a launch reports.
+//!
+//! The jail is closed by construction: [`JailSpec`] can name what is let in, never what privilege
+//! is kept. Capabilities, groups, set-user-id, new privileges and core files are always off. It
+//! must not know which engine runs or what its arguments mean.
+
+mod launch;
+mod report;
+mod spec;
+
+pub use launch::{LaunchError, launch};
+pub use report::{JailReport, JailStep, REPORT_BYTES_MAX};
+pub use spec::{
+    BindMount, InvalidSpec, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits, SPEC_BYTES_MAX,
+};

@@ -1,0 +1,60 @@
+//! Giving up root for good, in an order in which each step still has the right to be done.
+//!
+//! For a process with one thread: what these calls change for a thread they then change for all.
+
+use rustix::io::Errno;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, Gid, Uid, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+
+/// A set has 64 bits; the kernel says where its capabilities end.
+const CAPABILITIES_MAX: u32 = 64;
+
+/// Which right could not be given up. Some may be gone already: the process must end.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot give up {what}")]
+pub struct DropError {
+    pub what: &'static str,
+    #[source]
+    pub source: Errno,
+}
+
+fn give_up(what: &'static str) -> impl FnOnce(Errno) -> DropError {
+    move |source| DropError { what, source }
+}
+
+/// Becomes `uid` and `gid`, with no other group and no capability in any of the five sets, and
+/// unable to gain one by running a program.
+///
+/// # Errors
+/// [`DropError`] with what could not be given up.
+pub fn drop_to(uid: u32, gid: u32) -> Result<(), DropError> {
+    empty_bounding_set()?;
+    set_thread_groups(&[]).map_err(give_up("groups"))?;
+    let group = Gid::from_raw(gid);
+    set_thread_res_gid(group, group, group).map_err(give_up("the group"))?;
+    let user = Uid::from_raw(uid);
+    set_thread_res_uid(user, user, user).map_err(give_up("the user"))?;
+    clear_ambient_capability_set().map_err(give_up("ambient capabilities"))?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none).map_err(give_up("capabilities"))?;
+    set_no_new_privs(true).map_err(give_up("new privileges"))
+}
+
+fn empty_bounding_set() -> Result<(), DropError> {
+    for number in 0..CAPABILITIES_MAX {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // Past the last capability that this kernel has.
+            Err(Errno::INVAL) => break,
+            Err(source) => return Err(give_up("the bounding set")(source)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! The unsafe code: system calls that have no safe wrapper elsewhere, one thin function each.
+//!
+//! Nothing here decides or formats anything, and nothing here may be called by name from outside
+//! this crate and the jail launcher.
+#![expect(
+    unsafe_code,
+    reason = "this is the one module that may call the kernel by hand"
+)]
+
+mod descriptors;
+mod fork;
+mod keyring;
+mod mount_attributes;
+mod namespaces;
+mod watch;
+
+pub use descriptors::close_on_exec_from;
+pub use fork::{Forked, SingleThread, fork};
+pub use keyring::join_new_session_keyring;
+pub use mount_attributes::{MountAttributes, set_mount_attributes};
+pub use namespaces::{Namespace, unshare};
+pub(crate) use watch::watch_readable;
+
+use std::io;
+
+/// Turns the result of a raw system call into a `Result`.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
