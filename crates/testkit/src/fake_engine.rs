@@ -1,0 +1,351 @@
+//! An engine without a hypervisor. Its processes are tasks, its captures are small files.
+//!
+//! It keeps the port's contract, the conformance suite included, and goes wrong only when told to.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use dayfly_vmm::{
+    Accelerator, AdoptError, BootError, BootSpec, Capabilities, CaptureKind, DiskFiles, Engine,
+    EngineCommand, EngineKind, EngineProcess, LaunchError, MachineSpec, ParkError, ParkedVm,
+    RestoreSpec, Slot, SlotLimits, SlotProvider, Vm, VmExit, file_names,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+
+use crate::fake_guest::FakeGuest;
+use crate::fake_slots::FakeSlots;
+use crate::fake_vm::{FakeParkedVm, FakeVm, Machine};
+use crate::faults::{Fault, Faults, Ordered};
+
+/// What can be made to go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineOperation {
+    Boot,
+    Park,
+    Adopt,
+    Restore,
+    Pause,
+    Resume,
+    Capture,
+    Kill,
+}
+
+/// How a guest came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestOrigin {
+    Booted,
+    /// From a capture; it waits for its identity.
+    Restored,
+}
+
+/// What a guest in a fake machine is given.
+#[derive(Debug)]
+pub struct GuestSockets {
+    pub origin: GuestOrigin,
+    pub control: UnixListener,
+    pub bulk: UnixListener,
+    /// Whether the processors run. A guest does nothing while they do not.
+    pub running: watch::Receiver<bool>,
+}
+
+/// Plays the guest of one machine until it is dropped, which is when the machine ends.
+pub type GuestFactory =
+    Arc<dyn Fn(GuestSockets) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// An [`Engine`] for tests.
+pub struct FakeEngine {
+    shared: Arc<Shared>,
+    capabilities: Capabilities,
+}
+
+/// What the engine and its machines have in common.
+pub(crate) struct Shared {
+    pub(crate) slots: Arc<FakeSlots>,
+    pub(crate) faults: Faults<EngineOperation>,
+    guest: GuestFactory,
+    machines: Mutex<BTreeMap<i32, Arc<Machine>>>,
+}
+
+impl std::fmt::Debug for FakeEngine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("FakeEngine")
+            .field("slots", &self.shared.slots)
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl FakeEngine {
+    /// An engine whose guests speak the agent's protocol.
+    #[must_use]
+    pub fn new(slots: Arc<FakeSlots>) -> Self {
+        let guest = |sockets: GuestSockets| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            let guest = match sockets.origin {
+                GuestOrigin::Booted => FakeGuest::booted(),
+                GuestOrigin::Restored => FakeGuest::restored(),
+            };
+            Box::pin(guest.run(sockets))
+        };
+        Self::with_guest(slots, Arc::new(guest))
+    }
+
+    /// An engine whose guests are played by `guest`.
+    #[must_use]
+    pub fn with_guest(slots: Arc<FakeSlots>, guest: GuestFactory) -> Self {
+        let capabilities = Capabilities {
+            engine: EngineKind::Fake,
+            engine_version: "1".to_owned(),
+            accelerator: Accelerator::Tcg,
+            cpu_model: "fake".to_owned(),
+            captures: vec![CaptureKind::DeviceOnly],
+            can_park: true,
+        };
+        let machines = Mutex::default();
+        let shared = Shared {
+            slots,
+            faults: Faults::default(),
+            guest,
+            machines,
+        };
+        Self {
+            shared: Arc::new(shared),
+            capabilities,
+        }
+    }
+
+    /// Says something else about itself than it does by default.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    #[must_use]
+    pub fn faults(&self) -> &Faults<EngineOperation> {
+        &self.shared.faults
+    }
+}
+
+impl Shared {
+    fn machines(&self) -> MutexGuard<'_, BTreeMap<i32, Arc<Machine>>> {
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plays out an order against a process that may have started already.
+    pub(crate) async fn fault(
+        &self,
+        operation: EngineOperation,
+        process: Option<EngineProcess>,
+    ) -> Result<(), Ordered> {
+        match self.faults.next(operation) {
+            None => Ok(()),
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Fail) => Err(Ordered),
+            Some(Fault::Exit) => {
+                if let Some(process) = process {
+                    self.slots.end(process, VmExit::Exited { code: 1 });
+                }
+                Err(Ordered)
+            }
+        }
+    }
+
+    async fn launch(&self, slot: &Slot, spec: &MachineSpec) -> Result<EngineProcess, LaunchError> {
+        let command = EngineCommand {
+            program: PathBuf::from("fake-engine"),
+            arguments: Vec::new(),
+            mounts: Vec::new(),
+            devices: Vec::new(),
+            limits: SlotLimits {
+                memory: spec.memory,
+                vcpus: spec.vcpus,
+            },
+        };
+        self.slots.launch(slot, command).await
+    }
+
+    /// Makes the machine of a process: its sockets listen, its guest waits for its processors.
+    fn start(
+        &self,
+        slot: &Slot,
+        process: EngineProcess,
+        spec: &MachineSpec,
+        origin: GuestOrigin,
+    ) -> io::Result<Arc<Machine>> {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let exit = self.slots.watch(process).ok_or_else(gone)?;
+        let running = watch::Sender::new(false);
+        let sockets = GuestSockets {
+            origin,
+            control: UnixListener::bind(slot.run_directory.join(file_names::CONTROL_SOCKET))?,
+            bulk: UnixListener::bind(slot.run_directory.join(file_names::BULK_SOCKET))?,
+            running: running.subscribe(),
+        };
+        let guest = (self.guest)(sockets);
+        let mut end = exit.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = guest => {}
+                _ = end.wait_for(Option::is_some) => {}
+            }
+        });
+        let machine = Machine::new(process, slot.clone(), spec.clone(), running, exit);
+        let machine = Arc::new(machine);
+        self.machines().insert(process.pid, machine.clone());
+        Ok(machine)
+    }
+}
+
+#[async_trait]
+impl Engine for FakeEngine {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
+        let shared = &self.shared;
+        let process = shared
+            .launch(slot, &spec.machine)
+            .await
+            .map_err(BootError::Launch)?;
+        let boot = async {
+            shared.fault(EngineOperation::Boot, Some(process)).await?;
+            require(&spec.kernel)?;
+            require(&spec.initial_ram_disk)?;
+            lay_out(slot, &spec.disks)?;
+            let memory =
+                std::fs::File::create_new(slot.run_directory.join(file_names::MEMORY_IMAGE))?;
+            memory.set_len(spec.machine.memory.bytes())?;
+            Ok(shared.start(slot, process, &spec.machine, GuestOrigin::Booted)?)
+        };
+        match boot.await {
+            Ok(machine) => {
+                machine.set_running(true);
+                Ok(Box::new(FakeVm::new(machine, shared.clone())))
+            }
+            Err(error) => {
+                shared.slots.end(process, VmExit::Signaled { signal: 9 });
+                Err(BootError::Refused(error))
+            }
+        }
+    }
+
+    async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError> {
+        let shared = &self.shared;
+        let layout = |error: io::Error| ParkError::Layout(error.into());
+        lay_out(slot, &spec.disks).map_err(layout)?;
+        let process = shared
+            .launch(slot, &spec.machine)
+            .await
+            .map_err(ParkError::Launch)?;
+        let park = async {
+            shared.fault(EngineOperation::Park, Some(process)).await?;
+            require(&spec.memory_image)?;
+            Ok(shared.start(slot, process, &spec.machine, GuestOrigin::Restored)?)
+        };
+        match park.await {
+            Ok(machine) => {
+                let device_state = spec.device_state.clone();
+                Ok(Box::new(FakeParkedVm::new(
+                    machine,
+                    shared.clone(),
+                    device_state,
+                )))
+            }
+            Err(error) => {
+                shared.slots.end(process, VmExit::Signaled { signal: 9 });
+                Err(ParkError::Refused(error))
+            }
+        }
+    }
+
+    async fn adopt(&self, slot: &Slot, process: EngineProcess) -> Result<Box<dyn Vm>, AdoptError> {
+        let refused = |error: Ordered| AdoptError::Refused(error.into());
+        self.shared
+            .fault(EngineOperation::Adopt, Some(process))
+            .await
+            .map_err(refused)?;
+        let machine = self.shared.machines().get(&process.pid).cloned();
+        let machine = machine.filter(|machine| machine.is(process, slot.index));
+        let machine = machine.ok_or(AdoptError::Gone)?;
+        if !machine.is_loaded() {
+            return Err(AdoptError::Refused("the engine is parked".into()));
+        }
+        Ok(Box::new(FakeVm::new(machine, self.shared.clone())))
+    }
+}
+
+/// The same files as a real driver lays out, so that what seals and clears them is tested.
+fn lay_out(slot: &Slot, disks: &DiskFiles) -> io::Result<()> {
+    require(&disks.base)?;
+    disks.sealed.iter().try_for_each(|layer| require(layer))?;
+    let disk = slot.run_directory.join(file_names::WRITABLE_DISK);
+    std::fs::copy(&disks.empty_layer, disk)?;
+    Ok(())
+}
+
+pub(crate) fn require(path: &Path) -> io::Result<()> {
+    let describe = |error: io::Error| io::Error::new(error.kind(), format!("{}", path.display()));
+    std::fs::metadata(path).map(drop).map_err(describe)
+}
+
+/// Guests that send back what they are sent, and nothing while their processors stand still.
+#[must_use]
+pub fn echo_guests() -> GuestFactory {
+    Arc::new(|sockets| Box::pin(echo(sockets)))
+}
+
+/// Sends back what comes in on either port while the processors run.
+async fn echo(sockets: GuestSockets) {
+    let GuestSockets {
+        control,
+        bulk,
+        running,
+        ..
+    } = sockets;
+    tokio::join!(
+        echo_port(control, running.clone()),
+        echo_port(bulk, running)
+    );
+}
+
+async fn echo_port(listener: UnixListener, mut running: watch::Receiver<bool>) {
+    loop {
+        match listener.accept().await {
+            // One client at a time, as the port of a real engine.
+            Ok((stream, _)) => drop(echo_stream(stream, &mut running).await),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn echo_stream(
+    mut stream: UnixStream,
+    running: &mut watch::Receiver<bool>,
+) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        if running.wait_for(|running| *running).await.is_err() {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..count]).await?;
+    }
+}

@@ -1,0 +1,212 @@
+//! The machines of the fake engine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use dayfly_vmm::{
+    CaptureError, Captured, ControlError, EngineProcess, MachineSpec, ParkedVm, RestoreError, Slot,
+    SlotIndex, Vm, VmExit,
+};
+use tokio::sync::watch;
+
+use crate::fake_engine::{EngineOperation, Shared};
+
+/// One machine, for as long as its process is known.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    process: EngineProcess,
+    slot: Slot,
+    spec: MachineSpec,
+    running: watch::Sender<bool>,
+    exit: watch::Receiver<Option<VmExit>>,
+    is_loaded: AtomicBool,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        process: EngineProcess,
+        slot: Slot,
+        spec: MachineSpec,
+        running: watch::Sender<bool>,
+        exit: watch::Receiver<Option<VmExit>>,
+    ) -> Self {
+        Self {
+            process,
+            slot,
+            spec,
+            running,
+            exit,
+            is_loaded: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is(&self, process: EngineProcess, slot: SlotIndex) -> bool {
+        self.process == process && self.slot.index == slot && self.exit().is_none()
+    }
+
+    /// Whether it is a machine, and not a parked engine.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_running(&self, running: bool) {
+        self.is_loaded.store(true, Ordering::SeqCst);
+        self.running.send_replace(running);
+    }
+
+    fn exit(&self) -> Option<VmExit> {
+        *self.exit.borrow()
+    }
+}
+
+/// The fake of a parked engine.
+#[derive(Debug)]
+pub(crate) struct FakeParkedVm {
+    machine: Arc<Machine>,
+    shared: Arc<Shared>,
+    device_state: PathBuf,
+}
+
+impl FakeParkedVm {
+    pub(crate) fn new(machine: Arc<Machine>, shared: Arc<Shared>, device_state: PathBuf) -> Self {
+        Self {
+            machine,
+            shared,
+            device_state,
+        }
+    }
+
+    /// A state loads only into a machine of the shape it was captured from.
+    fn load(&self) -> Result<(), RestoreError> {
+        let refused = |error: std::io::Error| RestoreError::Refused(error.into());
+        let bytes = std::fs::read(&self.device_state).map_err(refused)?;
+        let captured: MachineSpec =
+            serde_json::from_slice(&bytes).map_err(|error| RestoreError::Refused(error.into()))?;
+        if captured != self.machine.spec {
+            return Err(RestoreError::Refused(
+                "captured from another machine".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ParkedVm for FakeParkedVm {
+    fn process(&self) -> EngineProcess {
+        self.machine.process
+    }
+
+    async fn restore(self: Box<Self>) -> Result<Box<dyn Vm>, RestoreError> {
+        let process = self.machine.process;
+        if self.machine.exit().is_some() {
+            return Err(RestoreError::Gone);
+        }
+        let fault = self
+            .shared
+            .fault(EngineOperation::Restore, Some(process))
+            .await;
+        let loaded = fault.map_err(|error| RestoreError::Refused(error.into()));
+        if let Err(error) = loaded.and_then(|()| self.load()) {
+            self.shared
+                .slots
+                .end(process, VmExit::Signaled { signal: 9 });
+            return Err(error);
+        }
+        self.machine.set_running(true);
+        Ok(Box::new(FakeVm::new(self.machine, self.shared)))
+    }
+}
+
+/// The fake of a machine.
+#[derive(Debug)]
+pub(crate) struct FakeVm {
+    machine: Arc<Machine>,
+    shared: Arc<Shared>,
+}
+
+impl FakeVm {
+    pub(crate) fn new(machine: Arc<Machine>, shared: Arc<Shared>) -> Self {
+        Self { machine, shared }
+    }
+
+    async fn control(&self, operation: EngineOperation) -> Result<(), ControlError> {
+        let fault = self
+            .shared
+            .fault(operation, Some(self.machine.process))
+            .await;
+        if self.machine.exit().is_some() {
+            return Err(ControlError::Gone);
+        }
+        fault.map_err(|error| ControlError::Refused(error.into()))
+    }
+}
+
+#[async_trait]
+impl Vm for FakeVm {
+    fn process(&self) -> EngineProcess {
+        self.machine.process
+    }
+
+    async fn pause(&mut self) -> Result<(), ControlError> {
+        self.control(EngineOperation::Pause).await?;
+        self.machine.set_running(false);
+        Ok(())
+    }
+
+    async fn resume(&mut self) -> Result<(), ControlError> {
+        self.control(EngineOperation::Resume).await?;
+        self.machine.set_running(true);
+        Ok(())
+    }
+
+    async fn capture(&mut self, device_state: &Path) -> Result<Captured, CaptureError> {
+        let process = self.machine.process;
+        let fault = self
+            .shared
+            .fault(EngineOperation::Capture, Some(process))
+            .await;
+        if self.machine.exit().is_some() {
+            return Err(CaptureError::Gone);
+        }
+        fault.map_err(|error| CaptureError::Refused(error.into()))?;
+        if *self.machine.running.borrow() {
+            return Err(CaptureError::Refused("the machine runs".into()));
+        }
+        if device_state.parent() != Some(&self.machine.slot.run_directory) {
+            return Err(CaptureError::Refused("not in the run directory".into()));
+        }
+        let bytes = serde_json::to_vec(&self.machine.spec)
+            .map_err(|error| CaptureError::Refused(error.into()))?;
+        std::fs::write(device_state, &bytes)
+            .map_err(|error| CaptureError::Refused(error.into()))?;
+        Ok(Captured {
+            device_state_bytes: bytes.len() as u64,
+        })
+    }
+
+    async fn wait(&mut self) -> VmExit {
+        let mut exit = self.machine.exit.clone();
+        // A sender that is gone belonged to a slot that was released.
+        let ended = exit
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|exit| *exit);
+        ended.unwrap_or(VmExit::Gone)
+    }
+
+    async fn kill(&mut self) -> Result<(), ControlError> {
+        let fault = self
+            .shared
+            .fault(EngineOperation::Kill, Some(self.machine.process))
+            .await;
+        fault.map_err(|error| ControlError::Refused(error.into()))?;
+        self.shared
+            .slots
+            .end(self.machine.process, VmExit::Signaled { signal: 9 });
+        Ok(())
+    }
+}

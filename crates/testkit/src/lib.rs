@@ -1,0 +1,22 @@
+//! What tests of other crates stand on: a clock that they move, slots without root, an engine
+//! without a hypervisor, and the suite that every driver must pass.
+//!
+//! Only ever a development dependency. It must not know the node or the control plane, which test
+//! themselves with it. Start reading at [`fake_engine`] and [`conformance`].
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod conformance;
+pub mod fake_engine;
+pub mod fake_guest;
+pub mod fake_slots;
+mod fake_vm;
+pub mod faults;
+
+pub use clock::TestClock;
+pub use fake_engine::{
+    EngineOperation, FakeEngine, GuestFactory, GuestOrigin, GuestSockets, echo_guests,
+};
+pub use fake_guest::{FakeGuest, GuestFault};
+pub use fake_slots::{FakeSlots, SlotOperation};
+pub use faults::{Fault, Faults};

@@ -1,0 +1,387 @@
+//! The command line of an engine process.
+//!
+//! A boot and a restore must describe the same devices in the same order: the device state names
+//! them by that order. So one function writes both, and they differ only in where memory comes
+//! from, whether there is a kernel, and where the console goes.
+
+use std::path::{Path, PathBuf};
+
+use dayfly_types::limits::ENGINE_OVERHEAD_MIB;
+use dayfly_vmm::{
+    Accelerator, DiskFiles, EngineCommand, EngineMount, EngineView, MachineSpec, Slot, SlotLimits,
+    file_names,
+};
+use serde_json::{Value, json};
+
+use crate::capabilities::processor_model;
+use crate::disks::spare_disk_name;
+use crate::driver::QemuConfig;
+
+/// Kernel arguments. A panic or a reboot ends the process, since `-no-reboot` is set.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on";
+
+/// Found in the engine's data directory. Boots faster than the default firmware, which also
+/// initialises what this machine does not have.
+const FIRMWARE: &str = "qboot.rom";
+
+/// The buffer is touched only as it fills, so a parked engine costs the same with any size. A
+/// session with Python and a few shell tools fills 64 MiB twice over, and each time all of it is
+/// translated anew.
+const TRANSLATION_BUFFER_MIB: u64 = 128;
+const _: () = assert!(TRANSLATION_BUFFER_MIB <= ENGINE_OVERHEAD_MIB / 2);
+
+/// What a hostile guest may not do once it has taken over the process.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
+/// Offloads that a peer might not understand. The guest is baked without a peer, and the features
+/// it negotiated then are part of the device state.
+const OFFLOADS: [&str; 14] = [
+    "csum",
+    "guest_csum",
+    "gso",
+    "guest_tso4",
+    "guest_tso6",
+    "guest_ecn",
+    "guest_ufo",
+    "guest_uso4",
+    "guest_uso6",
+    "host_tso4",
+    "host_tso6",
+    "host_ecn",
+    "host_ufo",
+    "host_uso",
+];
+
+/// Names of the agent's ports, by which the guest finds them.
+const CONTROL_PORT: &str = "dayfly.control";
+const BULK_PORT: &str = "dayfly.bulk";
+
+/// How a machine comes to life.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Origin<'a> {
+    Boot {
+        kernel: &'a Path,
+        initial_ram_disk: &'a Path,
+        /// See [`crate::counter`].
+        counter_khz: Option<u64>,
+    },
+    Restore {
+        memory_image: &'a Path,
+    },
+}
+
+/// What a command line is made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Launch<'a> {
+    pub(crate) config: &'a QemuConfig,
+    pub(crate) slot: &'a Slot,
+    pub(crate) machine: &'a MachineSpec,
+    pub(crate) disks: &'a DiskFiles,
+    pub(crate) origin: Origin<'a>,
+}
+
+/// The host directories an engine reads, and what it calls the files in them.
+#[derive(Debug)]
+pub(crate) struct Mounts {
+    view: EngineView,
+    mounts: Vec<EngineMount>,
+}
+
+impl Mounts {
+    pub(crate) fn new(view: EngineView) -> Self {
+        Self {
+            view,
+            mounts: Vec::new(),
+        }
+    }
+
+    /// Covers `host` by a mount of its directory, and gives the path that the engine opens.
+    pub(crate) fn engine_path(&mut self, host: &Path) -> PathBuf {
+        let directory = host.parent().unwrap_or(Path::new("/"));
+        let name = host.file_name().unwrap_or_default();
+        let position = self.mounts.iter().position(|mount| mount.host == directory);
+        let position = position.unwrap_or_else(|| {
+            let target = match self.mounts.len() {
+                0 => PathBuf::from("/template"),
+                count => PathBuf::from(format!("/template-{count}")),
+            };
+            self.mounts.push(EngineMount {
+                host: directory.to_owned(),
+                target,
+            });
+            self.mounts.len() - 1
+        });
+        self.mounts[position].engine_path(self.view).join(name)
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<EngineMount> {
+        self.mounts
+    }
+}
+
+/// Writes the command. The mounts may already hold directories that only later steps need.
+pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand {
+    let mut arguments = Arguments::default();
+    machine(&mut arguments, launch);
+    origin(&mut arguments, launch, &mut mounts);
+    disks(&mut arguments, launch, &mut mounts);
+    network_and_randomness(&mut arguments);
+    agent_ports(&mut arguments, launch.slot);
+    console(&mut arguments, launch);
+    monitor(&mut arguments, launch.slot);
+    arguments.add("-sandbox", SANDBOX);
+    let devices = match launch.config.accelerator {
+        Accelerator::Kvm => vec![PathBuf::from("/dev/kvm")],
+        Accelerator::Tcg => Vec::new(),
+    };
+    EngineCommand {
+        program: launch.config.program.clone(),
+        arguments: arguments.0,
+        mounts: mounts.into_inner(),
+        devices,
+        limits: SlotLimits {
+            memory: launch.machine.memory,
+            vcpus: launch.machine.vcpus,
+        },
+    }
+}
+
+#[derive(Debug, Default)]
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn flag(&mut self, name: &str) {
+        self.0.push(name.to_owned());
+    }
+
+    fn add(&mut self, name: &str, value: impl Into<String>) {
+        self.0.push(name.to_owned());
+        self.0.push(value.into());
+    }
+
+    /// A value in JSON needs no escaping of commas in paths.
+    fn add_json(&mut self, name: &str, value: &Value) {
+        self.add(name, value.to_string());
+    }
+}
+
+fn machine(arguments: &mut Arguments, launch: &Launch<'_>) {
+    for flag in ["-nodefaults", "-no-user-config", "-nographic", "-no-reboot"] {
+        arguments.flag(flag);
+    }
+    // Without ACPI the distribution's kernel does not find the devices of this machine.
+    arguments.add("-M", "microvm,acpi=on,memory-backend=memory");
+    let accelerator = launch.config.accelerator;
+    arguments.add("-accel", accelerator_option(accelerator));
+    arguments.add("-cpu", processor_model(accelerator));
+    arguments.add("-m", format!("{}M", launch.machine.memory.get()));
+    arguments.add("-smp", format!("cpus={}", launch.machine.vcpus.get()));
+    arguments.add("-bios", FIRMWARE);
+}
+
+pub(crate) fn accelerator_option(accelerator: Accelerator) -> String {
+    match accelerator {
+        Accelerator::Kvm => "kvm".to_owned(),
+        Accelerator::Tcg => format!("tcg,tb-size={TRANSLATION_BUFFER_MIB}"),
+    }
+}
+
+fn origin(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
+    let size = launch.machine.memory.bytes();
+    match launch.origin {
+        Origin::Boot {
+            kernel,
+            initial_ram_disk,
+            counter_khz,
+        } => {
+            let memory = launch
+                .slot
+                .engine_run_directory
+                .join(file_names::MEMORY_IMAGE);
+            arguments.add_json(
+                "-object",
+                &json!({
+                    "qom-type": "memory-backend-file", "id": "memory", "size": size,
+                    "mem-path": memory, "share": true,
+                }),
+            );
+            let initial_ram_disk = mounts.engine_path(initial_ram_disk);
+            arguments.add("-kernel", text(&mounts.engine_path(kernel)));
+            arguments.add("-initrd", text(&initial_ram_disk));
+            arguments.add(
+                "-append",
+                kernel_arguments(launch.config.accelerator, counter_khz),
+            );
+        }
+        Origin::Restore { memory_image } => {
+            // Opened read-only and mapped privately: the guest's writes stay in this process.
+            arguments.add_json(
+                "-object",
+                &json!({
+                    "qom-type": "memory-backend-file", "id": "memory", "size": size,
+                    "mem-path": mounts.engine_path(memory_image),
+                    "share": false, "readonly": true, "rom": "off",
+                }),
+            );
+            // The kernel is in the memory image. `-S` holds the machine after its state is loaded,
+            // whatever state it was captured in, so that one command starts it.
+            arguments.add("-incoming", "defer");
+            arguments.flag("-S");
+        }
+    }
+}
+
+/// Under KVM the kernel asks the hypervisor for the time. Under emulation its only clock is the
+/// time stamp counter, whose rate it cannot measure on a busy host ([`crate::counter`]), and which
+/// it would there also find wanting: it compares it with ticks, and on a busy host ticks get lost.
+pub(crate) fn kernel_arguments(accelerator: Accelerator, counter_khz: Option<u64>) -> String {
+    match (accelerator, counter_khz) {
+        (Accelerator::Kvm, _) => KERNEL_ARGUMENTS.to_owned(),
+        (Accelerator::Tcg, None) => format!("{KERNEL_ARGUMENTS} tsc=reliable"),
+        (Accelerator::Tcg, Some(khz)) => {
+            format!("{KERNEL_ARGUMENTS} tsc=reliable tsc_early_khz={khz}")
+        }
+    }
+}
+
+fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
+    let run_directory = &launch.slot.engine_run_directory;
+    arguments.add_json(
+        "-blockdev",
+        &shared_layer("base", "raw", &launch.disks.base, None, mounts),
+    );
+    let mut below: Option<String> = None;
+    for (index, layer) in launch.disks.sealed.iter().enumerate() {
+        let node = format!("sealed{index}");
+        let format = if index == 0 { "raw" } else { "qcow2" };
+        let backing = (index > 0).then_some(below.as_deref());
+        arguments.add_json(
+            "-blockdev",
+            &shared_layer(&node, format, layer, backing, mounts),
+        );
+        below = Some(node);
+    }
+    arguments.add_json(
+        "-blockdev",
+        &json!({
+            "driver": "qcow2", "node-name": "writable", "backing": below, "discard": "unmap",
+            "file": {
+                "driver": "file", "discard": "unmap",
+                "filename": run_directory.join(file_names::WRITABLE_DISK),
+            },
+        }),
+    );
+    for index in 0..launch.machine.spare_disks {
+        arguments.add_json("-blockdev", &json!({
+            "driver": "raw", "node-name": format!("spare{index}"),
+            "file": { "driver": "file", "filename": run_directory.join(spare_disk_name(index)) },
+        }));
+    }
+    // The guest finds its disks by serial, never by order.
+    arguments.add(
+        "-device",
+        "virtio-blk-device,id=disk-base,drive=base,serial=base",
+    );
+    arguments.add(
+        "-device",
+        "virtio-blk-device,id=disk-writable,drive=writable,serial=rw",
+    );
+    for index in 0..launch.machine.spare_disks {
+        let name = format!("spare{index}");
+        arguments.add("-device", disk_device(&name, &name));
+    }
+}
+
+/// The guest is told of errors. By default a full host disk would pause the machine instead, and
+/// to its user it would hang.
+fn disk_device(node: &str, serial: &str) -> String {
+    let errors = "werror=report,rerror=report";
+    format!("virtio-blk-device,id=disk-{node},drive={node},serial={serial},{errors}")
+}
+
+/// A layer that many engines read at once. `backing` is absent for a format that has none, and
+/// null where the file's own idea of its backing must not count.
+fn shared_layer(
+    node: &str,
+    format: &str,
+    file: &Path,
+    backing: Option<Option<&str>>,
+    mounts: &mut Mounts,
+) -> Value {
+    let mut layer = json!({
+        "driver": format, "node-name": node, "read-only": true,
+        "file": { "driver": "file", "filename": mounts.engine_path(file), "read-only": true },
+    });
+    if let Some(backing) = backing {
+        layer["backing"] = json!(backing);
+    }
+    layer
+}
+
+fn network_and_randomness(arguments: &mut Arguments) {
+    let offloads = OFFLOADS.map(|name| format!("{name}=off")).join(",");
+    let device = format!("virtio-net-device,id=network,mac=02:df:00:00:00:01,{offloads}");
+    arguments.add("-device", device);
+    arguments.add("-object", "rng-builtin,id=randomness");
+    arguments.add("-device", "virtio-rng-device,rng=randomness");
+}
+
+fn agent_ports(arguments: &mut Arguments, slot: &Slot) {
+    arguments.add("-device", "virtio-serial-device,max_ports=4");
+    let ports = [
+        (1, "control", file_names::CONTROL_SOCKET, CONTROL_PORT),
+        (2, "bulk", file_names::BULK_SOCKET, BULK_PORT),
+    ];
+    for (number, id, socket, name) in ports {
+        arguments.add(
+            "-chardev",
+            listening_socket(id, &slot.engine_run_directory.join(socket)),
+        );
+        arguments.add(
+            "-device",
+            format!("virtserialport,chardev={id},name={name},nr={number}"),
+        );
+    }
+}
+
+fn console(arguments: &mut Arguments, launch: &Launch<'_>) {
+    match launch.origin {
+        // Only the operator's recipe runs then, and only for as long as a bake takes.
+        Origin::Boot { .. } => {
+            let log = launch
+                .slot
+                .engine_run_directory
+                .join(file_names::CONSOLE_LOG);
+            arguments.add(
+                "-chardev",
+                format!("file,id=console,append=on,path={}", escaped(&log)),
+            );
+        }
+        // The guest decides how much it writes here, so nothing may keep it.
+        Origin::Restore { .. } => arguments.add("-chardev", "null,id=console"),
+    }
+    arguments.add("-serial", "chardev:console");
+}
+
+fn monitor(arguments: &mut Arguments, slot: &Slot) {
+    let socket = slot.engine_run_directory.join(file_names::MONITOR_SOCKET);
+    arguments.add("-chardev", listening_socket("monitor", &socket));
+    arguments.add("-mon", "chardev=monitor,mode=control");
+}
+
+fn listening_socket(id: &str, path: &Path) -> String {
+    format!("socket,id={id},server=on,wait=off,path={}", escaped(path))
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A path as the value of an option, where a comma would start the next one.
+fn escaped(path: &Path) -> String {
+    text(path).replace(',', ",,")
+}
+
+#[cfg(test)]
+#[path = "launch_tests.rs"]
+mod tests;

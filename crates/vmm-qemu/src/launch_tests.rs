@@ -1,0 +1,161 @@
+use dayfly_types::{DiskMib, MemoryMib, Vcpus};
+use dayfly_vmm::SlotIndex;
+
+use super::*;
+use crate::version::EngineVersion;
+
+fn config(accelerator: Accelerator) -> QemuConfig {
+    QemuConfig {
+        program: "/usr/bin/qemu-system-x86_64".into(),
+        accelerator,
+        version: EngineVersion {
+            major: 10,
+            minor: 0,
+            micro: 2,
+        },
+    }
+}
+
+fn slot() -> Slot {
+    Slot {
+        index: SlotIndex(3),
+        run_directory: "/var/lib/dayfly/slots/3/run".into(),
+        engine_run_directory: "/run".into(),
+        engine_view: EngineView::Jailed,
+    }
+}
+
+fn machine_spec() -> MachineSpec {
+    MachineSpec {
+        memory: MemoryMib::new(512).unwrap(),
+        vcpus: Vcpus::new(2).unwrap(),
+        disk: DiskMib::new(1024).unwrap(),
+        spare_disks: 2,
+    }
+}
+
+fn disk_files() -> DiskFiles {
+    DiskFiles {
+        base: "/t/python/base.img".into(),
+        sealed: vec!["/t/python/disk0.raw".into(), "/s/7/disk1.qcow2".into()],
+        empty_layer: "/t/python/empty.qcow2".into(),
+    }
+}
+
+fn write(accelerator: Accelerator, origin: Origin<'_>) -> EngineCommand {
+    let launch = Launch {
+        config: &config(accelerator),
+        slot: &slot(),
+        machine: &machine_spec(),
+        disks: &disk_files(),
+        origin,
+    };
+    command(&launch, Mounts::new(EngineView::Jailed))
+}
+
+const BOOT: fn() -> Origin<'static> = || Origin::Boot {
+    kernel: Path::new("/t/python/kernel"),
+    initial_ram_disk: Path::new("/t/python/initrd"),
+    counter_khz: Some(2_500_000),
+};
+const RESTORE: fn() -> Origin<'static> = || Origin::Restore {
+    memory_image: Path::new("/t/python/memory.img"),
+};
+
+fn devices(command: &EngineCommand) -> Vec<&str> {
+    let pairs = command.arguments.windows(2);
+    pairs
+        .filter(|pair| pair[0] == "-device")
+        .map(|pair| pair[1].as_str())
+        .collect()
+}
+
+#[test]
+fn boot_and_restore_describe_the_same_devices() {
+    let boot = write(Accelerator::Tcg, BOOT());
+    let restore = write(Accelerator::Tcg, RESTORE());
+    assert_eq!(devices(&boot), devices(&restore));
+    assert_eq!(devices(&boot).len(), 9);
+}
+
+#[test]
+fn a_restore_maps_memory_privately_and_a_boot_shares_it() {
+    let boot = write(Accelerator::Tcg, BOOT()).arguments.join(" ");
+    assert!(boot.contains(r#""mem-path":"/run/memory.img","qom-type":"memory-backend-file","#));
+    assert!(boot.contains(r#""share":true"#));
+    let restore = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
+    assert!(restore.contains(r#""readonly":true,"rom":"off","share":false"#));
+    assert!(restore.contains("-incoming defer -S"));
+    assert!(!restore.contains("-kernel"));
+}
+
+#[test]
+fn a_restored_guest_cannot_fill_the_host_through_its_console() {
+    let restore = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
+    assert!(restore.contains("-chardev null,id=console -serial chardev:console"));
+    assert!(!restore.contains(file_names::CONSOLE_LOG));
+}
+
+#[test]
+fn each_directory_is_mounted_once_and_files_keep_their_names() {
+    let boot = write(Accelerator::Tcg, BOOT());
+    let pairs: Vec<_> = boot
+        .mounts
+        .iter()
+        .map(|m| (m.host.as_path(), m.target.as_path()))
+        .collect();
+    let expected = [("/t/python", "/template"), ("/s/7", "/template-1")];
+    assert_eq!(
+        pairs,
+        expected.map(|(host, target)| (Path::new(host), Path::new(target)))
+    );
+    let line = boot.arguments.join(" ");
+    assert!(line.contains("-kernel /template/kernel -initrd /template/initrd"));
+    assert!(line.contains(r#""filename":"/template-1/disk1.qcow2""#));
+    assert!(!line.contains("/t/python"), "{line}");
+}
+
+#[test]
+fn sealed_layers_stack_under_the_writable_disk() {
+    let line = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
+    let lowest = r#""filename":"/template/disk0.raw","read-only":true},"node-name":"sealed0""#;
+    assert!(line.contains(lowest), "{line}");
+    assert!(
+        line.contains(r#"{"backing":"sealed0","driver":"qcow2""#),
+        "{line}"
+    );
+    assert!(
+        line.contains(r#"{"backing":"sealed1","discard":"unmap","driver":"qcow2""#),
+        "{line}"
+    );
+}
+
+#[test]
+fn only_hardware_virtualisation_gets_its_device_node() {
+    assert!(write(Accelerator::Tcg, RESTORE()).devices.is_empty());
+    let hardware = write(Accelerator::Kvm, RESTORE());
+    assert_eq!(hardware.devices, [PathBuf::from("/dev/kvm")]);
+    assert!(
+        hardware
+            .arguments
+            .join(" ")
+            .contains("-accel kvm -cpu host")
+    );
+}
+
+#[test]
+fn an_emulated_kernel_is_told_to_trust_its_counter() {
+    let emulated = write(Accelerator::Tcg, BOOT()).arguments.join(" ");
+    assert!(emulated.contains("tsc=reliable tsc_early_khz=2500000"));
+    assert!(
+        !write(Accelerator::Kvm, BOOT())
+            .arguments
+            .join(" ")
+            .contains("tsc")
+    );
+}
+
+#[test]
+fn a_comma_in_a_path_starts_no_option() {
+    assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
+}

@@ -1,0 +1,28 @@
+//! The QEMU driver of the engine port: `microvm` machines under KVM or software emulation.
+//!
+//! It must not know sandboxes, snapshots' manifests or the guest's protocol; it starts processes
+//! only through [`dayfly_vmm::SlotProvider`], so it neither knows whether they are jailed.
+//! Start reading at [`driver`]; `launch` has the command line and why each part of it stands.
+#![forbid(unsafe_code)]
+
+pub mod bare;
+pub mod capabilities;
+mod counter;
+pub mod disks;
+pub mod driver;
+pub mod error;
+mod launch;
+mod parked;
+pub mod probe;
+mod process;
+mod qmp;
+mod start;
+pub mod version;
+mod vm;
+
+pub use bare::BareSlots;
+pub use disks::{EmptyLayerError, create_empty_layer};
+pub use driver::{QemuConfig, QemuEngine};
+pub use error::MonitorError;
+pub use probe::{ProbeError, ProbeOutcome, ProbeSpec, probe_accelerator};
+pub use version::{EngineVersion, VersionError, engine_version};

@@ -1,0 +1,287 @@
+//! The engine's monitor: one JSON message a line over a unix socket, one client at a time.
+//!
+//! A [`Monitor`] has no task of its own. Between commands nobody reads, so its owner closes it
+//! before the guest runs on: a guest can cause events, and they would pile up unread.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use dayfly_host::unix::connect_unix_within;
+use dayfly_types::limits::ENGINE_MESSAGE_BYTES_MAX;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::error::MonitorError;
+
+/// Events kept for a later wait. One operation causes fewer than ten.
+const EVENTS_MAX: usize = 64;
+
+/// What is kept of the engine's own words in an error.
+const DESCRIPTION_CHARACTERS_MAX: usize = 500;
+
+/// Device state alone takes milliseconds. With memory in it, it takes what the disk needs.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(60);
+
+/// More than any disk takes.
+const MIGRATION_BYTES_PER_SECOND: u64 = 1 << 40;
+
+/// What the engine said without being asked. Other events are dropped when they are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    Stop,
+    Resume,
+    Shutdown,
+    GuestPanicked,
+    Migration { status: String },
+}
+
+/// An open conversation with one engine. Drop it after any error.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    stream: BufReader<UnixStream>,
+    /// The start of a line that has not ended yet.
+    line: Vec<u8>,
+    events: VecDeque<Event>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+enum Message {
+    Greeting,
+    Event(Event),
+    Return {
+        id: Option<u64>,
+        value: Value,
+    },
+    Error {
+        id: Option<u64>,
+        description: String,
+    },
+    Other,
+}
+
+impl Monitor {
+    /// Dials as soon as the socket listens, and opens the conversation.
+    pub(crate) async fn open(socket: &Path, limit: Duration) -> Result<Self, MonitorError> {
+        let deadline = Instant::now() + limit;
+        let stream = connect_unix_within(socket, limit).await.map_err(|error| {
+            if error.kind() == io::ErrorKind::TimedOut {
+                MonitorError::TimedOut(limit)
+            } else {
+                MonitorError::Connect(error)
+            }
+        })?;
+        stream
+            .set_nonblocking(true)
+            .map_err(MonitorError::Connect)?;
+        let stream = UnixStream::from_std(stream).map_err(MonitorError::Connect)?;
+        timeout_at(deadline, Self::negotiate(stream))
+            .await
+            .map_err(|_| MonitorError::TimedOut(limit))?
+    }
+
+    async fn negotiate(stream: UnixStream) -> Result<Self, MonitorError> {
+        let mut monitor = Self {
+            stream: BufReader::new(stream),
+            line: Vec::new(),
+            events: VecDeque::new(),
+            next_id: 0,
+        };
+        while !matches!(monitor.read_message().await?, Message::Greeting) {}
+        monitor.exchange("qmp_capabilities", Value::Null).await?;
+        Ok(monitor)
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(crate) async fn execute(
+        &mut self,
+        command: &str,
+        arguments: Value,
+        limit: Duration,
+    ) -> Result<Value, MonitorError> {
+        timeout(limit, self.exchange(command, arguments))
+            .await
+            .map_err(|_| MonitorError::TimedOut(limit))?
+    }
+
+    /// The run state by the engine's own name for it.
+    pub(crate) async fn status(&mut self, limit: Duration) -> Result<String, MonitorError> {
+        let answer = self.execute("query-status", Value::Null, limit).await?;
+        Ok(shortened(answer["status"].as_str().unwrap_or_default()))
+    }
+
+    /// Makes captures leave out shared memory, and their end an event.
+    pub(crate) async fn prepare_migration(&mut self, limit: Duration) -> Result<(), MonitorError> {
+        let capabilities = json!({ "capabilities": [
+            { "capability": "x-ignore-shared", "state": true },
+            { "capability": "events", "state": true },
+        ]});
+        self.execute("migrate-set-capabilities", capabilities, limit)
+            .await?;
+        // The default keeps a network free for others; this goes to a file of a paused machine.
+        let parameters = json!({ "max-bandwidth": MIGRATION_BYTES_PER_SECOND });
+        self.execute("migrate-set-parameters", parameters, limit)
+            .await?;
+        Ok(())
+    }
+
+    /// Starts a migration by `command` and waits for its end.
+    pub(crate) async fn migrate(&mut self, command: &str, file: &Path) -> Result<(), MonitorError> {
+        let limit = MIGRATION_LIMIT;
+        let deadline = Instant::now() + limit;
+        let uri = format!("file:{}", file.display());
+        self.events.clear();
+        self.execute(command, json!({ "uri": uri }), limit).await?;
+        let status = timeout_at(deadline, self.migration_end())
+            .await
+            .map_err(|_| MonitorError::TimedOut(limit))??;
+        if status == "completed" {
+            return Ok(());
+        }
+        let answer = self.execute("query-migrate", Value::Null, limit).await?;
+        let description = shortened(answer["error-desc"].as_str().unwrap_or("no reason given"));
+        Err(MonitorError::Migration {
+            status,
+            description,
+        })
+    }
+
+    async fn migration_end(&mut self) -> Result<String, MonitorError> {
+        loop {
+            if let Event::Migration { status } = self.next_event().await?
+                && matches!(status.as_str(), "completed" | "failed" | "cancelled")
+            {
+                return Ok(status);
+            }
+        }
+    }
+
+    async fn next_event(&mut self) -> Result<Event, MonitorError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            if let Message::Event(event) = self.read_message().await? {
+                self.remember(event);
+            }
+        }
+    }
+
+    async fn exchange(&mut self, command: &str, arguments: Value) -> Result<Value, MonitorError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut request = json!({ "execute": command, "id": id });
+        if !arguments.is_null() {
+            request["arguments"] = arguments;
+        }
+        let line = format!("{request}\n");
+        let stream = self.stream.get_mut();
+        stream
+            .write_all(line.as_bytes())
+            .await
+            .map_err(MonitorError::Exchange)?;
+        loop {
+            match self.read_message().await? {
+                Message::Event(event) => self.remember(event),
+                Message::Return {
+                    id: Some(found),
+                    value,
+                } if found == id => return Ok(value),
+                // An error without an id is about the line itself, and only ours is under way.
+                Message::Error {
+                    id: found,
+                    description,
+                } if found.is_none_or(|f| f == id) => {
+                    return Err(MonitorError::Refused {
+                        command: command.to_owned(),
+                        description,
+                    });
+                }
+                // An answer to a command that was given up.
+                Message::Return { .. } | Message::Error { .. } => {}
+                Message::Greeting | Message::Other => {}
+            }
+        }
+    }
+
+    fn remember(&mut self, event: Event) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    async fn read_message(&mut self) -> Result<Message, MonitorError> {
+        loop {
+            let available = self
+                .stream
+                .fill_buf()
+                .await
+                .map_err(MonitorError::Exchange)?;
+            if available.is_empty() {
+                return Err(MonitorError::Closed);
+            }
+            let newline = available.iter().position(|byte| *byte == b'\n');
+            let taken = newline.map_or(available.len(), |position| position + 1);
+            if self.line.len() + taken > ENGINE_MESSAGE_BYTES_MAX {
+                return Err(MonitorError::MessageTooLong {
+                    limit: ENGINE_MESSAGE_BYTES_MAX,
+                });
+            }
+            self.line.extend_from_slice(&available[..taken]);
+            self.stream.consume(taken);
+            if newline.is_some() {
+                let line = std::mem::take(&mut self.line);
+                return parse(&line);
+            }
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Message, MonitorError> {
+    let mut value: Value = serde_json::from_slice(line).map_err(MonitorError::Malformed)?;
+    let id = value["id"].as_u64();
+    if value.get("QMP").is_some() {
+        return Ok(Message::Greeting);
+    }
+    if let Some(name) = value["event"].as_str() {
+        return Ok(event(name, &value["data"]).map_or(Message::Other, Message::Event));
+    }
+    if let Some(error) = value.get("error") {
+        let description = shortened(error["desc"].as_str().unwrap_or("no reason given"));
+        return Ok(Message::Error { id, description });
+    }
+    Ok(value
+        .get_mut("return")
+        .map_or(Message::Other, |value| Message::Return {
+            id,
+            value: value.take(),
+        }))
+}
+
+fn event(name: &str, data: &Value) -> Option<Event> {
+    Some(match name {
+        "STOP" => Event::Stop,
+        "RESUME" => Event::Resume,
+        "SHUTDOWN" => Event::Shutdown,
+        "GUEST_PANICKED" => Event::GuestPanicked,
+        "MIGRATION" => Event::Migration {
+            status: shortened(data["status"].as_str()?),
+        },
+        _ => return None,
+    })
+}
+
+/// The engine is not trusted with the length or the characters of what reaches a log.
+pub(crate) fn shortened(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    plain.take(DESCRIPTION_CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+#[path = "qmp_tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! From a command to an engine that answers on its monitor.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use dayfly_host::memory::{MappingSelector, mapping_usage};
+use dayfly_types::limits::{ENGINE_START_DEADLINE, TEARDOWN_STEP_DEADLINE};
+use dayfly_vmm::{EngineCommand, Slot, SlotProvider, file_names};
+
+use crate::error::{MemoryError, MonitorError, StartError};
+use crate::process::{ENDING_GRACE, Watched, last_words};
+use crate::qmp::Monitor;
+
+/// An engine that answers.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) watched: Watched,
+    pub(crate) monitor: Monitor,
+}
+
+/// Launches the engine and opens its monitor. After an error the process is dead.
+pub(crate) async fn start(
+    slots: &dyn SlotProvider,
+    slot: &Slot,
+    command: EngineCommand,
+) -> Result<Started, StartError> {
+    let process = slots
+        .launch(slot, command)
+        .await
+        .map_err(StartError::Launch)?;
+    let mut watched = Watched::open(process).map_err(StartError::Watch)?;
+    let socket = slot.run_directory.join(file_names::MONITOR_SOCKET);
+    let opened = tokio::select! {
+        opened = Monitor::open(&socket, ENGINE_START_DEADLINE) => opened,
+        _ = watched.wait() => Err(MonitorError::Closed),
+    };
+    match opened {
+        Ok(monitor) => Ok(Started { watched, monitor }),
+        Err(error) => {
+            let error = start_error(error, &mut watched, slot).await;
+            end(&mut watched).await;
+            Err(error)
+        }
+    }
+}
+
+/// An engine that ends itself may be seen first by its socket, in any of several ways.
+async fn start_error(error: MonitorError, watched: &mut Watched, slot: &Slot) -> StartError {
+    if let MonitorError::TimedOut(limit) = error {
+        return StartError::TimedOut(limit);
+    }
+    if watched.ends_within(ENDING_GRACE).await {
+        return StartError::Exited {
+            last_words: last_words(slot),
+        };
+    }
+    StartError::Monitor(error)
+}
+
+/// Ends a process that nobody will own. What is left after the limit, the slot's release ends.
+pub(crate) async fn end(watched: &mut Watched) {
+    let pid = watched.process().pid;
+    match watched.end(TEARDOWN_STEP_DEADLINE).await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(pid, "an engine outlives its kill"),
+        Err(error) => tracing::warn!(pid, %error, "cannot kill an engine"),
+    }
+}
+
+/// Makes sure that the engine's writes to guest memory cannot reach the image.
+pub(crate) async fn check_memory_is_private(
+    watched: &Watched,
+    memory_image: &Path,
+) -> Result<(), MemoryError> {
+    let pid = watched.process().pid;
+    let path = memory_image.to_owned();
+    let look = move || {
+        let metadata = std::fs::metadata(&path).map_err(|source| MemoryError::Image {
+            path: path.clone(),
+            source,
+        })?;
+        // The path differs inside a jail; the inode does not.
+        let usage = mapping_usage(pid, &MappingSelector::Inode(metadata.ino()))
+            .map_err(MemoryError::Mappings)?;
+        match (usage.mappings, usage.shared_mappings) {
+            (0, _) => Err(MemoryError::NotMapped { path }),
+            (_, 0) => Ok(()),
+            _ => Err(MemoryError::Shared),
+        }
+    };
+    let lost = |_| MemoryError::Lost;
+    tokio::task::spawn_blocking(look).await.map_err(lost)?
+}
