@@ -1,0 +1,51 @@
+//! Templates on a node's disk: how their parts are built, stored, checked and opened.
+//!
+//! A template is a snapshot with a name. It begins as a [`recipe`], whose disk [`image`] and
+//! [`kernel`] are built once and kept in an [`image_cache`]; a bake boots them and captures the
+//! machine; the [`store`] publishes the result with a [`manifest`], and [`verify`] proves before a
+//! restore that the bytes are still those that were published.
+//!
+//! This crate must not know engines, slots, guests or the wire: it handles files and says which of
+//! them a machine is made of. Functions that are not `async` may block on the disk; call them from
+//! a blocking task. Start reading at [`manifest`] and [`store`].
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+mod cpio;
+mod debian;
+pub mod digest;
+mod files;
+pub mod image;
+pub mod image_cache;
+pub mod initial_ram_disk;
+pub mod kernel;
+pub mod manifest;
+mod modules;
+pub mod program;
+pub mod progress;
+pub mod recipe;
+mod root;
+mod sources;
+mod sparse;
+pub mod staging;
+pub mod store;
+pub mod template;
+pub mod verify;
+pub mod writable_disk;
+
+pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe};
+pub use digest::{ContentDigest, DIGEST_KIND};
+pub use image::{ImageBuilder, ImageError, ImageParts};
+pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
+pub use initial_ram_disk::{InitialRamDiskError, write_initial_ram_disk};
+pub use manifest::{
+    AgentIdentity, EngineIdentity, FileEntry, Fingerprint, MANIFEST_FORMAT, ManifestDraft,
+    ManifestError, Mismatch, ParentIdentity, RecipeIdentity, TemplateManifest,
+};
+pub use progress::{Progress, ProgressReporter};
+pub use recipe::{ImageRecipe, Recipe, RecipeError};
+pub use staging::{Staging, StagingError};
+pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
+pub use template::{Template, VersionId, file_names};
+pub use verify::{Verifier, VerifyError};
+pub use writable_disk::{WritableDiskError, make_writable_disk};

@@ -1,0 +1,265 @@
+//! The one document that makes a directory of files a template.
+//!
+//! Readers accept keys that they do not know, so the format only grows; a change that an older
+//! reader would misread raises [`MANIFEST_FORMAT`], and an older reader then refuses.
+
+use std::time::SystemTime;
+
+use dayfly_types::{ProjectId, TemplateName};
+use dayfly_vmm::{Accelerator, EngineKind, MachineSpec};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use crate::digest::ContentDigest;
+
+/// The format that this program writes, and the newest that it reads.
+pub const MANIFEST_FORMAT: u32 = 1;
+
+/// What a published template is and what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateManifest {
+    pub format: u32,
+    pub name: TemplateName,
+    /// None for the operator's templates, which all projects share.
+    pub project: Option<ProjectId>,
+    /// The template version that this one was captured on top of.
+    pub parent: Option<ParentIdentity>,
+    pub recipe: RecipeIdentity,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    pub machine: MachineSpec,
+    pub engine: EngineIdentity,
+    pub kernel_version: String,
+    pub agent: AgentIdentity,
+    /// Sealed disk layers by file name, lowest first.
+    pub sealed_layers: Vec<String>,
+    /// How [`FileEntry::digest`] is computed: [`crate::DIGEST_KIND`].
+    pub digest_kind: String,
+    pub files: Vec<FileEntry>,
+}
+
+/// What is known about a template before its files are digested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestDraft {
+    pub name: TemplateName,
+    pub project: Option<ProjectId>,
+    pub parent: Option<ParentIdentity>,
+    pub recipe: RecipeIdentity,
+    pub created_at: SystemTime,
+    pub machine: MachineSpec,
+    pub engine: EngineIdentity,
+    pub kernel_version: String,
+    pub agent: AgentIdentity,
+    pub sealed_layers: Vec<String>,
+}
+
+impl ManifestDraft {
+    pub(crate) fn finish(self, files: Vec<FileEntry>) -> TemplateManifest {
+        TemplateManifest {
+            format: MANIFEST_FORMAT,
+            name: self.name,
+            project: self.project,
+            parent: self.parent,
+            recipe: self.recipe,
+            created_at: OffsetDateTime::from(self.created_at),
+            machine: self.machine,
+            engine: self.engine,
+            kernel_version: self.kernel_version,
+            agent: self.agent,
+            sealed_layers: self.sealed_layers,
+            digest_kind: crate::DIGEST_KIND.to_owned(),
+            files,
+        }
+    }
+}
+
+/// A template version by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentIdentity {
+    pub name: TemplateName,
+    pub version: String,
+}
+
+/// Which recipe was baked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeIdentity {
+    pub version: u32,
+    pub hash: String,
+}
+
+/// The engine that captured, and that a restore needs again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineIdentity {
+    pub kind: EngineKind,
+    pub version: String,
+    pub accelerator: Accelerator,
+    pub cpu_model: String,
+}
+
+/// The guest agent that is alive in the captured memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentIdentity {
+    pub protocol_generation: u32,
+    pub hash: String,
+}
+
+/// One file of a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    pub name: String,
+    pub bytes: u64,
+    pub digest: ContentDigest,
+}
+
+/// What this node would bake now. A template that differs is baked anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    pub engine: EngineIdentity,
+    pub agent_hash: String,
+    pub recipe_hash: String,
+}
+
+/// Why a text is not a manifest that this program can use.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    #[error("the manifest is not valid")]
+    Syntax(#[source] serde_json::Error),
+    #[error("the manifest has format {found}; this program reads up to {MANIFEST_FORMAT}")]
+    Newer { found: u32 },
+    #[error("the manifest uses the digest {found:?}, which this program does not know")]
+    UnknownDigest { found: String },
+    #[error("the manifest names a file {name:?}, which is not a plain file name")]
+    BadFileName { name: String },
+    #[error("the manifest does not list the file {name:?}")]
+    MissingFile { name: String },
+}
+
+/// The first thing in which a template differs from what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    #[error("manifest format {found} is older than {MANIFEST_FORMAT}")]
+    Format { found: u32 },
+    #[error("engine is {}, not {}", found.as_str(), wanted.as_str())]
+    Engine {
+        found: EngineKind,
+        wanted: EngineKind,
+    },
+    #[error("engine version is {found}, not {wanted}")]
+    EngineVersion { found: String, wanted: String },
+    #[error("accelerator is {}, not {}", found.as_str(), wanted.as_str())]
+    Accelerator {
+        found: Accelerator,
+        wanted: Accelerator,
+    },
+    #[error("CPU model is {found}, not {wanted}")]
+    CpuModel { found: String, wanted: String },
+    #[error("guest agent is {found}, not {wanted}")]
+    Agent { found: String, wanted: String },
+    #[error("recipe is {found}, not {wanted}")]
+    Recipe { found: String, wanted: String },
+}
+
+impl TemplateManifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// [`ManifestError::Newer`] for a format of the future, whatever else it holds.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
+        #[derive(Deserialize)]
+        struct FormatOnly {
+            format: u32,
+        }
+        let FormatOnly { format } = serde_json::from_slice(bytes).map_err(ManifestError::Syntax)?;
+        if format > MANIFEST_FORMAT {
+            return Err(ManifestError::Newer { found: format });
+        }
+        let manifest: Self = serde_json::from_slice(bytes).map_err(ManifestError::Syntax)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// The text that goes to disk.
+    ///
+    /// # Errors
+    /// [`ManifestError::Syntax`] when a value has no JSON form, such as a year beyond 9999.
+    pub fn to_json(&self) -> Result<Vec<u8>, ManifestError> {
+        let mut text = serde_json::to_vec_pretty(self).map_err(ManifestError::Syntax)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Says whether a restore on this node may use the template.
+    ///
+    /// # Errors
+    /// The first [`Mismatch`].
+    pub fn fits(&self, wanted: &Fingerprint) -> Result<(), Mismatch> {
+        if self.format < MANIFEST_FORMAT {
+            return Err(Mismatch::Format { found: self.format });
+        }
+        self.engine_fits(&wanted.engine)?;
+        let differ = |found: &String, wanted: &String| {
+            (found != wanted).then(|| (found.clone(), wanted.clone()))
+        };
+        if let Some((found, wanted)) = differ(&self.agent.hash, &wanted.agent_hash) {
+            return Err(Mismatch::Agent { found, wanted });
+        }
+        if let Some((found, wanted)) = differ(&self.recipe.hash, &wanted.recipe_hash) {
+            return Err(Mismatch::Recipe { found, wanted });
+        }
+        Ok(())
+    }
+
+    fn engine_fits(&self, wanted: &EngineIdentity) -> Result<(), Mismatch> {
+        let found = &self.engine;
+        if found.kind != wanted.kind {
+            return Err(Mismatch::Engine {
+                found: found.kind,
+                wanted: wanted.kind,
+            });
+        }
+        if found.version != wanted.version {
+            let (found, wanted) = (found.version.clone(), wanted.version.clone());
+            return Err(Mismatch::EngineVersion { found, wanted });
+        }
+        if found.accelerator != wanted.accelerator {
+            let (found, wanted) = (found.accelerator, wanted.accelerator);
+            return Err(Mismatch::Accelerator { found, wanted });
+        }
+        if found.cpu_model != wanted.cpu_model {
+            let (found, wanted) = (found.cpu_model.clone(), wanted.cpu_model.clone());
+            return Err(Mismatch::CpuModel { found, wanted });
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), ManifestError> {
+        if self.digest_kind != crate::DIGEST_KIND {
+            return Err(ManifestError::UnknownDigest {
+                found: self.digest_kind.clone(),
+            });
+        }
+        if let Some(entry) = self.files.iter().find(|entry| !is_plain_name(&entry.name)) {
+            return Err(ManifestError::BadFileName {
+                name: entry.name.clone(),
+            });
+        }
+        let listed = |name: &str| self.files.iter().any(|entry| entry.name == name);
+        let needed = crate::file_names::REQUIRED.into_iter();
+        let layers = self.sealed_layers.iter().map(String::as_str);
+        match needed.chain(layers).find(|name| !listed(name)) {
+            Some(name) => Err(ManifestError::MissingFile {
+                name: name.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A name that stays in its directory.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+}
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+pub(crate) mod tests;
