@@ -1,0 +1,266 @@
+//! [`NodeApi`] over HTTP/1.1 on a unix socket.
+//!
+//! Connections are kept and used again, so a call pays for a connect only when all are busy.
+//! Every call has a deadline; streams have a limit of silence instead. Dropping a stream closes
+//! its connection, and the node drops its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use dayfly_types::{SandboxId, limits};
+use futures::StreamExt;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{ExecEvents, FileBytes, NodeApi, Watch};
+use crate::connector::Connector;
+use crate::error::NodeError;
+use crate::receive;
+use crate::record::RecordKind;
+use crate::stream::{LineReader, Outgoing, RecordReader, SILENCE_MAX, body_of_records, parse_json};
+use crate::types::{
+    Directory, DirectoryEntry, EnsureSandbox, ExecRequest, FileInfo, FileRead, FileWrite,
+    FileWritten, NodeStatus, PathQuestion, SandboxReport, TemplateReport,
+};
+
+/// Questions that the node answers from memory.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
+/// Calls that ask the guest's agent.
+const GUEST_DEADLINE: Duration = limits::AGENT_CALL_DEADLINE.saturating_add(QUESTION_DEADLINE);
+/// The node undoes a create at its own deadline; this leaves it time to say so.
+const CREATE_DEADLINE: Duration = limits::CREATE_DEADLINE.saturating_add(QUESTION_DEADLINE);
+const DELETE_DEADLINE: Duration = Duration::from_secs(25);
+
+const IDLE_CONNECTIONS_MAX: usize = 64;
+const IDLE_DEADLINE: Duration = Duration::from_secs(60);
+/// What one connection reads ahead of its stream's reader.
+const READ_BUFFER_BYTES: usize = 64 << 10;
+/// A full directory listing with long names.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// A node behind a unix socket.
+#[derive(Debug, Clone)]
+pub struct NodeClient {
+    http: Client<Connector, Body>,
+}
+
+impl NodeClient {
+    /// Makes a client; nothing is dialled before the first call.
+    #[must_use]
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        let http = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_DEADLINE)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .http1_max_buf_size(READ_BUFFER_BYTES)
+            .build(Connector::new(socket.into()));
+        Self { http }
+    }
+
+    /// Sends a request and waits for the head of its answer; a refusal becomes an error.
+    async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<Response<Body>, NodeError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://node{path}"))
+            .body(body)
+            .map_err(|_| NodeError::internal("cannot form a request to the node"))?;
+        let response = self.http.request(request).await.map_err(|error| {
+            tracing::debug!(%error, cause = ?std::error::Error::source(&error), "no answer from the node");
+            NodeError::unavailable("the node cannot be reached")
+        })?;
+        let response = response.map(Body::new);
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let bytes = collect(response.into_body()).await?;
+        Err(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            NodeError::internal(format!("the node refused with status {}", status.as_u16()))
+        }))
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        deadline: Duration,
+    ) -> Result<T, NodeError> {
+        let answer = async {
+            let response = self.open(method, path, body).await?;
+            parse_json(&collect(response.into_body()).await?)
+        };
+        within(deadline, answer).await
+    }
+}
+
+async fn collect(body: Body) -> Result<bytes::Bytes, NodeError> {
+    match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(_) => Err(NodeError::unavailable("the node's answer broke off")),
+    }
+}
+
+async fn within<T>(
+    deadline: Duration,
+    work: impl Future<Output = Result<T, NodeError>>,
+) -> Result<T, NodeError> {
+    tokio::time::timeout(deadline, work)
+        .await
+        .unwrap_or_else(|_| Err(NodeError::unavailable("the node did not answer in time")))
+}
+
+fn json_body<T: Serialize>(value: &T) -> Body {
+    // Plain data with string keys always serialises.
+    Body::from(serde_json::to_vec(value).unwrap_or_default())
+}
+
+#[async_trait]
+impl NodeApi for NodeClient {
+    async fn status(&self) -> Result<NodeStatus, NodeError> {
+        self.call(Method::GET, "/status", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
+        self.call(Method::GET, "/templates", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
+        let path = format!("/sandboxes/{}", wanted.id);
+        self.call(Method::PUT, &path, json_body(&wanted), CREATE_DEADLINE)
+            .await
+    }
+
+    async fn delete_sandbox(&self, id: &SandboxId) -> Result<(), NodeError> {
+        let path = format!("/sandboxes/{id}");
+        self.call(Method::DELETE, &path, Body::empty(), DELETE_DEADLINE)
+            .await
+    }
+
+    async fn sandbox(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        let path = format!("/sandboxes/{id}");
+        self.call(Method::GET, &path, Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
+        self.call(Method::GET, "/sandboxes", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn watch(&self) -> Result<Watch, NodeError> {
+        let open = self.open(Method::GET, "/watch", Body::empty());
+        let response = within(QUESTION_DEADLINE, open).await?;
+        Ok(receive::reports(LineReader::new(response.into_body())))
+    }
+
+    async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
+        let path = format!("/sandboxes/{id}/exec");
+        let open = self.open(Method::POST, &path, json_body(&request));
+        let response = within(GUEST_DEADLINE, open).await?;
+        Ok(receive::exec_events(RecordReader::new(
+            response.into_body(),
+        )))
+    }
+
+    async fn read_file(
+        &self,
+        id: &SandboxId,
+        request: FileRead,
+    ) -> Result<(FileInfo, FileBytes), NodeError> {
+        let path = format!("/sandboxes/{id}/files/read");
+        let open = async {
+            let response = self.open(Method::POST, &path, json_body(&request)).await?;
+            let mut reader = RecordReader::new(response.into_body());
+            let info = receive::head(&mut reader).await?;
+            Ok((info, receive::file_bytes(reader)))
+        };
+        within(GUEST_DEADLINE, open).await
+    }
+
+    async fn write_file(
+        &self,
+        id: &SandboxId,
+        request: FileWrite,
+        content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        let progress = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&progress);
+        let content = content
+            .map(move |piece| {
+                seen.fetch_add(1, Ordering::Relaxed);
+                match piece {
+                    Ok(bytes) => Outgoing::More(RecordKind::Data, bytes),
+                    Err(error) => Outgoing::error(error),
+                }
+            })
+            .chain(futures::stream::once(async {
+                Outgoing::Last(RecordKind::End, bytes::Bytes::new())
+            }));
+        let head = futures::stream::once(async move {
+            let bytes = serde_json::to_vec(&request).unwrap_or_default();
+            Outgoing::More(RecordKind::Head, bytes.into())
+        });
+        let body = body_of_records(Default::default(), Box::pin(head.chain(content)));
+        let path = format!("/sandboxes/{id}/files/write");
+        let answer = async {
+            let response = self.open(Method::POST, &path, body).await?;
+            parse_json::<FileWritten>(&collect(response.into_body()).await?)
+        };
+        Ok(while_moving(&progress, answer).await?.bytes)
+    }
+
+    async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError> {
+        let question = PathQuestion {
+            path: path.to_owned(),
+        };
+        let route = format!("/sandboxes/{id}/files/list");
+        self.call(Method::POST, &route, json_body(&question), GUEST_DEADLINE)
+            .await
+    }
+
+    async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
+        let question = PathQuestion {
+            path: path.to_owned(),
+        };
+        let route = format!("/sandboxes/{id}/files/stat");
+        self.call(Method::POST, &route, json_body(&question), GUEST_DEADLINE)
+            .await
+    }
+}
+
+/// Waits for as long as `progress` grows at least once in each limit of silence.
+async fn while_moving<T>(
+    progress: &AtomicU64,
+    work: impl Future<Output = Result<T, NodeError>>,
+) -> Result<T, NodeError> {
+    let mut work = std::pin::pin!(work);
+    let mut before = progress.load(Ordering::Relaxed);
+    loop {
+        if let Ok(result) = tokio::time::timeout(SILENCE_MAX, work.as_mut()).await {
+            return result;
+        }
+        let now = progress.load(Ordering::Relaxed);
+        if now == before {
+            return Err(NodeError::unavailable(
+                "the transfer to the node stands still",
+            ));
+        }
+        before = now;
+    }
+}

@@ -1,0 +1,165 @@
+//! The whole of a bake, from a recipe to a published template.
+
+use std::path::Path;
+use std::time::Instant;
+
+use dayfly_snapshots::{
+    AgentIdentity, ImageParts, ManifestDraft, ProgressReporter, RecipeIdentity, ResolvedRecipe,
+    Staging, Template, file_names, make_writable_disk, write_initial_ram_disk,
+};
+use dayfly_vmm::{BootSpec, DiskFiles, MachineSpec};
+
+use super::error::BakeError;
+use super::held_slot::HeldSlot;
+use super::identity::{agent_hash, engine_identity};
+use super::machine::{self, Captured};
+use super::ports::BakeDeps;
+
+/// Empty disks in every template, for volumes. With the base and the writable disk, the network,
+/// randomness and the agent's ports they fill the eight places that the smallest machine has.
+const SPARE_DISKS: u8 = 3;
+
+/// Bakes a template and publishes it as the newest version of its name.
+///
+/// # Errors
+/// [`BakeError`]. Nothing is published, and nothing of the machine is left.
+///
+/// # Cancel safety
+/// Dropping the future stops the bake. What it holds is given back in the background.
+pub async fn bake_template(
+    deps: &BakeDeps,
+    recipe: &ResolvedRecipe,
+    progress: &ProgressReporter,
+) -> Result<Template, BakeError> {
+    let started = Instant::now();
+    let image_progress = progress.part(0, 60);
+    let parts = deps
+        .images
+        .ensure(&recipe.image, &image_progress)
+        .await
+        .map_err(BakeError::Image)?;
+    progress.report("preparing disks", 60);
+    let staging = prepare(deps, recipe, &parts).await?;
+    let spec = boot_spec(recipe, &staging);
+    let captured = run_machine(deps, recipe, &spec, staging, &progress.part(65, 94)).await?;
+    progress.report("publishing", 94);
+    let template = publish(deps, recipe, &parts, spec.machine, captured).await?;
+    progress.report("ready", 100);
+    let seconds = started.elapsed().as_secs();
+    let (name, version) = (&recipe.recipe.name, template.version());
+    tracing::info!(template = %name, %version, seconds, "template baked");
+    Ok(template)
+}
+
+/// Puts everything that a boot needs into one new directory.
+async fn prepare(
+    deps: &BakeDeps,
+    recipe: &ResolvedRecipe,
+    parts: &ImageParts,
+) -> Result<Staging, BakeError> {
+    let (store, name) = (deps.store.clone(), recipe.recipe.name.clone());
+    let (parts, agent) = (parts.clone(), deps.agent_program.clone());
+    let staging = blocking(move || {
+        let staging = store.begin(&name).map_err(BakeError::Stage)?;
+        staging
+            .link(&parts.base, file_names::BASE_IMAGE)
+            .map_err(BakeError::Stage)?;
+        staging
+            .link(&parts.kernel, file_names::KERNEL)
+            .map_err(BakeError::Stage)?;
+        let initial_ram_disk = staging.path(file_names::INITIAL_RAM_DISK);
+        write_initial_ram_disk(&initial_ram_disk, &agent, &parts.modules)
+            .map_err(BakeError::InitialRamDisk)?;
+        Ok(staging)
+    })
+    .await?;
+    let size = recipe.recipe.disk;
+    make_writable_disk(&staging.path(file_names::LOWEST_LAYER), size)
+        .await
+        .map_err(BakeError::WritableDisk)?;
+    (deps.make_empty_layer)(staging.path(file_names::EMPTY_LAYER), size)
+        .await
+        .map_err(BakeError::EmptyLayer)?;
+    Ok(staging)
+}
+
+fn boot_spec(recipe: &ResolvedRecipe, staging: &Staging) -> BootSpec {
+    BootSpec {
+        machine: MachineSpec {
+            memory: recipe.recipe.memory,
+            vcpus: recipe.recipe.vcpus,
+            disk: recipe.recipe.disk,
+            spare_disks: SPARE_DISKS,
+        },
+        kernel: staging.path(file_names::KERNEL),
+        initial_ram_disk: staging.path(file_names::INITIAL_RAM_DISK),
+        disks: DiskFiles {
+            base: staging.path(file_names::BASE_IMAGE),
+            sealed: vec![staging.path(file_names::LOWEST_LAYER)],
+            empty_layer: staging.path(file_names::EMPTY_LAYER),
+        },
+    }
+}
+
+/// Runs the machine in a slot and gives the slot back, whatever comes of it.
+async fn run_machine(
+    deps: &BakeDeps,
+    recipe: &ResolvedRecipe,
+    spec: &BootSpec,
+    staging: Staging,
+    progress: &ProgressReporter,
+) -> Result<Captured, BakeError> {
+    let held = HeldSlot::acquire(&deps.slots, deps.limits.slot).await?;
+    let limit = deps.limits.machine;
+    let work =
+        machine::boot_and_capture(deps, held.slot(), &recipe.recipe, spec, staging, progress);
+    let outcome = tokio::time::timeout(limit, work).await;
+    held.release().await;
+    outcome.unwrap_or(Err(BakeError::TimedOut(limit)))
+}
+
+async fn publish(
+    deps: &BakeDeps,
+    recipe: &ResolvedRecipe,
+    parts: &ImageParts,
+    machine: MachineSpec,
+    captured: Captured,
+) -> Result<Template, BakeError> {
+    let draft = ManifestDraft {
+        name: recipe.recipe.name.clone(),
+        project: None,
+        parent: None,
+        recipe: RecipeIdentity {
+            version: recipe.recipe.version,
+            hash: recipe.hash(),
+        },
+        created_at: deps.clock.wall(),
+        machine,
+        engine: engine_identity(deps.engine.capabilities()),
+        kernel_version: parts.kernel_version.clone(),
+        agent: AgentIdentity {
+            protocol_generation: captured.protocol_generation,
+            hash: hash_agent(&deps.agent_program).await?,
+        },
+        sealed_layers: vec![
+            file_names::LOWEST_LAYER.into(),
+            file_names::BAKED_LAYER.into(),
+        ],
+    };
+    let (store, staging) = (deps.store.clone(), captured.staging);
+    blocking(move || store.publish(staging, draft).map_err(BakeError::Publish)).await
+}
+
+async fn hash_agent(program: &Path) -> Result<String, BakeError> {
+    let program = program.to_owned();
+    blocking(move || agent_hash(&program).map_err(BakeError::Agent)).await
+}
+
+/// Runs work on the disk where it may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BakeError> + Send + 'static,
+) -> Result<T, BakeError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or(Err(BakeError::Stopped))
+}

@@ -1,0 +1,210 @@
+//! Brings a booted guest into the state that every sandbox starts from.
+//!
+//! First the recipe's own words: `start` commands are left running, then each `warm` command must
+//! succeed, so that a warm command can wait for what was started. Then a rehearsal of what
+//! sandboxes do first, twice: its pages and caches are then in the captured memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use dayfly_guest_client::{
+    AgentClient, CallError, ConversationLost, ExecEvent, ExecSpec, ReadRange, StreamError,
+    WriteOptions,
+};
+use dayfly_guest_proto::{ExecCommand, ExecExit};
+use dayfly_snapshots::{ProgressReporter, Recipe};
+use dayfly_types::ExecId;
+use dayfly_types::ids::ID_RANDOM_BYTES;
+
+/// Runs its first argument in a session of its own and does not wait for it.
+const BACKGROUND_SCRIPT: &str = r#"setsid /bin/sh -c "$1" </dev/null >/dev/null 2>&1 &"#;
+/// What sandboxes run first. A program that the image does not have is passed over.
+const REHEARSAL: [&str; 3] = [
+    "true",
+    "! command -v python3 >/dev/null || python3 -c pass",
+    "! command -v bash >/dev/null || bash -c true",
+];
+const REHEARSAL_ROUNDS: usize = 2;
+const REHEARSAL_LIMIT: Duration = Duration::from_secs(120);
+const REHEARSAL_FILE: &str = "/workspace/.rehearsal";
+/// How much of a command's output an error quotes.
+const OUTPUT_TAIL_BYTES: usize = 2000;
+
+/// Why the guest is not warm.
+#[derive(Debug, thiserror::Error)]
+pub enum WarmUpError {
+    #[error("no randomness for an exec")]
+    Randomness,
+    #[error("cannot start {command:?}")]
+    Start {
+        command: String,
+        #[source]
+        source: CallError,
+    },
+    #[error("the guest was lost while {command:?} ran")]
+    Lost {
+        command: String,
+        #[source]
+        source: ConversationLost,
+    },
+    #[error("{command:?} ended with exit code {code}; its output ends with: {output}")]
+    Failed {
+        command: String,
+        code: i32,
+        output: String,
+    },
+    #[error("{command:?} took longer than {limit:?}")]
+    TimedOut { command: String, limit: Duration },
+    #[error("cannot handle a file in the guest")]
+    FileCall(#[source] CallError),
+    #[error("cannot move a file's bytes")]
+    FileBytes(#[source] StreamError),
+}
+
+/// Warms the guest up. `limit` holds for each command of the recipe.
+pub(super) async fn run(
+    agent: &AgentClient,
+    recipe: &Recipe,
+    limit: Duration,
+    progress: &ProgressReporter,
+) -> Result<(), WarmUpError> {
+    let count = recipe.start.len() + recipe.warm.len() + 1;
+    let share = |done: usize| u8::try_from(done * 100 / count).unwrap_or(100);
+    let mut done = 0;
+    for command in &recipe.start {
+        progress.report("starting programs", share(done));
+        start(agent, command, limit).await?;
+        done += 1;
+    }
+    for command in &recipe.warm {
+        progress.report("warming up", share(done));
+        let shell = ExecCommand::Shell(command.clone());
+        finish(agent, shell, command, limit).await?;
+        done += 1;
+    }
+    progress.report("rehearsing", share(done));
+    for _ in 0..REHEARSAL_ROUNDS {
+        rehearse(agent).await?;
+    }
+    Ok(())
+}
+
+/// Starts a program that goes on after this bake, in every sandbox of the template.
+async fn start(agent: &AgentClient, command: &str, limit: Duration) -> Result<(), WarmUpError> {
+    let arguments = ["/bin/sh", "-c", BACKGROUND_SCRIPT, "start", command];
+    let background = ExecCommand::Argv(arguments.map(str::to_owned).to_vec());
+    finish(agent, background, command, limit).await
+}
+
+async fn rehearse(agent: &AgentClient) -> Result<(), WarmUpError> {
+    for command in REHEARSAL {
+        let shell = ExecCommand::Shell(command.to_owned());
+        finish(agent, shell, command, REHEARSAL_LIMIT).await?;
+    }
+    let plain = ExecCommand::Argv(vec!["true".to_owned()]);
+    finish(agent, plain, "true", REHEARSAL_LIMIT).await?;
+    rehearse_files(agent).await
+}
+
+/// Moves one file in and out, and leaves none.
+async fn rehearse_files(agent: &AgentClient) -> Result<(), WarmUpError> {
+    let call = WarmUpError::FileCall;
+    let bytes = WarmUpError::FileBytes;
+    let options = WriteOptions::default();
+    let mut write = agent
+        .write_file(REHEARSAL_FILE, options)
+        .await
+        .map_err(call)?;
+    write
+        .write(Bytes::from_static(b"rehearsal\n"))
+        .await
+        .map_err(bytes)?;
+    write.finish().await.map_err(bytes)?;
+    agent.stat(REHEARSAL_FILE, None).await.map_err(call)?;
+    let range = ReadRange::default();
+    let mut read = agent
+        .read_file(REHEARSAL_FILE, None, range)
+        .await
+        .map_err(call)?;
+    while read.next().await.map_err(bytes)?.is_some() {}
+    agent
+        .list_directory("/workspace", None, 10)
+        .await
+        .map_err(call)?;
+    agent
+        .remove(REHEARSAL_FILE, None, false)
+        .await
+        .map_err(call)
+}
+
+/// Runs a command to its end; it must exit with code 0.
+async fn finish(
+    agent: &AgentClient,
+    command: ExecCommand,
+    words: &str,
+    limit: Duration,
+) -> Result<(), WarmUpError> {
+    let words = || words.to_owned();
+    let mut output = Vec::new();
+    let running = follow(agent, command, words(), limit, &mut output);
+    let exit =
+        tokio::time::timeout(limit, running)
+            .await
+            .map_err(|_| WarmUpError::TimedOut {
+                command: words(),
+                limit,
+            })??;
+    if exit.code == 0 {
+        return Ok(());
+    }
+    let output = String::from_utf8_lossy(&output)
+        .trim()
+        .escape_debug()
+        .to_string();
+    Err(WarmUpError::Failed {
+        command: words(),
+        code: exit.code,
+        output,
+    })
+}
+
+async fn follow(
+    agent: &AgentClient,
+    command: ExecCommand,
+    words: String,
+    limit: Duration,
+    output: &mut Vec<u8>,
+) -> Result<ExecExit, WarmUpError> {
+    let mut random = [0; ID_RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|_| WarmUpError::Randomness)?;
+    let mut spec = ExecSpec::new(ExecId::from_random(random), command);
+    spec.timeout = Some(limit);
+    let started = agent.exec(spec).await;
+    let mut session = started.map_err(|source| WarmUpError::Start {
+        command: words.clone(),
+        source,
+    })?;
+    loop {
+        let event = session.next().await;
+        match event.map_err(|source| WarmUpError::Lost {
+            command: words.clone(),
+            source,
+        })? {
+            Some(ExecEvent::Stdout(bytes) | ExecEvent::Stderr(bytes)) => keep_tail(output, &bytes),
+            Some(ExecEvent::Exited { exit, .. }) => return Ok(exit),
+            // The exit is always the last event, so there is no end without one.
+            None => {
+                return Err(WarmUpError::TimedOut {
+                    command: words,
+                    limit,
+                });
+            }
+        }
+    }
+}
+
+fn keep_tail(output: &mut Vec<u8>, bytes: &[u8]) {
+    output.extend_from_slice(bytes);
+    let surplus = output.len().saturating_sub(OUTPUT_TAIL_BYTES);
+    output.drain(..surplus);
+}

@@ -1,0 +1,274 @@
+//! What exists on this host, one directory and one small file for each sandbox.
+//!
+//! The file is replaced by rename, so a reader sees one whole record or the one before. It is not
+//! synced to the disk: a record of a running sandbox must outlive this process, whose memory the
+//! page cache is not part of, and it has no use after the host lost power, because the vm is gone
+//! then too.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use dayfly_types::{Generation, Moment, ProjectId, SandboxId, SandboxState, TemplateName};
+use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
+use serde::{Deserialize, Serialize};
+
+/// Bumped when an old reader would misread a record.
+pub const JOURNAL_FORMAT: u32 = 1;
+
+const RECORD_FILE: &str = "record.json";
+/// A record is small; more than this is damage.
+const RECORD_BYTES_MAX: u64 = 256 << 10;
+
+/// Everything that a fresh process must know to take a sandbox over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxRecord {
+    pub format: u32,
+    pub id: SandboxId,
+    pub project: ProjectId,
+    pub template: TemplateName,
+    /// Which bake of the template; its files must stay while this record does.
+    pub template_version: String,
+    pub machine: MachineSpec,
+    pub state: SandboxState,
+    pub generation: Generation,
+    pub reason: Option<String>,
+    /// The host's boot that `expires` counts from.
+    pub boot_id: String,
+    pub expires: Option<Moment>,
+    /// For a deadline that has to be found again after a reboot. Unix milliseconds.
+    pub expires_wall_ms: Option<u64>,
+    pub slot: Option<SlotIndex>,
+    pub process: Option<EngineProcess>,
+    /// Shared with the guest at its birth; never leaves the node.
+    pub agent_token: String,
+    pub ready_ms: Option<u64>,
+}
+
+/// Why the journal could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("cannot read {path}")]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot write {path}")]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} is not a record")]
+    Malformed {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("{path} has format {found}; this program reads {JOURNAL_FORMAT}")]
+    Format { path: PathBuf, found: u32 },
+}
+
+/// One entry found at start.
+#[derive(Debug)]
+pub enum Entry {
+    Record(Box<SandboxRecord>),
+    /// A directory without a readable record: the creation or the removal was cut short, or the
+    /// file is damaged. Nothing can be adopted from it.
+    Unreadable {
+        id: SandboxId,
+        error: JournalError,
+    },
+}
+
+/// The journal's directory.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    directory: PathBuf,
+}
+
+impl Journal {
+    /// Opens the journal, making its directory when it is not there.
+    ///
+    /// # Errors
+    /// [`JournalError::Write`] when the directory cannot be made.
+    pub fn open(directory: &Path) -> Result<Self, JournalError> {
+        fs::create_dir_all(directory).map_err(|source| JournalError::Write {
+            path: directory.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    fn sandbox_directory(&self, id: &SandboxId) -> PathBuf {
+        self.directory.join(id.as_str())
+    }
+
+    /// Replaces the record of one sandbox.
+    ///
+    /// # Errors
+    /// [`JournalError::Write`]; the former record is then still in place.
+    pub fn write(&self, record: &SandboxRecord) -> Result<(), JournalError> {
+        let directory = self.sandbox_directory(&record.id);
+        let path = directory.join(RECORD_FILE);
+        let fail = |source| JournalError::Write {
+            path: path.clone(),
+            source,
+        };
+        fs::create_dir_all(&directory).map_err(fail)?;
+        let text = serde_json::to_vec_pretty(record).map_err(|e| fail(io::Error::other(e)))?;
+        let temporary = directory.join("record.json.new");
+        fs::write(&temporary, text).map_err(fail)?;
+        fs::rename(&temporary, &path).map_err(fail)
+    }
+
+    /// Forgets a sandbox. An absent one is a success.
+    ///
+    /// # Errors
+    /// [`JournalError::Write`] when something of it is still there.
+    pub fn remove(&self, id: &SandboxId) -> Result<(), JournalError> {
+        let directory = self.sandbox_directory(id);
+        match fs::remove_dir_all(&directory) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(JournalError::Write {
+                path: directory,
+                source,
+            }),
+        }
+    }
+
+    /// Everything in the journal, readable or not.
+    ///
+    /// # Errors
+    /// [`JournalError::Read`] when the directory itself cannot be listed.
+    pub fn entries(&self) -> Result<Vec<Entry>, JournalError> {
+        let fail = |source| JournalError::Read {
+            path: self.directory.clone(),
+            source,
+        };
+        let mut entries = Vec::new();
+        for item in fs::read_dir(&self.directory).map_err(fail)? {
+            let item = item.map_err(fail)?;
+            // A name that is not an id was not made by us; doctor lists it.
+            let Some(id) = item
+                .file_name()
+                .to_str()
+                .and_then(|name| SandboxId::parse(name).ok())
+            else {
+                continue;
+            };
+            entries.push(match self.read(&id) {
+                Ok(record) => Entry::Record(Box::new(record)),
+                Err(error) => Entry::Unreadable { id, error },
+            });
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, id: &SandboxId) -> Result<SandboxRecord, JournalError> {
+        let path = self.sandbox_directory(id).join(RECORD_FILE);
+        let fail = |source| JournalError::Read {
+            path: path.clone(),
+            source,
+        };
+        let length = fs::metadata(&path).map_err(fail)?.len();
+        if length > RECORD_BYTES_MAX {
+            return Err(fail(io::Error::other("the file is too long for a record")));
+        }
+        let text = fs::read(&path).map_err(fail)?;
+        let malformed = |source| JournalError::Malformed {
+            path: path.clone(),
+            source,
+        };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(malformed)?;
+        let found = value
+            .get("format")
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(0);
+        if found != u64::from(JOURNAL_FORMAT) {
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            return Err(JournalError::Format { path, found });
+        }
+        serde_json::from_value(value).map_err(malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dayfly_types::{CellName, DiskMib, MemoryMib, Vcpus};
+
+    fn sample(byte: u8) -> SandboxRecord {
+        SandboxRecord {
+            format: JOURNAL_FORMAT,
+            id: SandboxId::from_random(&CellName::local(), [byte; 17]),
+            project: ProjectId::default_project(),
+            template: TemplateName::parse("base").unwrap(),
+            template_version: "v1".to_owned(),
+            machine: MachineSpec {
+                memory: MemoryMib::new(512).unwrap(),
+                vcpus: Vcpus::new(1).unwrap(),
+                disk: DiskMib::new(2048).unwrap(),
+                spare_disks: 3,
+            },
+            state: SandboxState::Running,
+            generation: Generation(3),
+            reason: None,
+            boot_id: "b".to_owned(),
+            expires: Some(Moment(5000)),
+            expires_wall_ms: Some(7000),
+            slot: Some(SlotIndex(4)),
+            process: Some(EngineProcess {
+                pid: 77,
+                start_time_ticks: 99,
+            }),
+            agent_token: "t".to_owned(),
+            ready_ms: Some(12),
+        }
+    }
+
+    #[test]
+    fn a_record_survives_and_its_removal_can_be_repeated() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path()).unwrap();
+        let record = sample(1);
+        journal.write(&record).unwrap();
+        let entries = Journal::open(directory.path()).unwrap().entries().unwrap();
+        assert!(matches!(&entries[..], [Entry::Record(found)] if **found == record));
+        journal.remove(&record.id).unwrap();
+        journal.remove(&record.id).unwrap();
+        assert!(journal.entries().unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_damaged_record_does_not_hide_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path()).unwrap();
+        journal.write(&sample(1)).unwrap();
+        journal.write(&sample(2)).unwrap();
+        let broken = journal.sandbox_directory(&sample(2).id).join(RECORD_FILE);
+        fs::write(broken, b"{ not json").unwrap();
+        let entries = journal.entries().unwrap();
+        let whole = entries
+            .iter()
+            .filter(|entry| matches!(entry, Entry::Record(_)))
+            .count();
+        assert_eq!((entries.len(), whole), (2, 1));
+    }
+
+    /// The file is read by later versions of this program, so its shape is frozen.
+    #[test]
+    fn the_shape_of_a_record_has_not_drifted() {
+        let frozen = include_str!("../schema/journal-1.json");
+        let live = serde_json::to_string_pretty(&sample(1)).unwrap();
+        assert_eq!(
+            frozen.trim(),
+            live,
+            "a changed record needs a new JOURNAL_FORMAT"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! The node: it owns the sandboxes of one host and is the truth about what runs there.
+//!
+//! It keeps a journal on its own disk, enforces deadlines by itself, and adopts its running
+//! machines after a crash or an upgrade. Engines, slots, time and templates are behind traits, so
+//! that whole nodes can be simulated. It must not know the public API, the database or a concrete
+//! engine. Start reading at [`node`] and at the drawing in `sandbox/mod.rs`.
+#![forbid(unsafe_code)]
+
+pub mod bake;
+pub mod baker;
+mod calls;
+pub mod capacity;
+pub mod guest;
+pub mod journal;
+pub mod node;
+mod parts;
+pub mod pool;
+pub mod reconcile;
+mod sandbox;
+pub mod slots;
+pub mod templates;
+
+pub use capacity::{HostResources, RealResources, Reserve};
+pub use node::{Node, NodeConfig, NodePorts, StartError};
+pub use pool::PoolTargets;
+pub use templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
+
+/// An error and everything under it, on one line, for a log.
+#[must_use]
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}

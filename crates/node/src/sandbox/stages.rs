@@ -1,0 +1,43 @@
+//! The timed parts of a create. Stages are measured, not guessed.
+
+use std::time::Instant;
+
+use dayfly_node_api::Stage;
+
+/// A stopwatch with laps.
+#[derive(Debug)]
+pub(crate) struct Stages {
+    start: Instant,
+    last: Instant,
+    laps: Vec<Stage>,
+}
+
+impl Stages {
+    pub(crate) fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            start: now,
+            last: now,
+            laps: Vec::new(),
+        }
+    }
+
+    /// Ends the stage that ran until now.
+    pub(crate) fn end(&mut self, name: &str) {
+        let now = Instant::now();
+        let micros = u64::try_from(now.duration_since(self.last).as_micros()).unwrap_or(u64::MAX);
+        self.laps.push(Stage {
+            name: name.to_owned(),
+            micros,
+        });
+        self.last = now;
+    }
+
+    pub(crate) fn total_ms(&self) -> u64 {
+        u64::try_from(self.last.duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn into_laps(self) -> Vec<Stage> {
+        self.laps
+    }
+}

@@ -1,0 +1,70 @@
+//! Which templates this node can restore, as the rest of the node sees it.
+//!
+//! The real source bakes in the background (`bake`); simulated nodes have a fixed list.
+
+use std::sync::Arc;
+
+use dayfly_node_api::{NodeError, TemplateReport};
+use dayfly_types::{ErrorCode, TemplateName};
+use dayfly_vmm::RestoreSpec;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A template that can be restored now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyTemplate {
+    pub name: TemplateName,
+    /// Which bake. Parked engines of another bake are not used.
+    pub version: String,
+    pub restore: RestoreSpec,
+}
+
+/// Why a template cannot be restored now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateUnavailable {
+    #[error("there is no template {name:?}; this node has: {known}")]
+    Unknown { name: String, known: String },
+    #[error("template {name:?} is being baked: {percent}% ({step})")]
+    Baking {
+        name: String,
+        percent: u8,
+        step: String,
+    },
+    #[error("template {name:?} could not be baked: {reason}")]
+    Failed { name: String, reason: String },
+}
+
+/// How soon a caller may ask again for a template that is being baked.
+const BAKING_RETRY: Duration = Duration::from_secs(2);
+
+impl From<TemplateUnavailable> for NodeError {
+    fn from(error: TemplateUnavailable) -> Self {
+        let text = error.to_string();
+        match error {
+            TemplateUnavailable::Unknown { .. } => NodeError::not_found(text),
+            TemplateUnavailable::Baking { percent, .. } => {
+                NodeError::new(ErrorCode::TemplateBaking, text)
+                    .retry_after(BAKING_RETRY)
+                    .at_percent(percent)
+            }
+            TemplateUnavailable::Failed { .. } => NodeError::new(ErrorCode::TemplateFailed, text),
+        }
+    }
+}
+
+/// Where templates come from.
+pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
+    fn reports(&self) -> Vec<TemplateReport>;
+
+    /// Every template that is ready now.
+    fn all_ready(&self) -> Vec<Arc<ReadyTemplate>>;
+
+    /// The template of that name.
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable`] says why not now, or why never.
+    fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
+
+    /// Changes whenever a template becomes ready.
+    fn changes(&self) -> watch::Receiver<u64>;
+}

@@ -1,0 +1,212 @@
+//! Whole nodes without a machine: the real node library over a fake engine, fake slots and a clock
+//! that the test moves. What needs hundreds of sandboxes or exact time is tested here; the same
+//! claims stand on some ten real machines in `tests/e2e`.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use dayfly_node::capacity::HostResources;
+use dayfly_node::{Node, NodeConfig, NodePorts, PoolTargets, ReadyTemplate, Reserve};
+use dayfly_node::{TemplateSource, TemplateUnavailable};
+use dayfly_node_api::{EnsureSandbox, TemplateReport};
+use dayfly_testkit::fake_guest::FakeGuest;
+use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
+use dayfly_types::{
+    CellName, DiskMib, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
+};
+use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A host of any size.
+#[derive(Debug, Clone, Copy)]
+pub struct SimulatedHost {
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+}
+
+impl HostResources for SimulatedHost {
+    fn memory_total_mib(&self) -> u64 {
+        self.memory_mib
+    }
+
+    fn disk_available_mib(&self) -> u64 {
+        self.disk_mib
+    }
+}
+
+/// One template, always ready, whose files are empty.
+#[derive(Debug)]
+pub struct FixedTemplate {
+    ready: Arc<ReadyTemplate>,
+    changes: watch::Sender<u64>,
+}
+
+impl FixedTemplate {
+    /// Makes the files that a restore looks for.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn new(directory: &Path) -> Result<Self> {
+        let file = |name: &str| -> Result<PathBuf> {
+            let path = directory.join(name);
+            std::fs::write(&path, b"{}")?;
+            Ok(path)
+        };
+        let machine = MachineSpec {
+            memory: MemoryMib::new(512)?,
+            vcpus: Vcpus::new(1)?,
+            disk: DiskMib::new(64)?,
+            spare_disks: 3,
+        };
+        let device_state = directory.join("device.state");
+        // The fake engine loads a state only into a machine of the same shape.
+        std::fs::write(&device_state, serde_json::to_vec(&machine)?)?;
+        let restore = RestoreSpec {
+            machine,
+            kernel: file("kernel")?,
+            initial_ram_disk: file("initrd")?,
+            disks: DiskFiles {
+                base: file("base.img")?,
+                sealed: vec![file("disk-0.raw")?],
+                empty_layer: file("empty.img")?,
+            },
+            memory_image: file("memory.img")?,
+            device_state,
+        };
+        let name = TemplateName::parse("base")?;
+        let ready = ReadyTemplate {
+            name,
+            version: "1".to_owned(),
+            restore,
+        };
+        Ok(Self {
+            ready: Arc::new(ready),
+            changes: watch::Sender::new(0),
+        })
+    }
+}
+
+impl TemplateSource for FixedTemplate {
+    fn reports(&self) -> Vec<TemplateReport> {
+        Vec::new()
+    }
+
+    fn all_ready(&self) -> Vec<Arc<ReadyTemplate>> {
+        vec![Arc::clone(&self.ready)]
+    }
+
+    fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        if *name == self.ready.name {
+            return Ok(Arc::clone(&self.ready));
+        }
+        Err(TemplateUnavailable::Unknown {
+            name: name.to_string(),
+            known: "base".to_owned(),
+        })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+/// A node and what is around it. The node can be dropped and started again on the same journal.
+#[derive(Debug)]
+pub struct World {
+    pub clock: Arc<TestClock>,
+    pub slots: Arc<FakeSlots>,
+    pub engine: Arc<FakeEngine>,
+    pub host: SimulatedHost,
+    pub pool: PoolTargets,
+    templates: Arc<FixedTemplate>,
+    directory: tempfile::TempDir,
+    stop: CancellationToken,
+}
+
+impl World {
+    /// A host with room for `sandboxes` and no pools, unless the test sets them.
+    ///
+    /// # Errors
+    /// When the temporary directories cannot be made.
+    pub fn with_room_for(sandboxes: u64) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let slots = Arc::new(FakeSlots::new()?);
+        let guests = FakeGuest::factory(FakeGuest::restored);
+        Ok(Self {
+            clock: Arc::new(TestClock::new()),
+            engine: Arc::new(FakeEngine::with_guest(Arc::clone(&slots), guests)),
+            slots,
+            host: SimulatedHost {
+                memory_mib: 768 * sandboxes + 10,
+                disk_mib: 1 << 30,
+            },
+            pool: PoolTargets {
+                slots: 0,
+                engines: 0,
+            },
+            templates: Arc::new(FixedTemplate::new(directory.path())?),
+            directory,
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Starts a node on this world's journal.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_node(&self) -> Result<Arc<Node>> {
+        let config = NodeConfig {
+            node: NodeId::parse("node-sim")?,
+            journal_directory: self.directory.path().join("sandboxes"),
+            reserve: Reserve {
+                memory_mib: 0,
+                disk_mib: 0,
+            },
+            pool: self.pool,
+            allow_shared_emulation: false,
+            boot_id: "one-boot".to_owned(),
+        };
+        let ports = NodePorts {
+            engine: Arc::clone(&self.engine) as _,
+            slots: Arc::clone(&self.slots) as _,
+            templates: Arc::clone(&self.templates) as _,
+            clock: Arc::clone(&self.clock) as _,
+            resources: Box::new(self.host),
+        };
+        Ok(Node::start(config, ports, self.stop.child_token()).await?)
+    }
+
+    /// Slots of which anything is left.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub async fn slots_left(&self) -> Result<usize> {
+        Ok(self.slots.list().await?.len())
+    }
+
+    /// How many sandboxes the journal knows.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn journal_entries(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(self.directory.path().join("sandboxes"))?.count())
+    }
+}
+
+/// A sandbox to ask for.
+///
+/// # Errors
+/// Never, for the names that tests use.
+pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<EnsureSandbox> {
+    let mut random = [0_u8; 17];
+    random[..4].copy_from_slice(&number.to_be_bytes());
+    Ok(EnsureSandbox {
+        id: SandboxId::from_random(&CellName::local(), random),
+        project: ProjectId::parse(project)?,
+        template: TemplateName::parse("base")?,
+        ttl_seconds,
+    })
+}
