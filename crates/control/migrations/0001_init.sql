@@ -1,0 +1,56 @@
+-- Types and statements that SQLite and PostgreSQL both take. Times are Unix milliseconds.
+CREATE TABLE projects (
+    id TEXT PRIMARY KEY,
+    created_at_ms BIGINT NOT NULL
+);
+
+-- Only the hash of a key is kept; the prefix is for people.
+CREATE TABLE api_keys (
+    hash TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    prefix TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    expires_at_ms BIGINT,
+    revoked_at_ms BIGINT
+);
+
+CREATE INDEX api_keys_by_project ON api_keys (project_id, prefix);
+
+-- What should exist. A deleted row stays for a while, so that a repeated delete is told from a
+-- wrong id.
+CREATE TABLE sandboxes (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    node_id TEXT NOT NULL,
+    template TEXT NOT NULL,
+    state TEXT NOT NULL,
+    generation BIGINT NOT NULL,
+    reason TEXT,
+    metadata TEXT NOT NULL,
+    ttl_seconds BIGINT,
+    persistent BIGINT NOT NULL,
+    cpu BIGINT NOT NULL,
+    memory_mb BIGINT NOT NULL,
+    isolation TEXT NOT NULL,
+    ready_ms BIGINT,
+    stages TEXT NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    deleted_at_ms BIGINT
+);
+
+CREATE INDEX sandboxes_by_project ON sandboxes (project_id, created_at_ms);
+CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
+CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+
+CREATE TABLE idempotency_keys (
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    idempotency_key TEXT NOT NULL,
+    request_hash TEXT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    created_at_ms BIGINT NOT NULL,
+    PRIMARY KEY (project_id, idempotency_key)
+);
+
+CREATE INDEX idempotency_keys_by_sandbox ON idempotency_keys (project_id, sandbox_id);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms);

@@ -1,0 +1,88 @@
+//! Deleting a sandbox. Wins from every state and may be repeated.
+
+use std::sync::Arc;
+
+use dayfly_node_api::NodeError;
+use dayfly_types::{ErrorCode, ProjectId, SandboxId};
+
+use crate::control::Control;
+use crate::store::{KeyFate, StoreError};
+use crate::time::now_ms;
+
+/// Why a sandbox may still exist.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteError {
+    #[error("there is no sandbox {id}")]
+    NotFound { id: SandboxId },
+    #[error("cannot record that sandbox {id} is to be deleted")]
+    Store {
+        id: SandboxId,
+        #[source]
+        source: StoreError,
+    },
+    /// The wish is recorded, so the reconciler finishes the work.
+    #[error("the node did not delete sandbox {id} yet; it will be tried again")]
+    Node {
+        id: SandboxId,
+        #[source]
+        source: NodeError,
+    },
+    #[error("the work on the sandbox stopped")]
+    Stopped,
+}
+
+/// Deletes a sandbox of a project, and waits until it is gone.
+///
+/// # Errors
+/// [`DeleteError`].
+///
+/// # Cancel safety
+/// Dropping the future does not stop the work.
+pub async fn delete(
+    control: Arc<Control>,
+    project: ProjectId,
+    id: SandboxId,
+) -> Result<(), DeleteError> {
+    let found = control.store.sandbox(&project, &id).await;
+    let row = found.map_err(|source| DeleteError::Store {
+        id: id.clone(),
+        source,
+    })?;
+    let row = row.ok_or_else(|| DeleteError::NotFound { id: id.clone() })?;
+    if row.deleted_at_ms.is_some() {
+        return Ok(());
+    }
+    let tasks = control.tasks.clone();
+    let work = async move {
+        let marked = control
+            .store
+            .mark_deleting(&project, &id, KeyFate::Kept)
+            .await;
+        marked.map_err(|source| DeleteError::Store {
+            id: id.clone(),
+            source,
+        })?;
+        delete_on_node(control, project, id).await
+    };
+    tasks.spawn(work).await.unwrap_or(Err(DeleteError::Stopped))
+}
+
+/// Deletes on the node what the row already says is to go, and records that it is gone.
+pub(crate) async fn delete_on_node(
+    control: Arc<Control>,
+    project: ProjectId,
+    id: SandboxId,
+) -> Result<(), DeleteError> {
+    match control.node.delete_sandbox(&id).await {
+        Ok(()) => {}
+        // A node that does not know it has nothing to delete.
+        Err(error) if error.code == ErrorCode::NotFound => {}
+        Err(source) => {
+            tracing::warn!(sandbox_id = %id, error = %source, "the node did not delete a sandbox");
+            return Err(DeleteError::Node { id, source });
+        }
+    }
+    control.view.remove(&id);
+    let marked = control.store.mark_deleted(&project, &id, now_ms()).await;
+    marked.map_err(|source| DeleteError::Store { id, source })
+}

@@ -1,0 +1,136 @@
+//! Finding sandboxes: rows, with the node's last word on each.
+
+use std::sync::Arc;
+
+use dayfly_api::Sandbox;
+use dayfly_types::{ProjectId, SandboxId, SandboxState};
+
+use crate::control::Control;
+use crate::store::{SandboxRow, StoreError};
+use crate::time::rfc3339;
+use crate::view::Live;
+
+/// Why a sandbox was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Never made, made by another project, or deleted: the three look the same from outside.
+    #[error("there is no sandbox {id}")]
+    NotFound { id: SandboxId },
+    #[error("cannot look for sandbox {id}")]
+    Store {
+        id: SandboxId,
+        #[source]
+        source: StoreError,
+    },
+}
+
+/// One sandbox of a project.
+///
+/// # Errors
+/// [`FindError`].
+pub async fn get(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<Sandbox, FindError> {
+    let row = row(control, project, id).await?;
+    if row.deleted_at_ms.is_some() {
+        return Err(FindError::NotFound { id: id.clone() });
+    }
+    Ok(present(&row, control.view.get(id).as_ref()))
+}
+
+/// All sandboxes of a project, oldest first.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn list(control: &Arc<Control>, project: &ProjectId) -> Result<Vec<Sandbox>, StoreError> {
+    let rows = control.store.sandboxes(project).await?;
+    Ok(rows
+        .iter()
+        .map(|row| present(row, control.view.get(&row.id).as_ref()))
+        .collect())
+}
+
+/// Checks that the project has this sandbox, from memory when the node has spoken of it. Whether
+/// it can take a call is for the node to say.
+///
+/// # Errors
+/// [`FindError`].
+pub async fn locate(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<(), FindError> {
+    if let Some(live) = control.view.get(id) {
+        if live.report.project == *project {
+            return Ok(());
+        }
+        return Err(FindError::NotFound { id: id.clone() });
+    }
+    let row = row(control, project, id).await?;
+    if row.deleted_at_ms.is_some() {
+        return Err(FindError::NotFound { id: id.clone() });
+    }
+    Ok(())
+}
+
+async fn row(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<SandboxRow, FindError> {
+    let found = control.store.sandbox(project, id).await;
+    found
+        .map_err(|source| FindError::Store {
+            id: id.clone(),
+            source,
+        })?
+        .ok_or_else(|| FindError::NotFound { id: id.clone() })
+}
+
+/// A sandbox as the public API shows it.
+#[must_use]
+pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
+    // The wish to delete is newer than what the node says.
+    let live =
+        live.filter(|_| !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted));
+    let live = live.filter(|live| live.report.generation >= row.generation);
+    let report = live.map(|live| &live.report);
+    let by_row = row.ttl_seconds.map(|seconds| {
+        let milliseconds = i64::try_from(seconds)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(1000);
+        row.created_at_ms.saturating_add(milliseconds)
+    });
+    let expires_at_ms = live.map_or(by_row, |live| live.expires_at_ms);
+    let stages = report
+        .filter(|report| !report.stages.is_empty())
+        .map(|report| {
+            report
+                .stages
+                .iter()
+                .map(|stage| (stage.name.clone(), stage.micros))
+                .collect()
+        });
+    Sandbox {
+        id: row.id.to_string(),
+        template: row.template.to_string(),
+        status: report
+            .map_or(row.state, |report| report.state)
+            .as_str()
+            .to_owned(),
+        reason: report.map_or(&row.reason, |report| &report.reason).clone(),
+        cpu: report.map_or(row.cpu, |report| u32::from(report.vcpus.get())),
+        memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
+        created_at: rfc3339(row.created_at_ms),
+        metadata: row.metadata.clone(),
+        persistent: row.persistent,
+        ttl_seconds: row.ttl_seconds,
+        expires_at: expires_at_ms.map(rfc3339),
+        boot_mode: "restore".to_owned(),
+        boot_ms: report.and_then(|report| report.ready_ms).or(row.ready_ms),
+        boot_stages_us: stages.unwrap_or_else(|| row.stages.clone()),
+        isolation: row.isolation.clone(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Templates, as the node reports them.
+
+use dayfly_api::{Template, TemplateState};
+use dayfly_node_api::{BakeState, NodeApi, NodeError, TemplateReport};
+use dayfly_types::TemplateName;
+
+use crate::time::rfc3339;
+
+/// Why there is no template to start from. Nothing was created.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    #[error("there is no template {name}; there are: {available}")]
+    Unknown {
+        name: TemplateName,
+        available: String,
+    },
+    #[error("template {name} is still being made ({percent} percent)")]
+    Baking { name: TemplateName, percent: u8 },
+    #[error("template {name} could not be made")]
+    Failed { name: TemplateName },
+    #[error("the node does not say what templates it has")]
+    Node(#[source] NodeError),
+}
+
+/// The template with this name, in whatever state it is.
+///
+/// # Errors
+/// [`TemplateError::Unknown`] or [`TemplateError::Node`].
+pub async fn find(
+    node: &dyn NodeApi,
+    name: &TemplateName,
+) -> Result<TemplateReport, TemplateError> {
+    let reports = node.templates().await.map_err(TemplateError::Node)?;
+    let found = reports.iter().find(|report| report.name == *name).cloned();
+    found.ok_or_else(|| {
+        let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
+        let available = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        TemplateError::Unknown {
+            name: name.clone(),
+            available,
+        }
+    })
+}
+
+/// The template with this name, when a sandbox can start from it now.
+///
+/// # Errors
+/// [`TemplateError`].
+pub async fn find_ready(
+    node: &dyn NodeApi,
+    name: &TemplateName,
+) -> Result<TemplateReport, TemplateError> {
+    let report = find(node, name).await?;
+    match &report.state {
+        BakeState::Ready => Ok(report),
+        BakeState::Waiting => Err(TemplateError::Baking {
+            name: name.clone(),
+            percent: 0,
+        }),
+        BakeState::Baking { percent, .. } => Err(TemplateError::Baking {
+            name: name.clone(),
+            percent: (*percent).min(100),
+        }),
+        BakeState::Failed { .. } => Err(TemplateError::Failed { name: name.clone() }),
+    }
+}
+
+/// A template as the public API shows it.
+#[must_use]
+pub fn present(report: TemplateReport) -> Template {
+    let (state, percent, detail) = match report.state {
+        BakeState::Waiting => (TemplateState::Waiting, 0, None),
+        BakeState::Baking { percent, step } => {
+            (TemplateState::Baking, percent.min(100), Some(step))
+        }
+        BakeState::Ready => (TemplateState::Ready, 100, None),
+        BakeState::Failed { reason } => (TemplateState::Failed, 0, Some(reason)),
+    };
+    Template {
+        name: report.name.to_string(),
+        description: report.description,
+        state,
+        percent,
+        detail,
+        cpu: u32::from(report.vcpus.get()),
+        memory_mb: u64::from(report.memory.get()),
+        disk_mb: report.disk_mib,
+        size_bytes: report.size_bytes,
+        is_global: true,
+        baked_at: report
+            .baked_at
+            .map(|seconds| rfc3339(seconds.saturating_mul(1000))),
+    }
+}

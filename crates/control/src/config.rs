@@ -1,0 +1,56 @@
+//! What a control plane must be told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dayfly_types::{CellName, NodeId};
+
+use crate::key::KeyHash;
+
+/// Everything [`crate::run()`] needs.
+#[derive(Debug, Clone)]
+pub struct ControlConfig {
+    /// Where the public API listens. Port 0 picks one.
+    pub listen: SocketAddr,
+    /// The SQLite file; made when it does not exist.
+    pub database: PathBuf,
+    /// The unix socket of the node.
+    pub node_socket: PathBuf,
+    /// The operator's key, as its hash. Replaces the one of the last start.
+    pub admin_key: KeyHash,
+    /// Part of every sandbox id made here.
+    pub cell: CellName,
+    /// The one node of this control plane.
+    pub node_id: NodeId,
+    pub reconcile: ReconcileSettings,
+}
+
+/// How the reconciler paces itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReconcileSettings {
+    /// Between two comparisons of rows and node.
+    pub interval: Duration,
+    /// A row that the node does not know counts as gone after this long. Longer than a create.
+    pub lost_after: Duration,
+    /// A sandbox without a row is removed after this long.
+    pub orphan_after: Duration,
+    /// How long deleted rows are told from wrong ids.
+    pub deleted_kept: Duration,
+    /// How long an idempotency key is remembered.
+    pub idempotency_kept: Duration,
+}
+
+impl Default for ReconcileSettings {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(30),
+            lost_after: Duration::from_secs(60),
+            orphan_after: Duration::from_secs(120),
+            deleted_kept: Duration::from_secs(7 * 24 * 3600),
+            idempotency_kept: Duration::from_secs(24 * 3600),
+        }
+    }
+}
+
+const _: () = assert!(60 > dayfly_types::limits::CREATE_DEADLINE.as_secs());

@@ -1,0 +1,82 @@
+//! Which refusals a route can answer with, for the document.
+
+use std::collections::BTreeMap;
+
+use dayfly_api::ErrorBody;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, PartialSchema, ToSchema};
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident = [$($status:literal),*];)*) => {
+        $($(#[$doc])* pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                BTreeMap::from([$(($status.to_string(), RefOr::T(refusal($status))),)*])
+            }
+        })*
+    };
+}
+
+refusals! {
+    /// A question that is answered from the server's own memory.
+    ReadRefusals = [401, 429, 500];
+    /// A question about one object of the server.
+    FindRefusals = [401, 404, 429, 500];
+    /// A question to the node.
+    NodeRefusals = [401, 429, 500, 503];
+    /// A question to the node about one object.
+    NodeFindRefusals = [401, 404, 429, 500, 503];
+    CreateRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 501, 502, 503, 504];
+    DeleteRefusals = [401, 404, 429, 500, 502, 503];
+    ExecRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504];
+    FileRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504];
+    FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
+}
+
+fn refusal(status: u16) -> Response {
+    let schema = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
+    let response = ResponseBuilder::new()
+        .description(meaning(status))
+        .content("application/json", Content::new(Some(schema)));
+    if !matches!(status, 429 | 503) {
+        return response.build();
+    }
+    let seconds = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(1))
+        .maximum(Some(60));
+    let header = HeaderBuilder::new()
+        .schema(Some(seconds))
+        .description(Some(
+            "Seconds after which it is worth asking again, when that is known.",
+        ))
+        .build();
+    response.header("Retry-After", header).build()
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "The request does not fit the documented shape.",
+        401 => "No key, or a key that is not known.",
+        403 => "The guest's user may not do this.",
+        404 => "No such object in this project.",
+        409 => "The object is in a state that does not allow this.",
+        413 => "A body, a file or a list is over its limit.",
+        415 => "The body is not JSON.",
+        429 => "Too many at once. Nothing was done.",
+        501 => "Not built yet. Nothing was done.",
+        502 => "The guest stopped answering.",
+        503 => "No capacity, template not ready, or node not reachable.",
+        504 => "A time limit passed; the text contains `timeout`.",
+        507 => "The guest's disk is full.",
+        _ => "A fault of the server.",
+    }
+}
+
+/// Makes sure the envelope is among the document's schemas.
+pub(super) fn envelope_schema() -> (String, RefOr<utoipa::openapi::Schema>) {
+    (ErrorBody::name().into_owned(), ErrorBody::schema())
+}

@@ -1,0 +1,76 @@
+//! JSON bodies, as lenient as the published clients need.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use dayfly_types::ErrorCode;
+use dayfly_types::limits::JSON_BODY_BYTES_MAX;
+use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use super::error::ApiError;
+
+/// A body must arrive within this time, however slowly it is sent.
+const BODY_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A JSON object. No body at all, under any media type, reads as an empty object, and so does null.
+#[derive(Debug)]
+pub(super) struct JsonObject<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonObject<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let is_json = is_json(&request);
+        let bytes = read(request.into_body()).await?;
+        if bytes.is_empty() || (is_json && bytes.trim_ascii() == b"null") {
+            return parse(b"{}").map(Self);
+        }
+        if !is_json {
+            let message = "the body must be application/json";
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let value = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let media_type = value
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
+    media_type.eq_ignore_ascii_case("application/json")
+}
+
+async fn read(body: Body) -> Result<Bytes, ApiError> {
+    let read = Limited::new(body, JSON_BODY_BYTES_MAX).collect();
+    let collected = tokio::time::timeout(BODY_DEADLINE, read)
+        .await
+        .map_err(|_| ApiError::invalid("the body took too long to arrive"))?;
+    match collected {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("a JSON body may have at most {JSON_BODY_BYTES_MAX} bytes");
+            Err(ApiError::new(ErrorCode::TooLarge, message))
+        }
+        Err(_) => Err(ApiError::invalid("the body broke off")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // A list would also fill a struct, by position.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(ApiError::invalid("the body must be a JSON object"));
+    }
+    serde_json::from_slice(bytes)
+        .map_err(|error| ApiError::invalid(format!("the body does not fit: {error}")))
+}

@@ -1,0 +1,117 @@
+//! The routes, and the document that describes them. Each route is registered once for both.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use dayfly_node_api::unread::drain_unread;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Required};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::answer::{ReadRefusals, envelope_schema};
+use super::error::ApiError;
+use super::{auth, envelope, exec, files, sandboxes, system, templates};
+use crate::control::Control;
+
+const SCHEME: &str = "key";
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+    openapi()
+        .to_pretty_json()
+        .unwrap_or_else(|_| "{}".to_owned())
+});
+
+/// The public API over one control plane.
+pub fn router(control: Arc<Control>) -> Router {
+    let (router, _) = described().split_for_parts();
+    router
+        .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
+        .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
+        .layer(from_fn(drain_unread))
+        .layer(from_fn(envelope::wrap))
+        .with_state(control)
+}
+
+/// The document of the public API.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    let mut document = described().into_openapi();
+    // A create without options and an empty file have no body.
+    for path in ["/v1/sandboxes", "/v1/sandboxes/{id}/fs"] {
+        let Some(item) = document.paths.paths.get_mut(path) else {
+            continue;
+        };
+        for operation in [&mut item.post, &mut item.put].into_iter().flatten() {
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                body.required = Some(Required::False);
+            }
+        }
+    }
+    document
+}
+
+fn described() -> OpenApiRouter<Arc<Control>> {
+    OpenApiRouter::with_openapi(frame())
+        .routes(routes!(system::health))
+        .routes(routes!(system::me))
+        .routes(routes!(system::node))
+        .routes(routes!(document))
+        .routes(routes!(templates::list))
+        .routes(routes!(templates::get))
+        .routes(routes!(sandboxes::create, sandboxes::list))
+        .routes(routes!(sandboxes::get, sandboxes::delete))
+        .routes(routes!(exec::plain))
+        .routes(routes!(exec::stream))
+        .routes(routes!(files::read, files::write))
+        .routes(routes!(files::list))
+        .routes(routes!(files::stat))
+}
+
+/// What stands around the routes.
+fn frame() -> OpenApi {
+    let mut components = Components::new();
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme(SCHEME, SecurityScheme::Http(scheme));
+    components.schemas.extend([envelope_schema()]);
+    let info = InfoBuilder::new()
+        .title("Dayfly")
+        .version("1")
+        .description(Some(
+            "Disposable computers for agents: microVMs restored from snapshots.",
+        ));
+    OpenApiBuilder::new()
+        .info(info)
+        .components(Some(components))
+        .security(Some([SecurityRequirement::new(
+            SCHEME,
+            Vec::<String>::new(),
+        )]))
+        .build()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "system",
+    responses((status = 200, body = Object), ReadRefusals))]
+async fn document() -> Response {
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+}
+
+/// Middleware: refuses what is over the cap, before any work. Health is always answered.
+async fn cap_requests(
+    State(control): State<Arc<Control>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if auth::is_health(&request) {
+        return next.run(request).await;
+    }
+    match control.limits.request() {
+        Ok(_place) => next.run(request).await,
+        Err(error) => ApiError::from(error).into_response(),
+    }
+}

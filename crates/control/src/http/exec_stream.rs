@@ -1,0 +1,148 @@
+//! A command's output as server-sent events.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use dayfly_api::ExecExitEvent;
+use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError};
+use futures::StreamExt;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::error::ApiError;
+use super::sse;
+use super::utf8::Utf8Pieces;
+use crate::app::exec::{ExecError, TIMEOUT_GRACE, failed, lost, timed_out};
+use crate::limit::Place;
+
+/// After this much silence a comment shows that the connection lives.
+const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Data of the `error` event.
+#[derive(Debug, Serialize)]
+struct ErrorEvent {
+    error: String,
+    code: &'static str,
+}
+
+/// Where one stream is. It asks the node for more only when all that it has was taken.
+struct State {
+    events: Option<ExecEvents>,
+    limit: Option<Duration>,
+    /// When the node should long have ended the command.
+    deadline: Option<Instant>,
+    stdout: Utf8Pieces,
+    stderr: Utf8Pieces,
+    pending: VecDeque<Bytes>,
+    _place: Place,
+}
+
+/// The answer of one command. Dropping it ends the command.
+pub(super) fn response(events: ExecEvents, limit: Option<Duration>, place: Place) -> Response {
+    let state = State {
+        events: Some(events),
+        limit,
+        deadline: limit.map(|limit| Instant::now() + limit + TIMEOUT_GRACE),
+        stdout: Utf8Pieces::default(),
+        stderr: Utf8Pieces::default(),
+        pending: VecDeque::new(),
+        _place: place,
+    };
+    let body = Body::from_stream(futures::stream::unfold(state, async |mut state| {
+        let chunk = state.next().await?;
+        Some((Ok::<_, Infallible>(chunk), state))
+    }));
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        // A proxy that stores or rewrites the stream would hold it back.
+        (CACHE_CONTROL, "no-cache, no-transform"),
+    ];
+    (headers, body).into_response()
+}
+
+impl State {
+    /// The next event, whole; `None` after the last.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            let events = self.events.as_mut()?;
+            let comment_at = Instant::now() + COMMENT_INTERVAL;
+            let wake_at = self
+                .deadline
+                .map_or(comment_at, |deadline| deadline.min(comment_at));
+            match tokio::time::timeout_at(wake_at, events.next()).await {
+                Err(_) if Some(wake_at) == self.deadline => self.end(timed_out(self.limit)),
+                Err(_) => return Some(Bytes::from_static(sse::COMMENT)),
+                Ok(event) => self.take(event.unwrap_or_else(|| Err(lost()))),
+            }
+        }
+    }
+
+    fn take(&mut self, event: Result<ExecEvent, NodeError>) {
+        match event {
+            Ok(ExecEvent::Stdout(bytes)) => {
+                let text = self.stdout.push(&bytes);
+                sse::output_events("stdout", &text, &mut self.pending);
+            }
+            Ok(ExecEvent::Stderr(bytes)) => {
+                let text = self.stderr.push(&bytes);
+                sse::output_events("stderr", &text, &mut self.pending);
+            }
+            Ok(ExecEvent::Exited(exit)) => self.exit(exit),
+            Err(error) => {
+                let error = failed(error, self.limit);
+                self.end(error);
+            }
+        }
+    }
+
+    fn exit(&mut self, exit: ExecExit) {
+        if exit.reason == ExitReason::TimedOut {
+            return self.end(timed_out(self.limit));
+        }
+        self.flush();
+        self.events = None;
+        self.pending.push_back(sse::event(
+            "exit",
+            &ExecExitEvent {
+                exit_code: exit.exit_code,
+                reason: exit.reason.as_str().to_owned(),
+                signal: exit.signal,
+                duration_ms: exit.duration_ms,
+            },
+        ));
+    }
+
+    fn end(&mut self, error: ExecError) {
+        self.flush();
+        self.events = None;
+        let timed_out = !matches!(error, ExecError::Lost(_));
+        let error = ApiError::from(error);
+        let data = ErrorEvent {
+            error: error.message,
+            code: error.code.as_str(),
+        };
+        if timed_out {
+            self.pending.push_back(sse::event("error", &data));
+        } else {
+            self.pending.extend(sse::lost_events(&data));
+        }
+    }
+
+    /// Sends what stands for characters that were cut by the end.
+    fn flush(&mut self) {
+        if let Some(text) = self.stdout.finish() {
+            sse::output_events("stdout", &text, &mut self.pending);
+        }
+        if let Some(text) = self.stderr.finish() {
+            sse::output_events("stderr", &text, &mut self.pending);
+        }
+    }
+}

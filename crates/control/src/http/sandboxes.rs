@@ -1,0 +1,71 @@
+//! Sandboxes.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{CreateSandbox, Sandbox, SandboxList};
+use http::{HeaderMap, StatusCode};
+
+use super::answer::{CreateRefusals, DeleteRefusals, FindRefusals, ReadRefusals};
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use super::parameter::{
+    IdempotencyParameters, SandboxParameter, SandboxParameters, idempotency_key,
+};
+use crate::app::sandbox_new::NewSandbox;
+use crate::app::{sandbox_create, sandbox_delete, sandbox_read};
+use crate::control::Control;
+
+/// Makes a sandbox and waits until it runs.
+#[utoipa::path(post, path = "/v1/sandboxes", operation_id = "create_sandbox", tag = "sandboxes", params(IdempotencyParameters),
+    request_body(content = Option<CreateSandbox>),
+    responses((status = 201, body = Sandbox), CreateRefusals))]
+pub(super) async fn create(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    JsonObject(body): JsonObject<CreateSandbox>,
+) -> Result<(StatusCode, Json<Sandbox>), ApiError> {
+    let key = idempotency_key(&headers)?;
+    let new = NewSandbox::try_from(body)?;
+    let sandbox = sandbox_create::create(control, caller.project, new, key).await?;
+    Ok((StatusCode::CREATED, Json(sandbox)))
+}
+
+/// All sandboxes that were not deleted, oldest first.
+#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes",
+    responses((status = 200, body = SandboxList), ReadRefusals))]
+pub(super) async fn list(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<SandboxList>, ApiError> {
+    let items = sandbox_read::list(&control, &caller.project).await?;
+    Ok(Json(SandboxList { items }))
+}
+
+/// One sandbox.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}", operation_id = "get_sandbox", tag = "sandboxes", params(SandboxParameters),
+    responses((status = 200, body = Sandbox), FindRefusals))]
+pub(super) async fn get(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<Json<Sandbox>, ApiError> {
+    Ok(Json(
+        sandbox_read::get(&control, &caller.project, &id).await?,
+    ))
+}
+
+/// Deletes a sandbox, whatever it is doing. May be repeated.
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes", params(SandboxParameters),
+    responses((status = 204, description = "It is gone."), DeleteRefusals))]
+pub(super) async fn delete(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<StatusCode, ApiError> {
+    sandbox_delete::delete(control, caller.project, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

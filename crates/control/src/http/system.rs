@@ -1,0 +1,71 @@
+//! The server about itself.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{Health, Me, NodeView, PoolView};
+use dayfly_node_api::NodeStatus;
+
+use super::answer::{NodeRefusals, ReadRefusals};
+use super::auth::Caller;
+use super::error::ApiError;
+use crate::control::Control;
+
+/// Is the server there?
+#[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
+    responses((status = 200, body = Health)))]
+pub(super) async fn health(State(control): State<Arc<Control>>) -> Json<Health> {
+    let status = if control.view.is_connected() {
+        "ok"
+    } else {
+        "degraded"
+    };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Json(Health {
+        status: status.to_owned(),
+        version,
+    })
+}
+
+/// Whose key is this?
+#[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "system",
+    responses((status = 200, body = Me), ReadRefusals))]
+pub(super) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
+    Json(Me {
+        project: caller.project.to_string(),
+        key_prefix: caller.key_prefix,
+    })
+}
+
+/// How is the host?
+#[utoipa::path(get, path = "/v1/node", operation_id = "get_node", tag = "system",
+    responses((status = 200, body = NodeView), NodeRefusals))]
+pub(super) async fn node(State(control): State<Arc<Control>>) -> Result<Json<NodeView>, ApiError> {
+    Ok(Json(present(control.node.status().await?)))
+}
+
+fn present(status: NodeStatus) -> NodeView {
+    let pools = status.pools.into_iter().map(|pool| PoolView {
+        template: pool.template.to_string(),
+        parked: pool.parked,
+        target: pool.target,
+    });
+    NodeView {
+        node: status.node.to_string(),
+        isolation: status.isolation.as_str().to_owned(),
+        engine: status.engine,
+        engine_version: status.engine_version,
+        accelerator: status.accelerator,
+        sandboxes: status.sandboxes,
+        memory_total_mb: status.memory_total_mib,
+        memory_committed_mb: status.memory_committed_mib,
+        memory_reserve_mb: status.memory_reserve_mib,
+        disk_available_mb: status.disk_available_mib,
+        disk_committed_mb: status.disk_committed_mib,
+        disk_reserve_mb: status.disk_reserve_mib,
+        parked_slots: status.parked_slots,
+        parked_slots_target: status.parked_slots_target,
+        parked_engines: pools.collect(),
+    }
+}

@@ -1,0 +1,25 @@
+//! The control plane: the public HTTP API, the database of what should exist, and the tasks that
+//! bring node and database together.
+//!
+//! It must not know engines, guests or Linux: all it knows of a node is
+//! [`dayfly_node_api::NodeApi`]. Handlers in [`http`] translate, [`app`] decides, [`store`]
+//! remembers, [`reconcile`] repairs. Start reading at [`run`] and [`http::router`].
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod config;
+pub mod control;
+pub mod http;
+pub mod key;
+pub mod limit;
+pub mod reconcile;
+pub mod run;
+pub mod store;
+pub mod time;
+pub mod view;
+
+pub use config::{ControlConfig, ReconcileSettings};
+pub use control::Control;
+pub use http::{openapi, router};
+pub use key::{ApiKey, KeyHash};
+pub use run::{RunError, Server, run};

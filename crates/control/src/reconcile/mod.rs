@@ -1,0 +1,11 @@
+//! Brings rows and node together. Takes no input and may be stopped anywhere.
+//!
+//! One task watches the node. Each time it connects, and at intervals, it compares: what the rows
+//! want gone is deleted on the node, what the node lost is marked as deleted, and what the node
+//! has without a row is deleted after a while.
+
+mod sweep;
+mod watch;
+
+pub use sweep::Sweep;
+pub use watch::watch;

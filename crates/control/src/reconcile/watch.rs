@@ -1,0 +1,64 @@
+//! The task that listens to the node.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dayfly_node_api::{NodeError, Watch};
+use futures::StreamExt;
+use tokio::time::Instant;
+
+use super::Sweep;
+use crate::control::Control;
+use crate::time::now_ms;
+
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Watches the node for as long as the future is polled.
+pub async fn watch(control: Arc<Control>) {
+    let mut backoff = BACKOFF_MIN;
+    let mut sweep = Sweep::default();
+    loop {
+        let started = Instant::now();
+        let Err(error) = watch_once(&control, &mut sweep).await;
+        control.view.set_connected(false);
+        if started.elapsed() > BACKOFF_MAX {
+            backoff = BACKOFF_MIN;
+        }
+        tracing::debug!(%error, retry_ms = backoff.as_millis(), "the node is not being watched");
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(BACKOFF_MAX);
+    }
+}
+
+/// Watches until the connection breaks.
+async fn watch_once(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infallible, NodeError> {
+    let reports = control.node.watch().await?;
+    control.view.set_status(control.node.status().await?);
+    control.view.set_connected(true);
+    tracing::info!(node_id = %control.node_id, "watching the node");
+    // Side by side, so that a slow delete does not hold up the news.
+    let (never, _) = tokio::try_join!(listen(control, reports), compare(control, sweep))?;
+    match never {}
+}
+
+async fn listen(control: &Control, mut reports: Watch) -> Result<Infallible, NodeError> {
+    while let Some(report) = reports.next().await {
+        let report = report?;
+        if let Err(error) = control.store.apply_report(&report, now_ms()).await {
+            tracing::error!(sandbox_id = %report.id, error = &error as &dyn std::error::Error,
+                "cannot record what the node said");
+        }
+        control.view.apply(report);
+    }
+    Err(NodeError::unavailable("the node ended the watch"))
+}
+
+async fn compare(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infallible, NodeError> {
+    loop {
+        sweep.run(control).await?;
+        tokio::time::sleep(control.reconcile.interval).await;
+        control.view.set_status(control.node.status().await?);
+    }
+}

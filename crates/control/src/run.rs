@@ -1,0 +1,104 @@
+//! A whole control plane: database, node client, watcher and HTTP.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dayfly_node_api::{NodeApi, NodeClient};
+use tokio::net::TcpListener;
+
+use crate::config::ControlConfig;
+use crate::control::Control;
+use crate::store::{Store, StoreError};
+use crate::{http, reconcile, time};
+
+/// How long creates and deletes may go on after the last connection closed.
+const TASKS_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Why a control plane could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("cannot use the database")]
+    Store(#[from] StoreError),
+    #[error("cannot listen on {listen}")]
+    Listen {
+        listen: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A control plane that listens and has not begun to answer.
+#[derive(Debug)]
+pub struct Server {
+    control: Arc<Control>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Opens the database and the listener. The node need not be there yet.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn bind(config: ControlConfig) -> Result<Self, RunError> {
+        let store = Store::open(&config.database).await?;
+        store
+            .ensure_admin_key(&config.admin_key.to_hex(), time::now_ms())
+            .await?;
+        let node: Arc<dyn NodeApi> = Arc::new(NodeClient::new(config.node_socket));
+        let control =
+            Control::new(store, node, config.cell, config.node_id).with_reconcile(config.reconcile);
+        Self::with_control(Arc::new(control), config.listen).await
+    }
+
+    /// A server over parts that were made elsewhere.
+    ///
+    /// # Errors
+    /// [`RunError::Listen`].
+    pub async fn with_control(control: Arc<Control>, listen: SocketAddr) -> Result<Self, RunError> {
+        let failed = |source| RunError::Listen { listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self {
+            control,
+            listener,
+            address,
+        })
+    }
+
+    /// Where it listens; useful when port 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `shutdown`, then ends requests, work and database in this order.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let watcher = tokio::spawn(reconcile::watch(Arc::clone(&self.control)));
+        tracing::info!(address = %self.address, "listening");
+        http::serve(
+            self.listener,
+            http::router(Arc::clone(&self.control)),
+            shutdown,
+        )
+        .await;
+        self.control.tasks.close();
+        let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;
+        watcher.abort();
+        self.control.store.close().await;
+    }
+}
+
+/// Runs a control plane until `shutdown`.
+///
+/// # Errors
+/// [`RunError`] when it cannot start.
+pub async fn run(
+    config: ControlConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    Server::bind(config).await?.serve(shutdown).await;
+    Ok(())
+}

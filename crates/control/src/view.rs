@@ -1,0 +1,103 @@
+//! What the node said last, in memory, so that no read has to ask it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+
+use dayfly_node_api::{NodeStatus, SandboxReport};
+use dayfly_types::{SandboxId, SandboxState};
+
+use crate::time::now_ms;
+
+/// One sandbox as its node sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    pub report: SandboxReport,
+    /// When the node will delete it, Unix milliseconds.
+    pub expires_at_ms: Option<i64>,
+    seen_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    sandboxes: HashMap<SandboxId, Live>,
+    status: Option<NodeStatus>,
+    connected: bool,
+}
+
+/// Everything that the node said last.
+#[derive(Debug, Default)]
+pub struct LiveView {
+    inner: RwLock<Inner>,
+}
+
+impl LiveView {
+    // Every write below leaves the maps whole, so a panic elsewhere does not spoil them.
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[must_use]
+    pub fn get(&self, id: &SandboxId) -> Option<Live> {
+        self.read().sandboxes.get(id).cloned()
+    }
+
+    /// Takes news, unless newer news is already here.
+    pub fn apply(&self, report: SandboxReport) {
+        let mut inner = self.write();
+        let known = inner.sandboxes.get(&report.id);
+        if known.is_some_and(|live| live.report.generation > report.generation) {
+            return;
+        }
+        if report.state == SandboxState::Deleted {
+            inner.sandboxes.remove(&report.id);
+            return;
+        }
+        let expires_at_ms = report.expires_in_seconds.map(|seconds| {
+            let milliseconds = i64::try_from(seconds)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(1000);
+            now_ms().saturating_add(milliseconds)
+        });
+        let live = Live {
+            expires_at_ms,
+            seen_at: Instant::now(),
+            report,
+        };
+        inner.sandboxes.insert(live.report.id.clone(), live);
+    }
+
+    pub fn remove(&self, id: &SandboxId) {
+        self.write().sandboxes.remove(id);
+    }
+
+    /// Forgets what the node did not list, unless it was heard of after the list was asked for.
+    pub fn retain(&self, listed: &HashSet<SandboxId>, asked_at: Instant) {
+        self.write()
+            .sandboxes
+            .retain(|id, live| listed.contains(id) || live.seen_at >= asked_at);
+    }
+
+    #[must_use]
+    pub fn status(&self) -> Option<NodeStatus> {
+        self.read().status.clone()
+    }
+
+    pub fn set_status(&self, status: NodeStatus) {
+        self.write().status = Some(status);
+    }
+
+    /// Whether the node is being watched right now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.read().connected
+    }
+
+    pub fn set_connected(&self, connected: bool) {
+        self.write().connected = connected;
+    }
+}

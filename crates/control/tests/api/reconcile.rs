@@ -1,0 +1,144 @@
+//! Rows and node come together again after any loss.
+
+use std::time::Duration;
+
+use dayfly_control::ReconcileSettings;
+use dayfly_node_api::{EnsureSandbox, NodeApi, NodeError};
+use dayfly_types::{Generation, ProjectId, SandboxId, SandboxState, TemplateName};
+use http::StatusCode;
+use serde_json::json;
+
+use crate::support::{Setup, World, eventually};
+
+fn quick() -> Setup {
+    let reconcile = ReconcileSettings {
+        interval: Duration::from_millis(100),
+        lost_after: Duration::from_millis(300),
+        orphan_after: Duration::from_millis(300),
+        ..ReconcileSettings::default()
+    };
+    Setup {
+        reconcile,
+        ..Setup::default()
+    }
+}
+
+#[tokio::test]
+async fn what_the_node_says_is_seen_and_old_news_is_not() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let path = format!("/v1/sandboxes/{id}");
+    let mut report = world
+        .node
+        .sandbox(&SandboxId::parse(&id).unwrap())
+        .await
+        .unwrap();
+    report.state = SandboxState::Failed;
+    report.generation = Generation(5);
+    report.reason = Some("the engine ended".to_owned());
+    world.node.put(report.clone());
+    eventually("the failure is seen", async || {
+        let seen = world.get(&path).await.json();
+        seen["status"] == "failed" && seen["reason"] == "the engine ended"
+    })
+    .await;
+    report.state = SandboxState::Running;
+    report.generation = Generation(4);
+    world.node.put(report.clone());
+    report.generation = Generation(6);
+    report.state = SandboxState::Paused;
+    world.node.put(report);
+    eventually("newer news is seen", async || {
+        let status = world.get(&path).await.json()["status"].clone();
+        assert_ne!(status, "running");
+        status == "paused"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sandbox_that_the_node_deletes_by_itself_is_gone() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let mut report = world
+        .node
+        .sandbox(&SandboxId::parse(&id).unwrap())
+        .await
+        .unwrap();
+    report.state = SandboxState::Deleted;
+    report.generation = Generation(9);
+    world.node.put(report);
+    eventually("it is gone", async || {
+        world.get(&format!("/v1/sandboxes/{id}")).await.status == StatusCode::NOT_FOUND
+    })
+    .await;
+    let deleted = world.delete(&format!("/v1/sandboxes/{id}")).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn a_sandbox_that_the_node_lost_becomes_deleted() {
+    let world = World::with(quick()).await;
+    let id = world.create().await;
+    world.node.lose(&SandboxId::parse(&id).unwrap());
+    eventually("its row is deleted", async || {
+        world.get("/v1/sandboxes").await.json() == json!({"items": []})
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
+    let world = World::with(quick()).await;
+    let kept = world.create().await;
+    let orphan = EnsureSandbox {
+        id: SandboxId::parse("sb-local-orphan").unwrap(),
+        project: ProjectId::default_project(),
+        template: TemplateName::parse("base").unwrap(),
+        ttl_seconds: None,
+    };
+    world.node.ensure_sandbox(orphan).await.unwrap();
+    assert_eq!(world.node.ids().len(), 2);
+    eventually("only the other is left", async || {
+        world.node.ids() == [SandboxId::parse(&kept).unwrap()]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_delete_that_the_node_refused_is_tried_again() {
+    let world = World::with(quick()).await;
+    let id = world.create().await;
+    world
+        .node
+        .refuse_delete(Some(NodeError::internal("not now")));
+    let refused = world.delete(&format!("/v1/sandboxes/{id}")).await;
+    assert_eq!(refused.status, StatusCode::INTERNAL_SERVER_ERROR);
+    refused.refusal();
+    assert_eq!(
+        world.get(&format!("/v1/sandboxes/{id}")).await.json()["status"],
+        "deleting"
+    );
+    world.node.refuse_delete(None);
+    eventually("it is gone", async || world.node.ids().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_create_whose_node_is_lost_midway_is_undone() {
+    let world = World::with(quick()).await;
+    world.node.delay_ensure(Duration::from_millis(400));
+    let create = world.post("/v1/sandboxes", json!({}));
+    let crash = async {
+        eventually("the create began", async || world.node.ensure_calls() == 1).await;
+        world.stop_node().await;
+    };
+    let (refused, ()) = tokio::join!(create, crash);
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.refusal(), "node_unavailable");
+    world.start_node();
+    eventually("nothing is left", async || {
+        world.node.ids().is_empty()
+            && world.get("/v1/sandboxes").await.json() == json!({"items": []})
+    })
+    .await;
+}

@@ -1,0 +1,121 @@
+//! The database: its frozen schema, and the rules that every statement keeps.
+
+use std::path::{Path, PathBuf};
+
+use dayfly_control::store::Store;
+use sqlx::sqlite::SqlitePoolOptions;
+
+fn crate_path(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[tokio::test]
+async fn schema_dump_is_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("control.db");
+    Store::open(&file).await.unwrap().close().await;
+    let url = format!("sqlite://{}", file.display());
+    let pool = SqlitePoolOptions::new().connect(&url).await.unwrap();
+    let statements: Vec<(String,)> = sqlx::query_as(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE '_sqlx%' \
+         ORDER BY tbl_name, type DESC, name",
+    )
+    .fetch_all(&pool)
+    .await
+    .unwrap();
+    let current: String = statements.into_iter().map(|(sql,)| sql + ";\n\n").collect();
+    let path = crate_path("schema.sql");
+    if std::env::var_os("DAYFLY_BLESS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let frozen = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        frozen == current,
+        "schema.sql is out of date; run with DAYFLY_BLESS=1"
+    );
+}
+
+/// The string literals of a source file that are statements.
+fn statements(source: &str) -> Vec<String> {
+    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE "];
+    source
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .map(|text| {
+            text.split_whitespace()
+                .filter(|word| *word != "\\")
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .filter(|text| verbs.iter().any(|verb| text.starts_with(verb)))
+        .collect()
+}
+
+#[test]
+fn every_statement_on_a_tenant_s_table_names_the_project() {
+    let mut checked = 0;
+    for file in std::fs::read_dir(crate_path("src/store")).unwrap() {
+        let path = file.unwrap().path();
+        if path.file_name().unwrap() == "across_projects.rs" {
+            continue;
+        }
+        for statement in statements(&std::fs::read_to_string(&path).unwrap()) {
+            let scoped = match statement.split_once(" WHERE ") {
+                Some((_, condition)) => condition.contains("project_id = $"),
+                None => statement.starts_with("INSERT ") && statement.contains("project_id,"),
+            };
+            assert!(scoped, "{}: {statement}", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "only {checked} statements were found");
+}
+
+#[test]
+fn no_statement_outside_the_store() {
+    let mut folders = vec![crate_path("src")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                if path.file_name().unwrap() != "store" {
+                    folders.push(path);
+                }
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            assert!(statements(&source).is_empty(), "{}", path.display());
+            assert!(!source.contains("sqlx::query"), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn statements_are_ones_that_postgresql_also_runs() {
+    let only_sqlite = [
+        "PRAGMA",
+        "AUTOINCREMENT",
+        "DATETIME(",
+        "STRFTIME",
+        "INSERT OR ",
+        "REPLACE INTO",
+        "GLOB ",
+        "IFNULL(",
+        "ROWID",
+        "?1",
+        "INTEGER",
+    ];
+    let mut sources =
+        vec![std::fs::read_to_string(crate_path("migrations/0001_init.sql")).unwrap()];
+    for file in std::fs::read_dir(crate_path("src/store")).unwrap() {
+        let source = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        sources.extend(statements(&source));
+    }
+    for text in sources {
+        let upper = text.to_uppercase();
+        for word in only_sqlite {
+            assert!(!upper.contains(word), "{word} in {text}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A whole control plane over a fake node, with the real node client and server in between.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use dayfly_control::limit::Limits;
+use dayfly_control::store::{KeyRow, Store};
+use dayfly_control::{ApiKey, Control, ReconcileSettings, Server};
+use dayfly_node_api::{NodeClient, server, socket};
+use dayfly_types::{CellName, NodeId, ProjectId};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::fake_node::FakeNode;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) node: Arc<FakeNode>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) address: SocketAddr,
+    /// A key of the project `default`.
+    pub(crate) key: String,
+    /// A key of another project.
+    pub(crate) foreign_key: String,
+    pub(crate) http: Client<HttpConnector, Body>,
+    socket: PathBuf,
+    node_task: std::sync::Mutex<Option<JoinHandle<()>>>,
+    tasks: Vec<JoinHandle<()>>,
+    _directory: tempfile::TempDir,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {:?}", self.body))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// Checks that this is the documented envelope, and answers its code.
+    pub(crate) fn refusal(&self) -> String {
+        let json = self.json();
+        assert!(!json["error"].as_str().unwrap().is_empty());
+        assert_eq!(self.headers["content-type"], "application/json");
+        assert_eq!(
+            json["request_id"],
+            self.headers["x-request-id"].to_str().unwrap()
+        );
+        json["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// How the world of a test differs from the usual one.
+#[derive(Debug, Default)]
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) reconcile: ReconcileSettings,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("node.sock");
+        let node = Arc::new(FakeNode::default());
+        let store = Store::open(&directory.path().join("control.db"))
+            .await
+            .unwrap();
+        let key = add_key(&store, "default").await;
+        let foreign_key = add_key(&store, "other").await;
+        let client = Arc::new(NodeClient::new(&socket));
+        let node_id = NodeId::parse("fake").unwrap();
+        let control = Control::new(store, client, CellName::local(), node_id)
+            .with_limits(setup.limits)
+            .with_reconcile(setup.reconcile);
+        let control = Arc::new(control);
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::with_control(Arc::clone(&control), any_port)
+            .await
+            .unwrap();
+        let address = server.address();
+        let mut world = Self {
+            node,
+            control,
+            address,
+            key,
+            foreign_key,
+            http: Client::builder(TokioExecutor::new()).build_http(),
+            socket,
+            node_task: std::sync::Mutex::default(),
+            tasks: Vec::new(),
+            _directory: directory,
+        };
+        world.start_node();
+        world
+            .tasks
+            .push(tokio::spawn(server.serve(std::future::pending())));
+        let control = Arc::clone(&world.control);
+        eventually("the node is watched", async || control.view.is_connected()).await;
+        world
+    }
+
+    pub(crate) fn start_node(&self) {
+        let listener = socket::listen(&self.socket).unwrap();
+        let node = Arc::clone(&self.node);
+        let task = tokio::spawn(server::serve(listener, node, std::future::pending()));
+        *self.node_task.lock().unwrap() = Some(task);
+    }
+
+    /// Ends the node's server as a crash does. What it serves stays.
+    pub(crate) async fn stop_node(&self) {
+        let task = self.node_task.lock().unwrap().take().unwrap();
+        task.abort();
+        let _ = task.await;
+        std::fs::remove_file(&self.socket).unwrap();
+        let control = Arc::clone(&self.control);
+        eventually("the watch broke", async || !control.view.is_connected()).await;
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
+        Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.address))
+            .header("authorization", format!("Bearer {}", self.key))
+    }
+
+    pub(crate) async fn open(&self, request: Request<Body>) -> Response<hyper::body::Incoming> {
+        tokio::time::timeout(Duration::from_secs(30), self.http.request(request))
+            .await
+            .expect("an answer within 30 s")
+            .unwrap()
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.open(request).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        assert!(parts.headers.contains_key("x-request-id"));
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path).body(Body::empty()).unwrap())
+            .await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(
+            self.request(Method::DELETE, path)
+                .body(Body::empty())
+                .unwrap(),
+        )
+        .await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(self.post_request(path, &body)).await
+    }
+
+    pub(crate) fn post_request(&self, path: &str, body: &Value) -> Request<Body> {
+        self.request(Method::POST, path)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap()
+    }
+
+    /// Makes a sandbox and answers its id.
+    pub(crate) async fn create(&self) -> String {
+        let answer = self.post("/v1/sandboxes", serde_json::json!({})).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.tasks.drain(..).for_each(|task| task.abort());
+        if let Some(task) = self.node_task.lock().unwrap().take() {
+            task.abort();
+        }
+    }
+}
+
+pub(crate) async fn add_key(store: &Store, project: &str) -> String {
+    let key = ApiKey::generate().unwrap();
+    let project = ProjectId::parse(project).unwrap();
+    store.ensure_project(&project, 1).await.unwrap();
+    let row = KeyRow {
+        hash: key.hash().to_hex(),
+        project,
+        prefix: key.prefix().to_owned(),
+        scopes: "all".to_owned(),
+        created_at_ms: 1,
+        expires_at_ms: None,
+        revoked_at_ms: None,
+    };
+    store.ensure_key(&row).await.unwrap();
+    key.reveal().to_owned()
+}
+
+/// Waits for a condition, with a bound.
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..500 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never: {what}");
+}
