@@ -1,0 +1,21 @@
+//! `dayfly create`.
+
+use crate::args::CreateArgs;
+use crate::commands::{Session, creation};
+use crate::exit_status;
+use crate::failure::CommandError;
+use crate::signals::StopSignals;
+
+pub(crate) async fn create(session: &Session<'_>, args: CreateArgs) -> Result<u8, CommandError> {
+    let mut request = creation::request(&args.creation);
+    request.persistent = args.persistent.then_some(true);
+    request.metadata = (!args.metadata.is_empty()).then(|| args.metadata.into_iter().collect());
+    let mut signals = StopSignals::install()?;
+    let sandbox = creation::create(session, &args.creation, &request, &mut signals).await?;
+    if session.printer.is_json() {
+        session.printer.json(&sandbox)?;
+    } else {
+        session.printer.line(&crate::text::visible(&sandbox.id))?;
+    }
+    Ok(exit_status::OK)
+}

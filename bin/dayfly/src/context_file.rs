@@ -1,0 +1,127 @@
+//! The context file: names for servers.
+//!
+//! ```toml
+//! current = "lab"
+//!
+//! [contexts.lab]
+//! url = "https://dayfly.example"
+//! key_file = "lab.key"      # or key = "..."
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use dayfly_client::{ApiKey, InvalidConfig};
+use serde::Deserialize;
+
+/// Neither file has a reason to be longer.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Permission bits of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
+/// What the file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextFile {
+    pub(crate) current: Option<String>,
+    #[serde(default)]
+    pub(crate) contexts: BTreeMap<String, Context>,
+}
+
+/// One server.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Context {
+    pub(crate) url: String,
+    pub(crate) key: Option<String>,
+    /// Relative to the directory of the context file.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+// By hand, so that no debug text holds the key.
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a context file, or a key file, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ContextFileError {
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} holds a key and others can read it (mode {mode:04o})", path.display())]
+    Exposed { path: PathBuf, mode: u32 },
+    /// The text of the parser is kept out: it quotes the line, which may hold a key.
+    #[error("{} is not a context file: {what}", path.display())]
+    Parse { path: PathBuf, what: String },
+    #[error("{} holds no usable key", path.display())]
+    Key {
+        path: PathBuf,
+        #[source]
+        source: InvalidConfig,
+    },
+}
+
+/// Reads a context file; `None` when there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<ContextFile>, ContextFileError> {
+    let (text, mode) = match read_text(path) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        outcome => outcome.map_err(|source| ContextFileError::Read {
+            path: path.to_owned(),
+            source,
+        })?,
+    };
+    let file: ContextFile = toml::from_str(&text).map_err(|error| ContextFileError::Parse {
+        path: path.to_owned(),
+        what: error.message().to_owned(),
+    })?;
+    if file.contexts.values().any(|context| context.key.is_some()) {
+        check_mode(path, mode)?;
+    }
+    Ok(Some(file))
+}
+
+/// Reads a file that holds a key and nothing else.
+pub(crate) fn read_key(path: &Path) -> Result<ApiKey, ContextFileError> {
+    let (text, mode) = read_text(path).map_err(|source| ContextFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    check_mode(path, mode)?;
+    ApiKey::parse(&text).map_err(|source| ContextFileError::Key {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The text and the mode of the same open file, so that neither can be swapped in between.
+fn read_text(path: &Path) -> io::Result<(String, u32)> {
+    if fs::metadata(path)?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let file = File::open(path)?;
+    let mode = file.metadata()?.mode() & 0o7777;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok((text, mode))
+}
+
+fn check_mode(path: &Path, mode: u32) -> Result<(), ContextFileError> {
+    if mode & OTHERS != 0 {
+        return Err(ContextFileError::Exposed {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    Ok(())
+}

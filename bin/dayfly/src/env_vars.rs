@@ -1,0 +1,55 @@
+//! Every environment variable that is read, and the only place that reads them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub(crate) const API_URL: &str = "DAYFLY_API_URL";
+pub(crate) const API_KEY: &str = "DAYFLY_API_KEY";
+pub(crate) const CONFIG: &str = "DAYFLY_CONFIG";
+const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+const HOME: &str = "HOME";
+const NO_COLOR: &str = "NO_COLOR";
+const TERM: &str = "TERM";
+
+/// The same for people, at the end of `dayfly help`.
+pub(crate) const HELP: &str = "\
+Environment:
+  DAYFLY_API_URL  address of the server (default http://127.0.0.1:7070)
+  DAYFLY_API_KEY  key for the server
+  DAYFLY_CONFIG   context file (default ~/.config/dayfly/config.toml), which holds
+                  current = \"NAME\" and tables [contexts.NAME] with url, and key or key_file
+  NO_COLOR        no colours";
+
+/// What the environment says. An empty variable is one that is not set.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Environment {
+    pub(crate) api_url: Option<String>,
+    pub(crate) api_key: Option<String>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) xdg_config_home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) refuses_colour: bool,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let is_dumb = variable(TERM).is_some_and(|term| term == "dumb");
+        Self {
+            api_url: text(API_URL),
+            api_key: text(API_KEY),
+            config: variable(CONFIG).map(PathBuf::from),
+            xdg_config_home: variable(XDG_CONFIG_HOME).map(PathBuf::from),
+            home: variable(HOME).map(PathBuf::from),
+            refuses_colour: variable(NO_COLOR).is_some() || is_dumb,
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Bytes that are not text become replacement characters, which the later checks refuse.
+fn text(name: &str) -> Option<String> {
+    variable(name).map(|value| value.to_string_lossy().into_owned())
+}

@@ -1,0 +1,49 @@
+//! How `dayfly` ends. These numbers are part of the interface.
+
+/// Done; for `run` and `exec`, the command ended with 0.
+pub(crate) const OK: u8 = 0;
+/// The command line makes no sense.
+pub(crate) const USAGE: u8 = 2;
+/// The command ran past `--timeout`.
+pub(crate) const TIMED_OUT: u8 = 124;
+/// Dayfly itself failed; the command may not have run.
+pub(crate) const FAILED: u8 = 125;
+/// Nobody reads standard output any more: what a shell reports for SIGPIPE.
+pub(crate) const BROKEN_PIPE: u8 = 141;
+/// The command ended with a number that a process cannot end with.
+const OUT_OF_RANGE: u8 = 255;
+
+/// The same for people, at the end of `dayfly help`.
+pub(crate) const HELP: &str = "\
+Exit status:
+  0        done
+  2        the command line makes no sense
+  124      the command ran past --timeout
+  125      dayfly itself failed
+  126,127  the command could not be run, or was not found (from the sandbox)
+  128+n    the command, or dayfly, was ended by signal n
+  other    `run` and `exec` end as the command did";
+
+/// The status for a command of a guest.
+pub(crate) fn of_command(exit_code: i32) -> u8 {
+    u8::try_from(exit_code).unwrap_or(OUT_OF_RANGE)
+}
+
+/// The status of a program that signal `number` ended.
+pub(crate) fn of_signal(number: u8) -> u8 {
+    number.saturating_add(128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_never_looks_like_success() {
+        assert_eq!(of_command(0), OK);
+        assert_eq!(of_command(137), 137);
+        assert_eq!(of_command(256), OUT_OF_RANGE);
+        assert_eq!(of_command(-1), OUT_OF_RANGE);
+        assert_eq!(of_signal(2), 130);
+    }
+}

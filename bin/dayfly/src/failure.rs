@@ -1,0 +1,89 @@
+//! Why a command failed, and how the program ends then.
+
+use std::io;
+
+use dayfly_client::{ClientError, InvalidConfig};
+
+use crate::exit_status;
+use crate::prefixes::PrefixError;
+use crate::settings::SettingsError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error("{what}")]
+    Usage { what: String, hint: &'static str },
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    #[error("{what}")]
+    Call {
+        what: String,
+        #[source]
+        source: ClientError,
+    },
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+    /// Something on this machine.
+    #[error("{what}")]
+    Local {
+        what: String,
+        #[source]
+        source: io::Error,
+    },
+    /// Asked for, understood, and not done.
+    #[error("{what}")]
+    Refused { what: String, hint: &'static str },
+    #[error("cannot write to standard output")]
+    Output {
+        #[source]
+        source: io::Error,
+    },
+    #[error("the command ran past its time limit")]
+    TimedOut {
+        #[source]
+        source: ClientError,
+    },
+    #[error("stopped by signal {signal}")]
+    Interrupted { signal: u8 },
+}
+
+impl CommandError {
+    pub(crate) fn call(what: impl Into<String>, source: ClientError) -> Self {
+        Self::Call {
+            what: what.into(),
+            source,
+        }
+    }
+
+    pub(crate) fn local(what: impl Into<String>, source: io::Error) -> Self {
+        Self::Local {
+            what: what.into(),
+            source,
+        }
+    }
+
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Usage { .. } => exit_status::USAGE,
+            Self::TimedOut { .. } => exit_status::TIMED_OUT,
+            Self::Interrupted { signal } => exit_status::of_signal(*signal),
+            Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe => {
+                exit_status::BROKEN_PIPE
+            }
+            Self::Output { .. }
+            | Self::Settings(_)
+            | Self::Config(_)
+            | Self::Call { .. }
+            | Self::Prefix(_)
+            | Self::Local { .. }
+            | Self::Refused { .. } => exit_status::FAILED,
+        }
+    }
+
+    /// Whether the program says nothing: whoever closed the pipe knows.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,146 @@
+//! Ids by their beginning.
+
+use dayfly_client::{Client, ClientError};
+use dayfly_types::SandboxId;
+
+/// Why a text names no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrefixError {
+    #[error("no sandbox has an id that starts with {prefix:?}")]
+    Unknown { prefix: String },
+    #[error("{prefix:?} fits {} sandboxes: {}", candidates.len(), shorten(candidates))]
+    Ambiguous {
+        prefix: String,
+        candidates: Vec<String>,
+    },
+    #[error("cannot list sandboxes")]
+    List {
+        #[source]
+        source: ClientError,
+    },
+}
+
+impl PrefixError {
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::Unknown { .. } => "`dayfly ls` shows what exists",
+            Self::Ambiguous { .. } => "give more characters of the id",
+            Self::List { .. } => "give the whole id to do without the list",
+        }
+        .to_owned()
+    }
+}
+
+/// How many candidates an error names.
+const CANDIDATES_SHOWN_MAX: usize = 8;
+
+fn shorten(candidates: &[String]) -> String {
+    let shown = candidates
+        .iter()
+        .take(CANDIDATES_SHOWN_MAX)
+        .cloned()
+        .collect::<Vec<_>>();
+    let more = candidates.len() - shown.len();
+    let tail = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    shown.join(", ") + &tail
+}
+
+/// The length of the random part of a whole id.
+const RANDOM_CHARACTERS: usize = 26;
+
+/// The id that `text` stands for. A whole id is taken as it is, without asking the server.
+pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, PrefixError> {
+    if is_whole(text) {
+        return Ok(text.to_owned());
+    }
+    let sandboxes = client
+        .list_sandboxes()
+        .await
+        .map_err(|source| PrefixError::List { source })?;
+    pick(text, sandboxes.into_iter().map(|sandbox| sandbox.id))
+}
+
+fn is_whole(text: &str) -> bool {
+    let Ok(id) = SandboxId::parse(text) else {
+        return false;
+    };
+    let mut parts = id.as_str().splitn(3, '-');
+    parts.next() == Some("sb")
+        && parts.next().is_some()
+        && parts
+            .next()
+            .is_some_and(|random| random.len() == RANDOM_CHARACTERS)
+}
+
+/// Chooses among ids: by the whole text, or by the beginning of an id or of its random part.
+fn pick(prefix: &str, ids: impl Iterator<Item = String>) -> Result<String, PrefixError> {
+    let unknown = || PrefixError::Unknown {
+        prefix: prefix.to_owned(),
+    };
+    if prefix.is_empty() {
+        return Err(unknown());
+    }
+    let mut candidates: Vec<String> = ids
+        .filter(|id| {
+            let random = id.rsplit('-').next().unwrap_or_default();
+            id.starts_with(prefix) || random.starts_with(prefix)
+        })
+        .collect();
+    candidates.sort();
+    if let Some(exact) = candidates.iter().find(|id| *id == prefix) {
+        return Ok(exact.clone());
+    }
+    match candidates.len() {
+        0 => Err(unknown()),
+        1 => Ok(candidates.remove(0)),
+        _ => Err(PrefixError::Ambiguous {
+            prefix: prefix.to_owned(),
+            candidates,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(prefix: &str) -> Result<String, PrefixError> {
+        let ids = [
+            "sb-local-abc",
+            "sb-local-abd",
+            "sb-local-xyz",
+            "sb-local-xyzz",
+        ];
+        pick(prefix, ids.into_iter().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_unique_beginning_is_enough() {
+        assert_eq!(chosen("sb-local-abc").unwrap(), "sb-local-abc");
+        assert_eq!(chosen("abd").unwrap(), "sb-local-abd");
+        assert_eq!(
+            chosen("sb-local-xyz").unwrap(),
+            "sb-local-xyz",
+            "the whole id wins"
+        );
+    }
+
+    #[test]
+    fn a_beginning_of_several_or_of_none_is_an_error_that_says_so() {
+        let text = chosen("ab").unwrap_err().to_string();
+        assert!(text.contains("sb-local-abc, sb-local-abd"), "{text}");
+        assert!(matches!(chosen("q"), Err(PrefixError::Unknown { .. })));
+        assert!(matches!(chosen(""), Err(PrefixError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_whole_id_needs_no_list() {
+        assert!(is_whole("sb-local-0123456789abcdefghjkmnpqrs"));
+        assert!(!is_whole("sb-local-0123"));
+        assert!(!is_whole("sb-local-0123456789abcdefghjkmnpqr/"));
+    }
+}

@@ -1,0 +1,35 @@
+//! The signals that ask to stop.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::CommandError;
+
+/// SIGINT, SIGTERM and SIGHUP. From its making on, they no longer end the program by themselves.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl StopSignals {
+    pub(crate) fn install() -> Result<Self, CommandError> {
+        let open = |kind| {
+            signal(kind).map_err(|source| CommandError::local("cannot listen for signals", source))
+        };
+        Ok(Self {
+            interrupt: open(SignalKind::interrupt())?,
+            terminate: open(SignalKind::terminate())?,
+            hang_up: open(SignalKind::hangup())?,
+        })
+    }
+
+    /// The number of the next signal. Cancel safe.
+    pub(crate) async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+            _ = self.hang_up.recv() => 1,
+        }
+    }
+}

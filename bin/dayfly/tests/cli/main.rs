@@ -1,0 +1,13 @@
+//! The built program against a server with the shape of the public API.
+
+#[cfg(test)]
+mod exec_and_cp;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod sandboxes;
+#[cfg(test)]
+mod settings;
+// Marked as test code, which may panic, for the sake of its callers.
+#[cfg(test)]
+mod support;

@@ -1,0 +1,22 @@
+//! A server with the shape of the public API and no machines, and the program run against it.
+
+mod guest;
+pub(crate) mod program;
+pub(crate) mod server;
+
+pub(crate) use program::Program;
+pub(crate) use server::FakeServer;
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Longer than anything here takes; a test that reaches it has failed.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Waits for `future`, but not for ever.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited too long: {what}"),
+    }
+}

@@ -1,0 +1,303 @@
+//! A server that plays what the names of templates and programs tell it to.
+//!
+//! Templates: `bakes` is refused three times with `template_baking`, `full` always with
+//! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails. Programs: see
+//! `guest.rs`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, extract::DefaultBodyLimit};
+use dayfly_api::{
+    CreateSandbox, ErrorBody, Health, NodeView, PoolView, Sandbox, SandboxList, Template,
+    TemplateState,
+};
+use tokio::sync::{Notify, watch};
+
+use super::guest::{exec_stream, read_file, stat, write_file};
+use super::within;
+
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) sandboxes: BTreeMap<String, Sandbox>,
+    pub(crate) files: BTreeMap<String, Bytes>,
+    pub(crate) deleted: Vec<String>,
+    pub(crate) creates: Vec<CreateSandbox>,
+    pub(crate) idempotency_keys: Vec<String>,
+    pub(crate) hangs_on_delete: bool,
+    pub(crate) fails_on_delete: bool,
+    bakes: u8,
+}
+
+pub(super) struct Shared {
+    pub(super) world: Mutex<World>,
+    /// The steps that have begun, such as `create` or `exec`.
+    steps: watch::Sender<Vec<String>>,
+    release: Notify,
+}
+
+pub(crate) struct FakeServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl FakeServer {
+    pub(crate) const KEY: &str = "df_test_key";
+
+    pub(crate) async fn start() -> Self {
+        let shared = Arc::new(Shared {
+            world: Mutex::default(),
+            steps: watch::Sender::default(),
+            release: Notify::new(),
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let router = router(Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            axum::serve(listener, router)
+                .await
+                .expect("the server runs");
+        });
+        Self {
+            address,
+            shared,
+            task,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.shared
+            .world
+            .lock()
+            .expect("no test panics with the lock")
+    }
+
+    pub(crate) fn add(&self, id: &str) {
+        self.world()
+            .sandboxes
+            .insert(id.to_owned(), sandbox(id, "base"));
+    }
+
+    /// Lets a `slow` create go on.
+    pub(crate) fn release(&self) {
+        self.shared.release.notify_one();
+    }
+
+    /// Waits until `step` has begun.
+    pub(crate) async fn reached(&self, step: &str) {
+        let mut steps = self.shared.steps.subscribe();
+        let reached = steps.wait_for(|steps| steps.iter().any(|known| known == step));
+        within(step, reached).await.expect("the server runs");
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/sandboxes", post(create).get(list))
+        .route("/v1/sandboxes/{id}", get(read).delete(delete))
+        .route("/v1/sandboxes/{id}/exec/stream", post(exec_stream))
+        .route("/v1/sandboxes/{id}/fs", get(read_file).put(write_file))
+        .route("/v1/sandboxes/{id}/fs/stat", get(stat))
+        .route("/v1/templates", get(templates))
+        .route("/v1/node", get(node))
+        .layer(middleware::from_fn(authenticate))
+        .route("/health", get(health))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(shared)
+}
+
+pub(super) fn refuse(status: u16, code: &str, error: &str, hint: Option<&str>) -> Response {
+    refuse_at(status, code, error, hint, None)
+}
+
+fn refuse_at(
+    status: u16,
+    code: &str,
+    error: &str,
+    hint: Option<&str>,
+    percent: Option<u8>,
+) -> Response {
+    let body = ErrorBody {
+        error: error.to_owned(),
+        code: code.to_owned(),
+        hint: hint.map(str::to_owned),
+        request_id: "req-test".to_owned(),
+        percent,
+    };
+    let status = StatusCode::from_u16(status).expect("a status");
+    (status, [("retry-after", "0")], Json(body)).into_response()
+}
+
+async fn authenticate(request: Request, next: Next) -> Response {
+    let given = request
+        .headers()
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
+    if given == Some(&format!("Bearer {}", FakeServer::KEY)) {
+        return next.run(request).await;
+    }
+    refuse(401, "unauthorized", "key is not known", None)
+}
+
+fn sandbox(id: &str, template: &str) -> Sandbox {
+    Sandbox {
+        id: id.to_owned(),
+        template: template.to_owned(),
+        status: "running".to_owned(),
+        reason: None,
+        cpu: 1,
+        memory_mb: 256,
+        created_at: "2026-01-01T00:00:00Z".to_owned(),
+        metadata: BTreeMap::from([("note".to_owned(), "a\u{1b}[2Jb".to_owned())]),
+        persistent: false,
+        ttl_seconds: Some(3600),
+        expires_at: None,
+        boot_mode: "restore".to_owned(),
+        boot_ms: Some(5),
+        boot_stages_us: BTreeMap::new(),
+        isolation: "emulated".to_owned(),
+    }
+}
+
+pub(super) fn begin(shared: &Shared, step: &str) {
+    shared
+        .steps
+        .send_modify(|steps| steps.push(step.to_owned()));
+}
+
+async fn create(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(request): Json<CreateSandbox>,
+) -> Response {
+    begin(&shared, "create");
+    let template = request
+        .template
+        .clone()
+        .unwrap_or_else(|| "base".to_owned());
+    if template == "slow" {
+        shared.release.notified().await;
+    }
+    let mut world = shared.world.lock().expect("no test panics with the lock");
+    let key = headers
+        .get("idempotency-key")
+        .and_then(|value| value.to_str().ok());
+    world.idempotency_keys.extend(key.map(str::to_owned));
+    world.creates.push(request);
+    match template.as_str() {
+        "bakes" if world.bakes < 3 => {
+            world.bakes += 1;
+            let percent = Some(world.bakes * 25);
+            return refuse_at(503, "template_baking", "template is baking", None, percent);
+        }
+        "full" => return refuse(503, "no_capacity", "no room", None),
+        "broken" => return refuse(500, "internal", "a fault", Some("tell the operator")),
+        _ => {}
+    }
+    let id = format!("sb-local-{:026}", world.creates.len());
+    let sandbox = sandbox(&id, &template);
+    world.sandboxes.insert(id, sandbox.clone());
+    (StatusCode::CREATED, Json(sandbox)).into_response()
+}
+
+async fn list(State(shared): State<Arc<Shared>>) -> Json<SandboxList> {
+    let world = shared.world.lock().expect("no test panics with the lock");
+    Json(SandboxList {
+        items: world.sandboxes.values().cloned().collect(),
+    })
+}
+
+async fn read(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+    let world = shared.world.lock().expect("no test panics with the lock");
+    match world.sandboxes.get(&id) {
+        Some(sandbox) => Json(sandbox).into_response(),
+        None => refuse(404, "not_found", "no such sandbox", None),
+    }
+}
+
+async fn delete(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+    begin(&shared, "delete");
+    let hangs = shared
+        .world
+        .lock()
+        .expect("no test panics with the lock")
+        .hangs_on_delete;
+    if hangs {
+        shared.release.notified().await;
+    }
+    let mut world = shared.world.lock().expect("no test panics with the lock");
+    if world.fails_on_delete {
+        return refuse(500, "internal", "cannot delete", None);
+    }
+    world.sandboxes.remove(&id);
+    world.deleted.push(id);
+    StatusCode::NO_CONTENT.into_response()
+}
+
+async fn templates() -> Json<Vec<Template>> {
+    Json(vec![Template {
+        name: "base".to_owned(),
+        description: "plain".to_owned(),
+        state: TemplateState::Baking,
+        percent: 40,
+        detail: None,
+        cpu: 1,
+        memory_mb: 256,
+        disk_mb: 1024,
+        size_bytes: 1 << 20,
+        is_global: true,
+        baked_at: None,
+    }])
+}
+
+async fn node() -> Json<NodeView> {
+    Json(NodeView {
+        node: "node-1".to_owned(),
+        isolation: "emulated".to_owned(),
+        engine: "qemu".to_owned(),
+        engine_version: "8.2".to_owned(),
+        accelerator: "tcg".to_owned(),
+        sandboxes: 1,
+        memory_total_mb: 8192,
+        memory_committed_mb: 512,
+        memory_reserve_mb: 1024,
+        disk_available_mb: 10_000,
+        disk_committed_mb: 100,
+        disk_reserve_mb: 1000,
+        parked_slots: 2,
+        parked_slots_target: 4,
+        parked_engines: vec![PoolView {
+            template: "base".to_owned(),
+            parked: 1,
+            target: 2,
+        }],
+    })
+}
+
+async fn health() -> Json<Health> {
+    Json(Health {
+        status: "ok".to_owned(),
+        version: "9.9.9".to_owned(),
+    })
+}

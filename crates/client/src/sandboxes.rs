@@ -1,0 +1,139 @@
+//! Sandboxes: create, look, delete.
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::time::Instant;
+
+use dayfly_api::{CreateSandbox, Sandbox, SandboxList};
+
+use crate::client::{Client, decode};
+use crate::error::ClientError;
+use crate::limits;
+use crate::retry;
+use crate::wait::{Wait, WaitProgress};
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// How waiting for a sandbox ended.
+enum Attempt<S> {
+    Created(Box<Sandbox>),
+    Stopped(S),
+}
+
+impl Client {
+    /// Creates a sandbox. It runs user code when this returns.
+    ///
+    /// Carries a fresh idempotency key, so that it can be sent again when the connection is lost.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] when it was refused. After [`ClientError::Timeout`] and
+    /// [`ClientError::Lost`] a sandbox may exist; its time to live ends it.
+    pub async fn create_sandbox(&self, request: &CreateSandbox) -> Result<Sandbox, ClientError> {
+        let key = fresh_key()?;
+        let answer = retry::repeat(|| {
+            let call = self.http.post(self.address(&["v1", "sandboxes"]));
+            let call = call.header(IDEMPOTENCY_KEY, &key).json(request);
+            self.call(call, limits::CALL_DEADLINE)
+        })
+        .await?;
+        decode(&answer)
+    }
+
+    /// Creates a sandbox, and waits while its template is baked or the host has no room.
+    ///
+    /// `on_progress` hears of each refusal. Waits at most half an hour for a bake and a minute
+    /// for room.
+    ///
+    /// # Errors
+    /// As [`Client::create_sandbox`].
+    pub async fn create_when_ready(
+        &self,
+        request: &CreateSandbox,
+        on_progress: impl FnMut(&WaitProgress),
+    ) -> Result<Sandbox, ClientError> {
+        match self
+            .create_until(request, pending::<Infallible>(), on_progress)
+            .await?
+        {
+            Attempt::Created(sandbox) => Ok(*sandbox),
+            Attempt::Stopped(never) => match never {},
+        }
+    }
+
+    /// As [`Client::create_when_ready`], but gives up when `stop` resolves.
+    ///
+    /// `None`: stopped, and nothing was created. An attempt that is under way is carried to its
+    /// end first, so a sandbox that it made is returned and not lost.
+    ///
+    /// # Errors
+    /// As [`Client::create_sandbox`].
+    pub async fn create_when_ready_unless(
+        &self,
+        request: &CreateSandbox,
+        stop: impl Future<Output = ()>,
+        on_progress: impl FnMut(&WaitProgress),
+    ) -> Result<Option<Sandbox>, ClientError> {
+        match self.create_until(request, stop, on_progress).await? {
+            Attempt::Created(sandbox) => Ok(Some(*sandbox)),
+            Attempt::Stopped(()) => Ok(None),
+        }
+    }
+
+    async fn create_until<S>(
+        &self,
+        request: &CreateSandbox,
+        stop: impl Future<Output = S>,
+        mut on_progress: impl FnMut(&WaitProgress),
+    ) -> Result<Attempt<S>, ClientError> {
+        tokio::pin!(stop);
+        let start = Instant::now();
+        loop {
+            let wait = match self.create_sandbox(request).await {
+                Ok(sandbox) => return Ok(Attempt::Created(Box::new(sandbox))),
+                Err(error) => Wait::after(error, start.elapsed())?,
+            };
+            on_progress(&wait.progress);
+            tokio::select! {
+                biased;
+                stopped = &mut stop => return Ok(Attempt::Stopped(stopped)),
+                () = tokio::time::sleep(wait.pause) => {}
+            }
+        }
+    }
+
+    /// Reads one sandbox.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when there is none.
+    pub async fn get_sandbox(&self, id: &str) -> Result<Sandbox, ClientError> {
+        self.get_json(self.sandbox_address(id, &[])?).await
+    }
+
+    /// Reads all sandboxes of the key's project.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn list_sandboxes(&self) -> Result<Vec<Sandbox>, ClientError> {
+        let list: SandboxList = self.get_json(self.address(&["v1", "sandboxes"])).await?;
+        Ok(list.items)
+    }
+
+    /// Deletes a sandbox with all that runs in it. One that is gone already is a success.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the sandbox may still exist then.
+    pub async fn delete_sandbox(&self, id: &str) -> Result<(), ClientError> {
+        let url = self.sandbox_address(id, &[])?;
+        retry::repeat(|| self.call(self.http.delete(url.clone()), limits::CALL_DEADLINE)).await?;
+        Ok(())
+    }
+}
+
+/// A key that no other request has: 128 random bits.
+fn fresh_key() -> Result<String, ClientError> {
+    let mut random = [0u8; 16];
+    getrandom::fill(&mut random).map_err(|error| ClientError::Protocol {
+        what: format!("the system gives no randomness: {error}"),
+    })?;
+    Ok(hex::encode(random))
+}

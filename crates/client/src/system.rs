@@ -1,0 +1,53 @@
+//! Templates, and the server about itself.
+
+use std::time::Duration;
+
+use dayfly_api::{Health, Me, NodeView, Template};
+
+use crate::client::{Client, decode};
+use crate::error::ClientError;
+
+impl Client {
+    /// Reads all templates that the key's project sees.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn templates(&self) -> Result<Vec<Template>, ClientError> {
+        self.get_json(self.address(&["v1", "templates"])).await
+    }
+
+    /// Reads one template.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when there is none.
+    pub async fn template(&self, name: &str) -> Result<Template, ClientError> {
+        self.get_json(self.template_address(name)?).await
+    }
+
+    /// Whose key this is.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `unauthorized` when the key is not known.
+    pub async fn me(&self) -> Result<Me, ClientError> {
+        self.get_json(self.address(&["v1", "me"])).await
+    }
+
+    /// The host's own account of itself.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn node(&self) -> Result<NodeView, ClientError> {
+        self.get_json(self.address(&["v1", "node"])).await
+    }
+
+    /// Whether the server answers, within `limit` and in one attempt. Needs no key.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn health(&self, limit: Duration) -> Result<Health, ClientError> {
+        let answer = self
+            .call(self.http.get(self.address(&["health"])), limit)
+            .await?;
+        decode(&answer)
+    }
+}

@@ -1,0 +1,132 @@
+//! Waiting for a create that was refused for now.
+
+use std::time::Duration;
+
+use dayfly_types::ErrorCode;
+
+use crate::error::{ApiError, ClientError};
+use crate::limits;
+
+/// Why a create has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The template is being baked.
+    TemplateBaking,
+    /// The host has no room.
+    NoCapacity,
+}
+
+/// News for whoever watches a waiting create. Nothing has been created yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitProgress {
+    pub reason: WaitReason,
+    /// How far a bake is, 0 to 100.
+    pub percent: Option<u8>,
+    /// The server's words.
+    pub message: String,
+    /// Since the first refusal.
+    pub waited: Duration,
+}
+
+/// What to do about a refused create.
+pub(crate) struct Wait {
+    pub(crate) progress: WaitProgress,
+    pub(crate) pause: Duration,
+}
+
+impl Wait {
+    /// How to wait after `error`; gives the error back when waiting does not help, or has lasted
+    /// too long.
+    pub(crate) fn after(error: ClientError, waited: Duration) -> Result<Self, ClientError> {
+        let ClientError::Api(api) = &error else {
+            return Err(error);
+        };
+        let Some(reason) = reason_of(api) else {
+            return Err(error);
+        };
+        let waited_max = match reason {
+            WaitReason::TemplateBaking => limits::BAKING_WAIT_MAX,
+            WaitReason::NoCapacity => limits::CAPACITY_WAIT_MAX,
+        };
+        if waited >= waited_max {
+            return Err(error);
+        }
+        let pause = api
+            .retry_after
+            .unwrap_or(limits::WAIT_PAUSE_DEFAULT)
+            .clamp(limits::WAIT_PAUSE_MIN, limits::WAIT_PAUSE_MAX);
+        let progress = WaitProgress {
+            reason,
+            percent: api.percent,
+            message: api.message.clone(),
+            waited,
+        };
+        Ok(Self { progress, pause })
+    }
+}
+
+fn reason_of(error: &ApiError) -> Option<WaitReason> {
+    let code = error.known_code()?;
+    if code == ErrorCode::TemplateBaking {
+        return Some(WaitReason::TemplateBaking);
+    }
+    (code == ErrorCode::NoCapacity).then_some(WaitReason::NoCapacity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(code: ErrorCode, retry_after: Option<Duration>) -> ClientError {
+        ClientError::Api(Box::new(ApiError {
+            status: code.http_status(),
+            code: code.as_str().to_owned(),
+            message: "not now".to_owned(),
+            hint: None,
+            request_id: None,
+            retry_after,
+            percent: Some(7),
+        }))
+    }
+
+    #[test]
+    fn only_the_two_refusals_that_created_nothing_are_waited_for() {
+        for code in ErrorCode::ALL {
+            let waits = Wait::after(refusal(*code, None), Duration::ZERO).is_ok();
+            let expected = matches!(code, ErrorCode::TemplateBaking | ErrorCode::NoCapacity);
+            assert_eq!(waits, expected, "{code:?}");
+        }
+        assert!(
+            Wait::after(
+                ClientError::Timeout {
+                    limit: Duration::ZERO
+                },
+                Duration::ZERO
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn the_pause_is_the_servers_within_limits() {
+        let pause = |seconds: Option<u64>| {
+            let error = refusal(ErrorCode::TemplateBaking, seconds.map(Duration::from_secs));
+            Wait::after(error, Duration::ZERO)
+                .map(|wait| wait.pause)
+                .unwrap()
+        };
+        assert_eq!(pause(None), limits::WAIT_PAUSE_DEFAULT);
+        assert_eq!(pause(Some(0)), limits::WAIT_PAUSE_MIN);
+        assert_eq!(pause(Some(3)), Duration::from_secs(3));
+        assert_eq!(pause(Some(60)), limits::WAIT_PAUSE_MAX);
+    }
+
+    #[test]
+    fn waiting_ends() {
+        let waited = limits::CAPACITY_WAIT_MAX;
+        assert!(Wait::after(refusal(ErrorCode::NoCapacity, None), waited).is_err());
+        assert!(Wait::after(refusal(ErrorCode::TemplateBaking, None), waited).is_ok());
+        let waited = limits::BAKING_WAIT_MAX;
+        assert!(Wait::after(refusal(ErrorCode::TemplateBaking, None), waited).is_err());
+    }
+}
