@@ -1,0 +1,122 @@
+//! The command line of the daemon. No logic.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
+///
+/// Without a command it runs the daemon in the foreground until SIGTERM. Sandboxes go on running
+/// when it stops, and the next start takes them over.
+#[derive(Debug, Parser)]
+#[command(name = "dayflyd", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Says whether this host is fit, what its isolation is, and what is left over.
+    Doctor(DoctorArguments),
+    /// Measures the product beside the bare engine, in one run.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Deletes running sandboxes. Never a volume, a snapshot or a hibernated sandbox.
+    Stop(StopArguments),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArguments {
+    /// Where everything is kept. Made at the first start.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/dayfly")]
+    pub(crate) data_dir: PathBuf,
+    /// Where the API is served.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    pub(crate) listen: SocketAddr,
+    /// Engines that wait for a create, for each template.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) parked_engines: usize,
+    /// Slots that wait for an engine.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) parked_slots: usize,
+    /// Memory kept for the host, in MiB. Default: a tenth, at least 1024.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory_reserve: Option<u64>,
+    /// Disk kept for the host, in MiB. Default: a twentieth of what is free, at least 1024.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) disk_reserve: Option<u64>,
+    /// Let several projects share this host although its guests are only emulated. Emulation does
+    /// not keep projects apart.
+    #[arg(long)]
+    pub(crate) allow_shared_emulation: bool,
+    /// Bake only these templates (default: all). May be given more than once.
+    #[arg(long = "template", value_name = "NAME")]
+    pub(crate) templates: Vec<String>,
+    /// The parts of role `all`, which the daemon starts by itself.
+    #[arg(long, value_enum, default_value_t = Role::All, hide = true)]
+    pub(crate) role: Role,
+    /// Digest of the administrator's key, handed to the control role.
+    #[arg(long, hide = true)]
+    pub(crate) admin_key_sha256: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    All,
+    Control,
+    Node,
+}
+
+impl Role {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Control => "control",
+            Self::Node => "node",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Also look at what this data directory's daemon left.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// From the create call to the answer of the first `true`.
+    Create(BenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// Uses the daemon that runs on this directory, or starts one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// How many of each kind.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) n: usize,
+    #[arg(long, default_value = "base")]
+    pub(crate) template: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// Delete every running sandbox.
+    #[arg(long, required = true)]
+    pub(crate) all: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,122 @@
+//! The bare driver: the same engine, snapshot and guest agent, and nothing of the product around
+//! them. No jail, slot, journal or API.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec};
+use dayfly_guest_proto::{AgentToken, Entropy, ExecCommand, Identity, MachineId};
+use dayfly_host::unix::connect_unix_within;
+use dayfly_types::{CellName, ExecId, SandboxId, limits};
+use dayfly_vmm::{Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, file_names};
+use tokio::net::UnixStream;
+
+/// Starts machines of one template without the product.
+#[derive(Debug)]
+pub(crate) struct BareDriver {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) slots: Arc<dyn SlotProvider>,
+    pub(crate) restore: RestoreSpec,
+}
+
+/// Where the clock of a sample starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockStart {
+    /// At the start of the engine process.
+    Engine,
+    /// With the engine process already waiting.
+    Load,
+}
+
+impl BareDriver {
+    /// How long it takes to the answer of the first `true`.
+    pub(crate) async fn sample(&self, from: ClockStart) -> Result<Duration> {
+        let slot = self.slots.acquire().await.context("no slot")?;
+        let outcome = self.sample_in(&slot, from).await;
+        self.slots
+            .release(slot.index)
+            .await
+            .context("cannot release")?;
+        outcome
+    }
+
+    async fn sample_in(&self, slot: &Slot, from: ClockStart) -> Result<Duration> {
+        let mut start = Instant::now();
+        let parked = self
+            .engine
+            .park(slot, &self.restore)
+            .await
+            .context("cannot start")?;
+        if from == ClockStart::Load {
+            start = Instant::now();
+        }
+        first_true(parked, slot).await?;
+        Ok(start.elapsed())
+    }
+}
+
+async fn first_true(parked: Box<dyn ParkedVm>, slot: &Slot) -> Result<()> {
+    let _vm = parked.restore().await.context("cannot restore")?;
+    let agent = AgentClient::connect(
+        connect(slot, file_names::CONTROL_SOCKET).await?,
+        connect(slot, file_names::BULK_SOCKET).await?,
+        limits::AGENT_HANDSHAKE_DEADLINE,
+    )
+    .await
+    .context("the guest does not answer")?;
+    agent.identify(identity()?).await.context("identify")?;
+    agent.thaw_at(unix_nanos()?).await.context("thaw")?;
+    run_true(&agent).await
+}
+
+async fn run_true(agent: &AgentClient) -> Result<()> {
+    let mut exec = agent.exec(true_spec()?).await.context("exec")?;
+    while let Some(event) = exec.next().await.context("the exec broke off")? {
+        if let ExecEvent::Exited { exit, .. } = event {
+            if exit.code != 0 {
+                bail!("true exited with {}", exit.code);
+            }
+            return Ok(());
+        }
+    }
+    bail!("the exec ended without an exit")
+}
+
+fn true_spec() -> Result<ExecSpec> {
+    let id = ExecId::from_random(random()?);
+    Ok(ExecSpec::new(
+        id,
+        ExecCommand::Argv(vec!["true".to_owned()]),
+    ))
+}
+
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0_u8; N];
+    getrandom::fill(&mut bytes).context("no randomness")?;
+    Ok(bytes)
+}
+
+fn unix_nanos() -> Result<u64> {
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(u64::try_from(wall.as_nanos())?)
+}
+
+fn identity() -> Result<Identity> {
+    let sandbox_id = SandboxId::from_random(&CellName::local(), random()?);
+    Ok(Identity {
+        hostname: sandbox_id.as_str().to_owned(),
+        sandbox_id,
+        machine_id: MachineId::from_random(random()?),
+        wall_clock_unix_nanos: unix_nanos()?,
+        entropy: Entropy(random()?),
+        agent_token: AgentToken::new(hex::encode(random::<32>()?)),
+    })
+}
+
+async fn connect(slot: &Slot, socket: &str) -> Result<UnixStream> {
+    let path = slot.run_directory.join(socket);
+    let stream = connect_unix_within(&path, limits::ENGINE_START_DEADLINE).await?;
+    stream.set_nonblocking(true)?;
+    Ok(UnixStream::from_std(stream)?)
+}

@@ -1,0 +1,156 @@
+//! The daemon that a bench runs against: the one that is there, or one of its own.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use dayfly_api::TemplateState;
+use dayfly_client::Client;
+use dayfly_snapshots::{Template, TemplateStore};
+use dayfly_types::TemplateName;
+use dayfly_vmm::SlotProvider;
+use dayfly_vmm_qemu::BareSlots;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::sleep;
+
+use super::bare::BareDriver;
+use crate::data_directory::DataDirectory;
+use crate::{engine, stop};
+
+/// A first start bakes, which takes minutes.
+const TEMPLATE_DEADLINE: Duration = Duration::from_secs(1800);
+const START_DEADLINE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A daemon to measure.
+#[derive(Debug)]
+pub(crate) struct BenchDaemon {
+    directory: DataDirectory,
+    client: Client,
+    /// There when the bench started it.
+    child: Option<Child>,
+    scratch: TempDir,
+}
+
+impl BenchDaemon {
+    pub(crate) async fn find_or_start(path: &Path) -> Result<Self> {
+        let existing = DataDirectory::open(path).ok();
+        let is_running = match &existing {
+            Some(directory) => directory.running()?.is_some(),
+            None => false,
+        };
+        let child = if is_running { None } else { Some(start(path)?) };
+        let (directory, client) = reach(path).await?;
+        let scratch = tempfile::tempdir_in(directory.root()).context("no scratch directory")?;
+        Ok(Self {
+            directory,
+            client,
+            child,
+            scratch,
+        })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) async fn wait_for_template(&self, name: &str) -> Result<()> {
+        let deadline = Instant::now() + TEMPLATE_DEADLINE;
+        loop {
+            let template = self
+                .client
+                .template(name)
+                .await
+                .context("no such template")?;
+            match template.state {
+                TemplateState::Ready => return Ok(()),
+                TemplateState::Failed => bail!("template {name} could not be baked"),
+                TemplateState::Waiting | TemplateState::Baking => {}
+            }
+            if Instant::now() > deadline {
+                bail!("template {name} was not ready within {TEMPLATE_DEADLINE:?}");
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// The bare driver over the very files that the product restores.
+    pub(crate) async fn bare_driver(&self, name: &str) -> Result<BareDriver> {
+        let template = self.newest(&TemplateName::parse(name)?)?;
+        let slots: Arc<dyn SlotProvider> = Arc::new(BareSlots::new(self.scratch.path())?);
+        let version = engine::installed_version().await?;
+        let accelerator = template.manifest().engine.accelerator;
+        let engine = engine::engine(version, accelerator, Arc::clone(&slots));
+        Ok(BareDriver {
+            engine: Arc::new(engine),
+            slots,
+            restore: template.restore_spec(),
+        })
+    }
+
+    fn newest(&self, name: &TemplateName) -> Result<Template> {
+        let store = TemplateStore::new(self.directory.node().join("templates"));
+        let versions = store
+            .versions(name)
+            .context("cannot list the template's bakes")?;
+        let newest = versions.last().context("the template has no bake")?;
+        store
+            .open_version(name, newest)
+            .context("cannot open the template")
+    }
+
+    /// Stops a daemon that the bench started.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        let Some(child) = &mut self.child else {
+            return Ok(());
+        };
+        let pid = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may have ended by itself; then there is nothing to stop.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        child.wait().await.context("the daemon did not stop")?;
+        Ok(())
+    }
+}
+
+fn start(path: &Path) -> Result<Child> {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())?
+        .port();
+    Command::new(std::env::current_exe()?)
+        .arg("--data-dir")
+        .arg(path)
+        .arg("--listen")
+        .arg(format!("127.0.0.1:{port}"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start a daemon")
+}
+
+async fn reach(path: &Path) -> Result<(DataDirectory, Client)> {
+    let deadline = Instant::now() + START_DEADLINE;
+    loop {
+        match try_reach(path).await {
+            Ok(reached) => return Ok(reached),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn try_reach(path: &Path) -> Result<(DataDirectory, Client)> {
+    let directory = DataDirectory::open(path)?;
+    let client = stop::client_of(&directory)?;
+    client.node().await.context("the daemon does not answer")?;
+    Ok((directory, client))
+}

@@ -1,0 +1,114 @@
+//! What exists of an instance and belongs to no known sandbox.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
+use dayfly_node::journal::{Entry, Journal};
+use dayfly_node_api::{BakeState, NodeApi, NodeClient};
+
+use crate::data_directory::DataDirectory;
+
+/// What is on its way in or out when it is seen settles within this.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Lists what nobody answers for. Looks again while something may just be on its way.
+pub(crate) async fn find(directory: &DataDirectory) -> Result<Vec<Leftover>> {
+    let mut left = look(directory).await?;
+    for _ in 0..SETTLE_TRIES {
+        if left.is_empty() {
+            break;
+        }
+        tokio::time::sleep(SETTLE_PAUSE).await;
+        left = look(directory).await?;
+    }
+    Ok(left)
+}
+
+async fn look(directory: &DataDirectory) -> Result<Vec<Leftover>> {
+    let Some(instance) = directory.instance()? else {
+        return Ok(Vec::new());
+    };
+    let places = InstancePlaces {
+        instance: instance.instance,
+        data_directory: directory.root().to_owned(),
+        netns_directory: directory.node().join("netns"),
+        slots_directory: directory.node().join("slots"),
+    };
+    let mut known = slots_of_sandboxes(directory)?;
+    let held = slots_of_the_node(directory).await?;
+    known.extend(held.pool);
+    let found = tokio::task::spawn_blocking(move || find_leftovers(&places)).await??;
+    let mut unknown: Vec<Leftover> = found
+        .into_iter()
+        .filter(|item| !is_known(item, &known))
+        .collect();
+    // A bake holds one slot, of which the node does not tell the number.
+    let strangers: BTreeSet<String> = unknown.iter().filter_map(slot_name).collect();
+    if held.is_baking && strangers.len() == 1 {
+        unknown.retain(|item| slot_name(item).is_none());
+    }
+    Ok(unknown)
+}
+
+fn slots_of_sandboxes(directory: &DataDirectory) -> Result<BTreeSet<String>> {
+    let path = directory.node().join("sandboxes");
+    if !path.exists() {
+        return Ok(BTreeSet::new());
+    }
+    let entries = Journal::open(&path)?
+        .entries()
+        .context("cannot read the journal")?;
+    let slots = entries.into_iter().filter_map(|entry| match entry {
+        Entry::Record(record) => record.slot.map(|slot| slot.0.to_string()),
+        Entry::Unreadable { .. } => None,
+    });
+    Ok(slots.collect())
+}
+
+struct Held {
+    pool: BTreeSet<String>,
+    is_baking: bool,
+}
+
+async fn slots_of_the_node(directory: &DataDirectory) -> Result<Held> {
+    let mut held = Held {
+        pool: BTreeSet::new(),
+        is_baking: false,
+    };
+    if directory.running()?.is_none() {
+        return Ok(held);
+    }
+    let node = NodeClient::new(directory.node_socket());
+    // A node that is being started again answers for nothing yet; the caller looks again.
+    if let Ok(status) = node.status().await {
+        held.pool = status.held_slots.iter().map(u32::to_string).collect();
+    }
+    if let Ok(templates) = node.templates().await {
+        held.is_baking = templates
+            .iter()
+            .any(|report| matches!(report.state, BakeState::Baking { .. }));
+    }
+    Ok(held)
+}
+
+fn is_known(item: &Leftover, known: &BTreeSet<String>) -> bool {
+    slot_name(item).is_some_and(|name| known.contains(&name))
+}
+
+/// The slot that a thing belongs to, by its name.
+fn slot_name(item: &Leftover) -> Option<String> {
+    let last = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    match item {
+        Leftover::Cgroup { name } => Some(name.clone()),
+        Leftover::Process { cgroup, .. } => cgroup.clone(),
+        Leftover::NetworkNamespace { path, .. } | Leftover::SlotDirectory { path } => last(path),
+        Leftover::Mount { mount_point } => last(mount_point),
+    }
+}

@@ -1,0 +1,124 @@
+//! `dayflyd doctor`: is this host fit, what is its isolation, what is left over.
+
+mod checks;
+mod leftovers;
+pub(crate) mod text;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use dayfly_host::leftovers::Leftover;
+use dayfly_host::probe::{HostFacts, probe_host};
+use dayfly_snapshots::{RecipeCatalog, TemplateStore, file_names};
+use dayfly_types::Isolation;
+use dayfly_vmm::Accelerator;
+use dayfly_vmm_qemu::{ProbeSpec, probe_accelerator};
+use serde::Serialize;
+
+use crate::args::DoctorArguments;
+use crate::data_directory::DataDirectory;
+use crate::engine;
+
+/// The whole answer. The shape is documented; fields are only added.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Whether every check that must pass did.
+    pub(crate) fit: bool,
+    /// Absent while no guest has been booted to find out.
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) accelerator: Option<Accelerator>,
+    pub(crate) accelerator_reason: String,
+    pub(crate) engine_version: Option<String>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) facts: HostFacts,
+    /// What belongs to no known sandbox.
+    pub(crate) leftovers: Vec<Leftover>,
+}
+
+/// One question with its answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    pub(crate) verdict: Verdict,
+    pub(crate) detail: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Ok,
+    /// Works, but an operator should know.
+    Warning,
+    /// Sandboxes cannot run.
+    Failed,
+}
+
+/// Looks at the host, and at a data directory when one is named.
+pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
+    let directory = match &arguments.data_dir {
+        Some(path) => Some(DataDirectory::open(path)?),
+        None => None,
+    };
+    let probed = directory
+        .as_ref()
+        .map_or_else(|| PathBuf::from("/"), |d| d.root().to_owned());
+    let facts = tokio::task::spawn_blocking(move || probe_host(&probed)).await?;
+    let version = engine::installed_version().await;
+    let (accelerator, accelerator_reason) = find_accelerator(directory.as_ref()).await;
+    let mut checks = checks::of_host(&facts);
+    checks.push(checks::of_engine(&version));
+    checks.push(checks::of_accelerator(accelerator, &accelerator_reason));
+    let left = match &directory {
+        Some(directory) => leftovers::find(directory).await?,
+        None => Vec::new(),
+    };
+    checks.extend(directory.as_ref().map(|_| checks::of_leftovers(&left)));
+    Ok(Report {
+        fit: checks.iter().all(|check| check.verdict != Verdict::Failed),
+        isolation: accelerator.map(Accelerator::isolation),
+        accelerator,
+        accelerator_reason,
+        engine_version: version.ok().map(|version| version.to_string()),
+        checks,
+        facts,
+        leftovers: left,
+    })
+}
+
+/// Boots a guest to find out. Needs a kernel, which a baked template has.
+async fn find_accelerator(directory: Option<&DataDirectory>) -> (Option<Accelerator>, String) {
+    if !engine::has_device() {
+        return (
+            Some(Accelerator::Tcg),
+            "there is no /dev/kvm on this host".to_owned(),
+        );
+    }
+    let Some(kernel) = directory.and_then(any_kernel) else {
+        let text =
+            "/dev/kvm is there; name a --data-dir with a baked template to try a guest on it";
+        return (None, text.to_owned());
+    };
+    let spec = ProbeSpec {
+        program: PathBuf::from(engine::ENGINE_PROGRAM),
+        kernel,
+        limit: engine::PROBE_DEADLINE,
+    };
+    match probe_accelerator(&spec).await {
+        Ok(outcome) => (Some(outcome.accelerator), outcome.reason),
+        Err(error) => (None, dayfly_node::error_chain(&error)),
+    }
+}
+
+fn any_kernel(directory: &DataDirectory) -> Option<PathBuf> {
+    let store = TemplateStore::new(directory.node().join("templates"));
+    let catalog = RecipeCatalog::load(Some(&directory.recipes())).ok()?;
+    catalog.iter().find_map(|recipe| {
+        let name = &recipe.recipe.name;
+        let newest = store.versions(name).ok()?.pop()?;
+        let template = store.open_version(name, &newest).ok()?;
+        let kernel = template.path(file_names::KERNEL);
+        Path::new(&kernel).exists().then_some(kernel)
+    })
+}

@@ -1,0 +1,114 @@
+//! Which engine this host has, and in what it runs. The only place that names a concrete driver.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
+use dayfly_host::files::write_atomic;
+use dayfly_vmm::{Accelerator, SlotProvider};
+use dayfly_vmm_qemu::{
+    EngineVersion, ProbeSpec, QemuConfig, QemuEngine, engine_version, probe_accelerator,
+};
+use serde::{Deserialize, Serialize};
+
+/// The engine's program; Debian, Ubuntu and Fedora agree on where it is.
+pub(crate) const ENGINE_PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
+pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
+/// A guest that has not printed anything by then does not boot on this accelerator.
+pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(6);
+
+/// Asks the installed engine for its version.
+pub(crate) async fn installed_version() -> Result<EngineVersion> {
+    engine_version(Path::new(ENGINE_PROGRAM))
+        .await
+        .context("no engine that can be used")
+}
+
+/// The engine over slots of any kind.
+pub(crate) fn engine(
+    version: EngineVersion,
+    accelerator: Accelerator,
+    slots: Arc<dyn SlotProvider>,
+) -> QemuEngine {
+    let config = QemuConfig {
+        program: PathBuf::from(ENGINE_PROGRAM),
+        accelerator,
+        version,
+    };
+    QemuEngine::new(config, slots)
+}
+
+/// A directory with what the engine needs to run and nothing else.
+pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(store).context("cannot make the directory of engine roots")?;
+    let files = ["/usr/share/qemu/qboot.rom", "/usr/share/qemu/pvh.bin"];
+    let spec = EngineRootSpec {
+        program: PathBuf::from(ENGINE_PROGRAM),
+        files: files
+            .iter()
+            .filter(|path| Path::new(path).exists())
+            .map(|path| RootFile::same(*path))
+            .collect(),
+        mount_directories: vec![PathBuf::from("/run"), PathBuf::from("/template")],
+        mount_files: Vec::new(),
+    };
+    Ok(ensure_engine_root(&spec, store)
+        .context("cannot make the engine's root")?
+        .path)
+}
+
+/// What decides whether a probe's answer still holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ProbeRecord {
+    host_kernel: String,
+    engine_version: String,
+    has_device: bool,
+    accelerator: Accelerator,
+    reason: String,
+}
+
+/// The accelerator that an earlier probe on this very host found.
+pub(crate) fn remembered_accelerator(file: &Path, version: EngineVersion) -> Option<Accelerator> {
+    let record: ProbeRecord = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+    let holds = record.host_kernel == crate::host_kernel()
+        && record.engine_version == version.to_string()
+        && record.has_device == has_device();
+    holds.then_some(record.accelerator)
+}
+
+/// Boots a guest to find the accelerator, and remembers the answer.
+pub(crate) async fn find_accelerator(
+    file: &Path,
+    version: EngineVersion,
+    kernel: &Path,
+) -> Result<Accelerator> {
+    let spec = ProbeSpec {
+        program: PathBuf::from(ENGINE_PROGRAM),
+        kernel: kernel.to_owned(),
+        limit: PROBE_DEADLINE,
+    };
+    let outcome = probe_accelerator(&spec)
+        .await
+        .context("cannot probe the accelerator")?;
+    let record = ProbeRecord {
+        host_kernel: crate::host_kernel(),
+        engine_version: version.to_string(),
+        has_device: has_device(),
+        accelerator: outcome.accelerator,
+        reason: outcome.reason,
+    };
+    tracing::info!(
+        accelerator = record.accelerator.as_str(),
+        reason = record.reason,
+        "accelerator found"
+    );
+    write_atomic(file, &serde_json::to_vec_pretty(&record)?, 0o644)
+        .context("cannot remember the accelerator")?;
+    Ok(outcome.accelerator)
+}
+
+pub(crate) fn has_device() -> bool {
+    Path::new("/dev/kvm").exists()
+}

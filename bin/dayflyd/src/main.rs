@@ -1,0 +1,118 @@
+//! The daemon: parses, wires and runs. What it wires is in `crates/`.
+//!
+//! Start reading at [`supervise`] (role `all`), then [`role_node`] and [`role_control`].
+#![forbid(unsafe_code)]
+
+mod admin_key;
+mod args;
+mod bake_display;
+mod bench;
+mod data_directory;
+mod doctor;
+mod engine;
+mod role_control;
+mod role_node;
+mod runtime;
+mod stop;
+mod supervise;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use args::{Arguments, BenchCommand, Command, Role, RunArguments};
+use clap::Parser;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use tracing_subscriber::EnvFilter;
+
+/// `doctor` found something that keeps this host from working.
+const EXIT_UNFIT: u8 = 1;
+const EXIT_FAILED: u8 = 125;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_log();
+    let outcome = match &arguments.command {
+        None => run_role(&arguments.run).map(|()| ExitCode::SUCCESS),
+        Some(command) => run_command(command),
+    };
+    outcome.unwrap_or_else(|error| {
+        // The chain, once, where it ends.
+        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+        ExitCode::from(EXIT_FAILED)
+    })
+}
+
+fn start_log() {
+    let filter = EnvFilter::try_from_env("DAYFLY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+fn run_role(arguments: &RunArguments) -> Result<()> {
+    match arguments.role {
+        Role::All => runtime::block_on(supervise::run(arguments.clone())),
+        Role::Control => {
+            end_with_parent()?;
+            role_control::run(arguments)
+        }
+        Role::Node => {
+            end_with_parent()?;
+            role_node::run(arguments)
+        }
+    }
+}
+
+/// A supervisor that was killed must not leave two daemons behind that nobody restarts.
+fn end_with_parent() -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")
+}
+
+fn run_command(command: &Command) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    runtime::block_on(async {
+        match command {
+            Command::Doctor(arguments) => {
+                let report = doctor::run(arguments).await?;
+                if !report.fit {
+                    code = ExitCode::from(EXIT_UNFIT);
+                }
+                print(arguments.json, &report, doctor::text::render)
+            }
+            Command::Bench(BenchCommand::Create(arguments)) => {
+                let report = bench::create::run(arguments).await?;
+                print(arguments.json, &report, bench::create::render)
+            }
+            Command::Stop(arguments) => {
+                let stopped = stop::run(arguments).await?;
+                if !stopped.failed.is_empty() {
+                    code = ExitCode::from(EXIT_FAILED);
+                }
+                print(arguments.json, &stopped, stop::render)
+            }
+        }
+    })?;
+    Ok(code)
+}
+
+/// Data goes to standard output; as JSON when asked for.
+fn print<T: serde::Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<()> {
+    let text = if json {
+        serde_json::to_string_pretty(value)?
+    } else {
+        render(value).trim_end().to_owned()
+    };
+    writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
+}
+
+/// The release of the running kernel.
+pub(crate) fn host_kernel() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,46 @@
+//! The control process: HTTP, gateway, database. It owns nothing that needs root.
+
+use anyhow::{Context, Result};
+use dayfly_control::{ControlConfig, KeyHash, ReconcileSettings};
+use dayfly_host::privileges::drop_to;
+use dayfly_types::{CellName, NodeId};
+
+use crate::args::RunArguments;
+use crate::data_directory::DataDirectory;
+use crate::runtime;
+
+/// Gives up root and serves until SIGTERM.
+pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
+    let directory = DataDirectory::open(&arguments.data_dir)?;
+    let instance = directory
+        .instance()?
+        .context("the data directory has no instance")?;
+    // Before the runtime starts its threads: a process cannot change the ids of threads that it
+    // already has in one step.
+    let uid = instance.control_uid();
+    drop_to(uid, uid).context("the control process must not run as root")?;
+    let digest = arguments
+        .admin_key_sha256
+        .as_deref()
+        .context("--admin-key-sha256 is missing")?;
+    let config = ControlConfig {
+        listen: arguments.listen,
+        database: directory.database(),
+        node_socket: directory.node_socket(),
+        admin_key: KeyHash::from_hex(digest).context("--admin-key-sha256 is not a digest")?,
+        cell: CellName::local(),
+        node_id: node_id(&instance.instance)?,
+        reconcile: ReconcileSettings::default(),
+    };
+    runtime::block_on(async move {
+        let stop = runtime::stop_on_signal()?;
+        dayfly_control::run(config, stop.cancelled_owned())
+            .await
+            .context("the control process failed")
+    })
+}
+
+/// The node's name is its instance's.
+pub(crate) fn node_id(instance: &str) -> Result<NodeId> {
+    NodeId::parse(&format!("node-{instance}")).context("the instance makes no node id")
+}

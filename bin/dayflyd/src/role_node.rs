@@ -1,0 +1,266 @@
+//! The node process: root, because it makes slots. It serves `node-api` and nothing else.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use dayfly_host::HostClock;
+use dayfly_host::unix::bind_unix;
+use dayfly_node::bake::{BakeDeps, BakeLimits, EmptyLayerMaker};
+use dayfly_node::baker::{Baker, BeforeFirstBoot};
+use dayfly_node::journal::Journal;
+use dayfly_node::slots::{HostSlots, HostSlotsConfig};
+use dayfly_node::{Node, NodeConfig, NodePorts, PoolTargets, RealResources, Reserve};
+use dayfly_snapshots::{
+    ImageBuilder, ImageCache, ImageParts, RecipeCatalog, ResolvedRecipe, TemplateStore,
+};
+use dayfly_types::Clock;
+use dayfly_vmm::{Accelerator, Engine, SlotProvider};
+use dayfly_vmm_qemu::{EngineVersion, create_empty_layer};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::RunArguments;
+use crate::bake_display::BakeDisplay;
+use crate::data_directory::{DataDirectory, Instance};
+use crate::{engine, role_control, runtime};
+
+const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
+const DISK_RESERVE_MIB_MIN: u64 = 1024;
+
+/// Serves until SIGTERM. Sandboxes go on running.
+pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
+    runtime::block_on(serve(arguments))
+}
+
+async fn serve(arguments: &RunArguments) -> Result<()> {
+    let stop = runtime::stop_on_signal()?;
+    // Engines are orphans of the jail; as their subreaper this process can collect them.
+    dayfly_host::process::set_child_subreaper().context("cannot become a subreaper")?;
+    let directory = DataDirectory::open(&arguments.data_dir)?;
+    let instance = directory
+        .instance()?
+        .context("the data directory has no instance")?;
+    let slots: Arc<dyn SlotProvider> = Arc::new(open_slots(&directory, &instance)?);
+    let host = HostEngine::find(&directory, &slots).await?;
+    let baker = baker(arguments, &directory, &host, &slots, &stop)?;
+    let ports = NodePorts {
+        engine: Arc::clone(&host.engine),
+        slots,
+        templates: Arc::clone(&baker) as _,
+        clock: Arc::new(HostClock),
+        resources: Box::new(RealResources {
+            data_directory: directory.root().to_owned(),
+        }),
+    };
+    let config = node_config(arguments, &directory, &instance)?;
+    let journal = Journal::open(&config.journal_directory)?;
+    let node = Node::start(config, ports, stop.clone())
+        .await
+        .context("cannot start the node")?;
+    tracing::info!(
+        adopted = node.reconciled().adopted,
+        failed = node.reconciled().failed,
+        removed = node.reconciled().removed,
+        orphan_slots = node.reconciled().orphan_slots,
+        accelerator = host.accelerator.as_str(),
+        isolation = host.accelerator.isolation().as_str(),
+        "node ready"
+    );
+    let baking = tokio::spawn({
+        let (baker, stop) = (Arc::clone(&baker), stop.clone());
+        async move {
+            Arc::clone(&baker).run(stop).await;
+            baker.remove_unused(&journal);
+        }
+    });
+    let listener = listen(&directory.node_socket(), instance.control_uid())?;
+    let server = Arc::clone(&node) as _;
+    dayfly_node_api::server::serve(listener, server, stop.cancelled_owned()).await;
+    node.stopped().await;
+    baking.await.context("the bakes ended badly")
+}
+
+/// The engine of this host.
+#[derive(Debug, Clone)]
+struct HostEngine {
+    engine: Arc<dyn Engine>,
+    accelerator: Accelerator,
+    version: EngineVersion,
+    record: PathBuf,
+    is_probed: bool,
+}
+
+impl HostEngine {
+    async fn find(directory: &DataDirectory, slots: &Arc<dyn SlotProvider>) -> Result<Self> {
+        let version = engine::installed_version().await?;
+        let record = directory.node().join("accelerator.json");
+        let remembered = engine::remembered_accelerator(&record, version);
+        // Without the device there is nothing to probe, and until a kernel is there nothing to
+        // probe with.
+        let is_probed = remembered.is_some() || !engine::has_device();
+        let accelerator = remembered.unwrap_or(Accelerator::Tcg);
+        let engine = engine::engine(version, accelerator, Arc::clone(slots));
+        Ok(Self {
+            engine: Arc::new(engine),
+            accelerator,
+            version,
+            record,
+            is_probed,
+        })
+    }
+}
+
+/// Probes the accelerator as soon as there is a kernel to boot. When the answer is another than
+/// this process started with, it ends, and the supervisor starts one that knows better: nothing
+/// runs yet at that point.
+#[derive(Debug)]
+struct ProbeFirst {
+    host: HostEngine,
+    stop: CancellationToken,
+}
+
+#[async_trait]
+impl BeforeFirstBoot for ProbeFirst {
+    async fn image_is_there(&self, parts: &ImageParts) {
+        if self.host.is_probed {
+            return;
+        }
+        let found =
+            engine::find_accelerator(&self.host.record, self.host.version, &parts.kernel).await;
+        match found {
+            Ok(accelerator) if accelerator != self.host.accelerator => {
+                tracing::info!(
+                    accelerator = accelerator.as_str(),
+                    "starting again to use it"
+                );
+                self.stop.cancel();
+                // The bake must not go on with the wrong accelerator while the process ends.
+                std::future::pending::<()>().await;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "using emulation"),
+        }
+    }
+}
+
+fn open_slots(directory: &DataDirectory, instance: &Instance) -> Result<HostSlots> {
+    let config = HostSlotsConfig {
+        instance: instance.instance.clone(),
+        slots_directory: directory.node().join("slots"),
+        netns_directory: directory.node().join("netns"),
+        first_uid: instance.first_slot_uid(),
+        jail_program: sibling_program("dayfly-jail")?,
+        engine_root: engine::engine_root(&directory.node().join("engine-roots"))?,
+    };
+    HostSlots::open(config).context("cannot open the slots")
+}
+
+/// A program that is installed beside this one.
+pub(crate) fn sibling_program(name: &str) -> Result<PathBuf> {
+    let here = std::env::current_exe().context("cannot find this program")?;
+    let path = here.with_file_name(name);
+    if path.exists() {
+        return Ok(path);
+    }
+    anyhow::bail!(
+        "{name} is not beside dayflyd in {}",
+        here.parent().unwrap_or(&here).display()
+    )
+}
+
+fn baker(
+    arguments: &RunArguments,
+    directory: &DataDirectory,
+    host: &HostEngine,
+    slots: &Arc<dyn SlotProvider>,
+    stop: &CancellationToken,
+) -> Result<Arc<Baker>> {
+    let deps = BakeDeps {
+        engine: Arc::clone(&host.engine),
+        slots: Arc::clone(slots),
+        store: TemplateStore::new(directory.node().join("templates")),
+        images: Arc::new(ImageBuilder::new(ImageCache::from_environment(
+            directory.node().join("images"),
+        ))),
+        clock: Arc::new(HostClock) as Arc<dyn Clock>,
+        agent_program: sibling_program("dayfly-guest")?,
+        make_empty_layer: empty_layer_maker(),
+        limits: BakeLimits::default(),
+    };
+    let display = BakeDisplay::new();
+    let probe = ProbeFirst {
+        host: host.clone(),
+        stop: stop.clone(),
+    };
+    Ok(Baker::new(
+        deps,
+        recipes(arguments, directory)?,
+        Arc::new(move |report| display.show(report)),
+        Arc::new(probe),
+    ))
+}
+
+fn empty_layer_maker() -> EmptyLayerMaker {
+    Arc::new(|path, size| {
+        Box::pin(async move {
+            create_empty_layer(Path::new(engine::IMAGE_PROGRAM), &path, size)
+                .await
+                .map_err(Into::into)
+        })
+    })
+}
+
+fn recipes(arguments: &RunArguments, directory: &DataDirectory) -> Result<Vec<ResolvedRecipe>> {
+    let catalog =
+        RecipeCatalog::load(Some(&directory.recipes())).context("cannot read the recipes")?;
+    let wanted = |recipe: &&ResolvedRecipe| {
+        let names = &arguments.templates;
+        names.is_empty() || names.iter().any(|name| name == recipe.recipe.name.as_str())
+    };
+    Ok(catalog.iter().filter(wanted).cloned().collect())
+}
+
+fn node_config(
+    arguments: &RunArguments,
+    directory: &DataDirectory,
+    instance: &Instance,
+) -> Result<NodeConfig> {
+    let memory_mib = dayfly_host::memory::host_memory()?.total_bytes >> 20;
+    let disk_mib = dayfly_host::files::disk_space(directory.root())?.available_bytes >> 20;
+    let reserve = Reserve {
+        memory_mib: arguments
+            .memory_reserve
+            .unwrap_or_else(|| (memory_mib / 10).max(MEMORY_RESERVE_MIB_MIN)),
+        disk_mib: arguments
+            .disk_reserve
+            .unwrap_or_else(|| (disk_mib / 20).max(DISK_RESERVE_MIB_MIN)),
+    };
+    Ok(NodeConfig {
+        node: role_control::node_id(&instance.instance)?,
+        journal_directory: directory.node().join("sandboxes"),
+        reserve,
+        pool: PoolTargets {
+            slots: arguments.parked_slots,
+            engines: arguments.parked_engines,
+        },
+        allow_shared_emulation: arguments.allow_shared_emulation,
+        boot_id: dayfly_host::clock::boot_id().context("cannot read the boot id")?,
+    })
+}
+
+/// Only root and the control process can connect.
+fn listen(path: &Path, control_uid: u32) -> Result<tokio::net::UnixListener> {
+    match std::fs::remove_file(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).context("cannot remove the old socket"),
+    }
+    let listener = bind_unix(path).context("cannot listen on the node's socket")?;
+    chown(path, Some(0), Some(control_uid)).context("cannot hand over the node's socket")?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))
+        .context("cannot close the node's socket to others")?;
+    listener.set_nonblocking(true)?;
+    Ok(tokio::net::UnixListener::from_std(listener)?)
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds the four programs into target/dist, where they find each other.
+#
+# The guest agent is apart: it is linked statically, because it runs as PID 1 of guests that have
+# no C library yet, and for size, because its pages are restore latency.
+set -euo pipefail
+cd "$(dirname "$0")"
+target=${CARGO_TARGET_DIR:-target}
+triple=x86_64-unknown-linux-gnu
+
+cargo build --locked --release -p dayfly -p dayflyd -p dayfly-jail
+RUSTFLAGS="-C target-feature=+crt-static" \
+    cargo build --locked --profile guest --target "$triple" -p dayfly-guest
+
+mkdir -p target/dist
+install -m 0755 "$target/release/dayfly" "$target/release/dayflyd" "$target/release/dayfly-jail" \
+    "$target/$triple/guest/dayfly-guest" target/dist/
+echo "built: target/dist/dayfly, dayflyd, dayfly-jail, dayfly-guest" >&2
