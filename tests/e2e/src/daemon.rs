@@ -1,0 +1,335 @@
+//! A daemon of the test's own, on a data directory of its own, with templates that are baked.
+
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use dayfly_client::{ApiKey, Client, ClientConfig};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::Setting;
+use crate::processes::children;
+use crate::wait::until;
+
+const READY_DEADLINE: Duration = Duration::from_secs(60);
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How the daemon is started.
+#[derive(Debug, Clone, Default)]
+pub struct DaemonOptions {
+    pub arguments: Vec<String>,
+    /// More recipes, by file name.
+    pub recipes: Vec<(String, String)>,
+}
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    setting: Setting,
+    options: DaemonOptions,
+    directory: TempDir,
+    port: u16,
+    child: Child,
+}
+
+impl Daemon {
+    /// Starts a daemon on a fresh directory and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not come up in time.
+    pub async fn start(setting: &Setting, options: DaemonOptions) -> Result<Self> {
+        // Beside the templates, so that their files can be linked instead of copied.
+        let parent = setting.templates.parent().context("no parent directory")?;
+        let directory = tempfile::Builder::new().prefix("e2e-").tempdir_in(parent)?;
+        link_templates(setting, directory.path())?;
+        let recipes = directory.path().join("recipes");
+        std::fs::create_dir_all(&recipes)?;
+        for (name, text) in &options.recipes {
+            std::fs::write(recipes.join(name), text)?;
+        }
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let child = spawn(setting, directory.path(), port, &options)?;
+        let daemon = Self {
+            setting: setting.clone(),
+            options,
+            directory,
+            port,
+            child,
+        };
+        daemon.wait_until_ready().await?;
+        Ok(daemon)
+    }
+
+    /// Starts the daemon again on the same directory, after it was stopped or killed.
+    ///
+    /// # Errors
+    /// When it does not come up in time.
+    pub async fn start_again(&mut self) -> Result<()> {
+        self.child = spawn(&self.setting, self.path(), self.port, &self.options)?;
+        self.wait_until_ready().await
+    }
+
+    async fn wait_until_ready(&self) -> Result<()> {
+        until("the daemon answers", READY_DEADLINE, || async {
+            self.client().ok()?.node().await.ok()
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Waits until every template that the daemon knows is ready.
+    ///
+    /// # Errors
+    /// When one is not ready in time.
+    pub async fn wait_for_templates(&self, limit: Duration) -> Result<()> {
+        let client = self.client()?;
+        until("every template is ready", limit, || async {
+            let templates = client.templates().await.ok()?;
+            templates
+                .iter()
+                .all(|template| template.state == dayfly_api::TemplateState::Ready)
+                .then_some(())
+        })
+        .await
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The administrator's key.
+    ///
+    /// # Errors
+    /// When the daemon has not written it yet.
+    pub fn key(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.path().join("admin.key"))?
+            .trim()
+            .to_owned())
+    }
+
+    /// A client with the administrator's key.
+    ///
+    /// # Errors
+    /// When the daemon has not written the key yet.
+    pub fn client(&self) -> Result<Client> {
+        let key = Some(ApiKey::parse(&self.key()?)?);
+        Ok(Client::new(ClientConfig {
+            url: self.url(),
+            key,
+        })?)
+    }
+
+    /// The pid of the supervising process.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn pid(&self) -> Result<i32> {
+        Ok(i32::try_from(
+            self.child.id().context("the daemon has ended")?,
+        )?)
+    }
+
+    /// The pid of one of its processes: `node` or `control`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn role_pid(&self, role: &str) -> Result<i32> {
+        let wanted = format!("--role {role} ");
+        children(self.pid()?)?
+            .into_iter()
+            .find(|(_, line)| line.contains(&wanted))
+            .map(|(pid, _)| pid)
+            .with_context(|| format!("no {role} process"))
+    }
+
+    /// Kills one process by pid, at once.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn kill(pid: i32) -> Result<()> {
+        kill_process(Pid::from_raw(pid).context("no pid")?, Signal::KILL)?;
+        Ok(())
+    }
+
+    /// Kills the supervisor and both processes under it. Sandboxes go on.
+    ///
+    /// # Errors
+    /// When a process cannot be killed.
+    pub async fn kill_all(&mut self) -> Result<()> {
+        let pids = [
+            self.pid()?,
+            self.role_pid("node")?,
+            self.role_pid("control")?,
+        ];
+        for pid in pids {
+            Self::kill(pid)?;
+        }
+        self.child.wait().await?;
+        Ok(())
+    }
+
+    /// Stops the daemon; sandboxes go on running.
+    ///
+    /// # Errors
+    /// When it does not stop in time.
+    pub async fn terminate(&mut self) -> Result<()> {
+        kill_process(Pid::from_raw(self.pid()?).context("no pid")?, Signal::TERM)?;
+        if tokio::time::timeout(STOP_DEADLINE, self.child.wait())
+            .await
+            .is_err()
+        {
+            bail!("the daemon did not stop within {STOP_DEADLINE:?}");
+        }
+        Ok(())
+    }
+
+    /// Runs `dayfly` against this daemon.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub async fn dayfly(&self, arguments: &[&str]) -> Result<std::process::Output> {
+        let command = Command::new(self.setting.programs.join("dayfly"))
+            .args(arguments)
+            .env("DAYFLY_API_URL", self.url())
+            .env("DAYFLY_API_KEY", self.key()?)
+            .stdin(Stdio::null())
+            .output();
+        Ok(command.await?)
+    }
+
+    /// Runs `dayflyd` with these arguments.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub async fn dayflyd(&self, arguments: &[&str]) -> Result<std::process::Output> {
+        let command = Command::new(self.setting.programs.join("dayflyd"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output();
+        Ok(command.await?)
+    }
+
+    /// What `dayflyd doctor --json` says about this directory.
+    ///
+    /// # Errors
+    /// When its answer cannot be read.
+    pub async fn doctor(&self) -> Result<Value> {
+        let path = self.path().display().to_string();
+        let output = self
+            .dayflyd(&["doctor", "--data-dir", &path, "--json"])
+            .await?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("doctor: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Everything of this directory that belongs to no known sandbox.
+    ///
+    /// # Errors
+    /// When doctor's answer cannot be read.
+    pub async fn leftovers(&self) -> Result<Vec<Value>> {
+        let report = self.doctor().await?;
+        report["leftovers"]
+            .as_array()
+            .cloned()
+            .context("doctor lists no leftovers")
+    }
+
+    /// Deletes every sandbox, stops the daemon, and makes sure that nothing is left.
+    ///
+    /// # Errors
+    /// When something is left.
+    pub async fn finish(mut self) -> Result<()> {
+        let client = self.client()?;
+        for sandbox in client.list_sandboxes().await? {
+            client.delete_sandbox(&sandbox.id).await?;
+        }
+        self.terminate().await?;
+        let left = self.leftovers().await?;
+        if !left.is_empty() {
+            bail!("left over: {left:#?}");
+        }
+        Ok(())
+    }
+
+    /// The programs under test.
+    #[must_use]
+    pub fn programs(&self) -> PathBuf {
+        self.setting.programs.clone()
+    }
+}
+
+impl Drop for Daemon {
+    /// A failed test must not leave machines behind for the next one.
+    fn drop(&mut self) {
+        let path = self.directory.path().display().to_string();
+        if let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
+            let stop = std::process::Command::new(self.setting.programs.join("dayflyd"))
+                .args(["stop", "--all", "--data-dir", &path])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            drop(stop);
+            if let Some(pid) = Pid::from_raw(pid) {
+                // It may have ended already.
+                let _ = kill_process(pid, Signal::TERM);
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+            }
+        }
+    }
+}
+
+fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> Result<Child> {
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path.join("daemon.log"))?;
+    Command::new(setting.programs.join("dayflyd"))
+        .arg("--data-dir")
+        .arg(path)
+        .args(["--listen", &format!("127.0.0.1:{port}")])
+        .args(&options.arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(log))
+        .spawn()
+        .context("cannot start dayflyd")
+}
+
+/// Gives the directory the baked templates of another: links, not copies.
+fn link_templates(setting: &Setting, to: &Path) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(to.join("node"))?;
+    for part in ["templates", "images", "accelerator.json"] {
+        let from = setting.templates.join("node").join(part);
+        if !from.exists() {
+            continue;
+        }
+        let status = std::process::Command::new("cp")
+            .args(["--archive", "--link"])
+            .arg(&from)
+            .arg(to.join("node"))
+            .status()?;
+        if !status.success() {
+            bail!("cannot link {}", from.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! What the kernel says about the engine process and about control equals an exact expectation,
+//! and the comparison notices every loosened fact.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
+use dayfly_host::jail::{BindMount, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::memory::{MappingSelector, mapping_usage};
+use dayfly_host::posture::{DescriptorClass, DescriptorRule, read_posture};
+use dayfly_host::{CgroupLimits, CgroupTree, Expected, ProcessIdentity, differences};
+use dayfly_types::limits;
+use serde_json::Value;
+
+fn json(path: &Path) -> Result<Value> {
+    Ok(serde_json::from_slice(&std::fs::read(path)?)?)
+}
+
+/// The one directory in a directory.
+fn only_entry(path: &Path) -> Result<PathBuf> {
+    let mut entries = std::fs::read_dir(path)?;
+    let entry = entries.next().context("empty")??.path();
+    ensure!(
+        entries.next().is_none(),
+        "{} has more than one entry",
+        path.display()
+    );
+    Ok(entry)
+}
+
+struct Engine {
+    identity: ProcessIdentity,
+    slot: u64,
+    template: PathBuf,
+}
+
+fn engine(daemon: &Daemon, id: &str) -> Result<Engine> {
+    let record = json(
+        &daemon
+            .path()
+            .join("node/sandboxes")
+            .join(id)
+            .join("record.json"),
+    )?;
+    let process = &record["process"];
+    let version = record["template_version"].as_str().context("no version")?;
+    Ok(Engine {
+        identity: ProcessIdentity {
+            pid: i32::try_from(process["pid"].as_i64().context("no pid")?)?,
+            start_time_ticks: process["start_time_ticks"].as_u64().context("no start")?,
+        },
+        slot: record["slot"].as_u64().context("no slot")?,
+        template: daemon.path().join("node/templates/base").join(version),
+    })
+}
+
+/// Written down here from the documentation, and not taken from the code that makes the jail.
+fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
+    let instance = json(&daemon.path().join("instance.json"))?;
+    let first = u32::try_from(instance["first_uid"].as_u64().context("no first_uid")?)?;
+    let uid = first + 1 + u32::try_from(engine.slot)?;
+    let slot = engine.slot.to_string();
+    let mount = |source: PathBuf, target: &str, access| BindMount {
+        source,
+        target: PathBuf::from(target),
+        access,
+    };
+    let node = daemon.path().join("node");
+    Ok(JailSpec {
+        uid,
+        gid: uid,
+        cgroup_procs: Vec::new(),
+        netns: node.join("netns").join(&slot),
+        hostname: "engine".to_owned(),
+        root: only_entry(&node.join("engine-roots"))?,
+        mounts: vec![
+            mount(
+                node.join("slots").join(&slot).join("run"),
+                "/run",
+                MountAccess::ReadWrite,
+            ),
+            mount(engine.template.clone(), "/template", MountAccess::ReadOnly),
+        ],
+        devices: Vec::new(),
+        limits: ResourceLimits {
+            open_files: limits::ENGINE_OPEN_FILES_MAX,
+            locked_memory_bytes: 64 << 10,
+            file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
+        },
+        out_of_memory_adjustment: 500,
+        program: PathBuf::from("/usr/bin/qemu-system-x86_64"),
+        arguments: Vec::new(),
+        environment: BTreeMap::new(),
+        working_directory: PathBuf::from("/run"),
+    })
+}
+
+/// Everything that an engine has open: its own files and sockets, and nothing of anybody else.
+/// The log was opened outside the jail, so the kernel shows it by its path there.
+fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
+    use DescriptorClass as Class;
+    let exactly = DescriptorRule::exactly;
+    let log = spec.mounts[0]
+        .source
+        .join("console.log")
+        .display()
+        .to_string();
+    let mut rules = vec![
+        exactly(Class::CharacterDevice, "/dev/null".to_owned(), 1),
+        exactly(Class::File, log, 2),
+        exactly(Class::File, "/run/disk.img".to_owned(), 1),
+    ];
+    rules.extend((0..3).map(|n| exactly(Class::File, format!("/run/spare{n}.img"), 1)));
+    let sealed = ["base.img", "disk-0.raw", "disk-1.img", "memory.img"];
+    rules.extend(
+        sealed
+            .iter()
+            .map(|name| exactly(Class::File, format!("/template/{name}"), 1).read_only()),
+    );
+    rules.extend([
+        DescriptorRule::up_to(Class::EventCounter, 64),
+        DescriptorRule::up_to(Class::EventPoll, 4),
+        DescriptorRule::up_to(Class::SignalQueue, 1),
+        // Three that listen and as many that are connected.
+        DescriptorRule::up_to(Class::UnixSocket, 6),
+    ]);
+    rules
+}
+
+#[tokio::test]
+async fn the_engine_is_jailed_exactly_as_described() -> Result<()> {
+    let setting = setting_or_skip!();
+    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
+    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let client = daemon.client()?;
+    let id = create(&client, "base").await?.id;
+    let engine = engine(&daemon, &id)?;
+    let spec = spec(&daemon, &engine)?;
+    let instance = json(&daemon.path().join("instance.json"))?;
+    let tree = CgroupTree::find(instance["instance"].as_str().context("no instance")?)?;
+    let group = tree.open_existing(&engine.slot.to_string())?;
+    let expected = Expected::of_jail(&spec, group.membership(), descriptors(&spec))?;
+    let posture = read_posture(engine.identity)?;
+    let found = differences(&posture, &expected);
+    ensure!(
+        found.is_empty(),
+        "the engine is not as it should be: {found:#?}"
+    );
+
+    let wanted = CgroupLimits {
+        memory_bytes: (512 + limits::ENGINE_OVERHEAD_MIB) << 20,
+        cpu_quota_percent: 100,
+        pids_max: u32::try_from(limits::ENGINE_PIDS_MAX)?,
+    };
+    ensure!(group.limits()? == wanted, "{:?}", group.limits()?);
+    let memory = MappingSelector::PathSuffix("memory.img".to_owned());
+    ensure!(
+        mapping_usage(engine.identity.pid, &memory)?.is_private(),
+        "memory is shared"
+    );
+
+    every_loosened_fact_is_noticed(&posture, &expected)?;
+    daemon.finish().await
+}
+
+/// Loosens one fact after the other in what was read, and sees the comparison fail each time.
+fn every_loosened_fact_is_noticed(
+    posture: &dayfly_host::Posture,
+    expected: &Expected,
+) -> Result<()> {
+    type Loosen = fn(&mut dayfly_host::Posture);
+    let loosened: [(&str, Loosen); 11] = [
+        ("user id of one thread", |p| p.threads[0].user_ids.saved = 0),
+        ("group id of one thread", |p| {
+            p.threads[0].group_ids.effective = 0
+        }),
+        ("one more group", |p| p.threads[0].groups.push(0)),
+        ("one capability", |p| {
+            p.threads[0].capabilities.permitted = 1
+        }),
+        ("one bounding capability", |p| {
+            p.threads[0].capabilities.bounding = 1
+        }),
+        ("new privileges", |p| p.threads[0].no_new_privileges = false),
+        ("no filter", |p| p.threads[0].seccomp_mode = 0),
+        ("a mount more", |p| {
+            let mut extra = p.mounts[0].clone();
+            extra.mount_point = "/etc".into();
+            p.mounts.push(extra);
+        }),
+        ("a descriptor more", |p| {
+            let mut extra = p.descriptors[0].clone();
+            extra.name = "/etc/shadow".to_owned();
+            extra.class = DescriptorClass::File;
+            p.descriptors.push(extra);
+        }),
+        ("another control group", |p| {
+            for path in p.cgroups.values_mut() {
+                *path = "/".to_owned();
+            }
+        }),
+        ("dumpable", |p| p.is_dumpable = true),
+    ];
+    for (what, loosen) in loosened {
+        let mut changed = posture.clone();
+        loosen(&mut changed);
+        ensure!(
+            !differences(&changed, expected).is_empty(),
+            "{what} was not noticed"
+        );
+    }
+    let mut changed = posture.clone();
+    let host = expected.host_namespaces["net"];
+    changed.threads[0].namespaces.insert("net".to_owned(), host);
+    ensure!(
+        !differences(&changed, expected).is_empty(),
+        "the host's network was not noticed"
+    );
+    dayfly_e2e::figure!("{} loosened facts were noticed", loosened.len() + 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn control_is_not_root_and_has_no_capability() -> Result<()> {
+    let setting = setting_or_skip!();
+    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
+    let instance = json(&daemon.path().join("instance.json"))?;
+    let uid = u32::try_from(instance["first_uid"].as_u64().context("no first_uid")?)?;
+    let posture = read_posture(ProcessIdentity::of(daemon.role_pid("control")?)?)?;
+    ensure!(
+        posture.threads.len() > 1,
+        "the control process has one thread only"
+    );
+    for thread in &posture.threads {
+        ensure!(
+            thread.user_ids.are_all(uid) && thread.group_ids.are_all(uid),
+            "{thread:?}"
+        );
+        ensure!(thread.groups.is_empty(), "{thread:?}");
+        let sets = &thread.capabilities;
+        let all = sets.inheritable | sets.permitted | sets.effective | sets.bounding | sets.ambient;
+        ensure!(all == 0, "{sets:?}");
+        ensure!(thread.no_new_privileges, "{thread:?}");
+    }
+    // The positive control: the node does have what control must not.
+    let node = read_posture(ProcessIdentity::of(daemon.role_pid("node")?)?)?;
+    ensure!(node.threads[0].capabilities.effective != 0);
+    // What only root may read stays closed to it.
+    let key = std::fs::metadata(daemon.path().join("admin.key"))?;
+    ensure!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777 == 0o600);
+    ensure!(std::os::unix::fs::MetadataExt::uid(&key) == 0);
+    daemon.finish().await
+}
