@@ -22,7 +22,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use args::{Arguments, BenchCommand, Command, Role, RunArguments};
 use clap::Parser;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use tracing_subscriber::EnvFilter;
 
 /// `doctor` found something that keeps this host from working.
@@ -54,6 +56,7 @@ fn start_log() {
 }
 
 fn run_role(arguments: &RunArguments) -> Result<()> {
+    raise_open_files();
     match arguments.role {
         Role::All => runtime::block_on(supervise::run(arguments.clone())),
         Role::Control => {
@@ -64,6 +67,19 @@ fn run_role(arguments: &RunArguments) -> Result<()> {
             end_with_parent()?;
             role_node::run(arguments)
         }
+    }
+}
+
+/// A sandbox takes a handful of descriptors and an exec two more; the usual limit of 1024 would be
+/// the first thing to run out. A refusal leaves the limit as it is.
+fn raise_open_files() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let wanted = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }
 

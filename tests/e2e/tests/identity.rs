@@ -6,9 +6,10 @@
 //! before the new identity is in place, the spy would see the old one.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use dayfly_client::ClientError;
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, setting_or_skip, until};
 
 const SANDBOXES: usize = 20;
@@ -87,6 +88,30 @@ async fn ask(client: &dayfly_client::Client, id: &str) -> Result<Witness> {
     })
 }
 
+/// The daemon has just started, so the template of this test cannot be ready yet.
+async fn refused_while_baking(client: &dayfly_client::Client) -> Result<()> {
+    let start = Instant::now();
+    let refusal = create(client, "spy").await.err().context("created")?;
+    let took = start.elapsed();
+    let Some(ClientError::Api(error)) = refusal.downcast_ref::<ClientError>() else {
+        anyhow::bail!("not an answer: {refusal}");
+    };
+    dayfly_e2e::figure!("refused while baking after {took:?}: {}", error.message);
+    ensure!(
+        error.status == 503 && error.code == "template_baking",
+        "{error:?}"
+    );
+    ensure!(
+        error.retry_after.is_some() && error.percent.is_some(),
+        "{error:?}"
+    );
+    ensure!(
+        took < Duration::from_millis(100),
+        "the refusal took {took:?}"
+    );
+    Ok(())
+}
+
 #[tokio::test]
 async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
     let setting = setting_or_skip!();
@@ -95,8 +120,9 @@ async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
         ..DaemonOptions::default()
     };
     let daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(240)).await?;
     let client = daemon.client()?;
+    refused_while_baking(&client).await?;
+    daemon.wait_for_templates(Duration::from_secs(240)).await?;
     let mut values: [BTreeSet<String>; 4] = Default::default();
     let mut worst_ms: f64 = 0.0;
     for _ in 0..SANDBOXES {
