@@ -7,6 +7,7 @@ one that is given, so that a run does not touch the machine's own; nothing else 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,19 @@ def block(path):
     if not match:
         sys.exit("README.md has no quickstart block")
     return match.group(1).splitlines()
+
+
+def wait_until_it_listens(command, data):
+    """A person reads the daemon's first lines before going on."""
+    host, port = re.search(r"--listen (\S+):(\d+)", command).groups()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if os.path.exists(os.path.join(data, "admin.key")):
+            with socket.socket() as attempt:
+                if attempt.connect_ex((host, int(port))) == 0:
+                    return
+        time.sleep(0.05)
+    sys.exit("the daemon does not listen after 30 s")
 
 
 def main():
@@ -38,11 +52,7 @@ def main():
             print(f"$ {command}", flush=True)
             if command.endswith("&"):
                 daemon = subprocess.Popen(["sh", "-c", "exec " + command.rstrip("& ")], env=environment)
-                deadline = time.monotonic() + 30
-                while not os.path.exists(os.path.join(data, "admin.key")):
-                    if time.monotonic() > deadline:
-                        sys.exit("the daemon wrote no admin.key within 30 s")
-                    time.sleep(0.05)
+                wait_until_it_listens(command, data)
                 continue
             if command.startswith("export "):
                 name, value = command[len("export "):].split("=", 1)

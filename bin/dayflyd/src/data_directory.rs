@@ -76,6 +76,7 @@ impl DataDirectory {
         make_directory(path, 0o711)?;
         let directory = Self::open(path)?;
         let instance = directory.ensure_instance()?;
+        directory.check_reach()?;
         make_directory(&directory.run(), 0o711)?;
         make_directory(&directory.control(), 0o700)?;
         let uid = instance.control_uid();
@@ -84,6 +85,23 @@ impl DataDirectory {
         make_directory(&directory.node(), 0o700)?;
         make_directory(&directory.recipes(), 0o755)?;
         Ok(directory)
+    }
+
+    /// The control process is not root, so every directory above must let others through.
+    fn check_reach(&self) -> Result<()> {
+        for ancestor in self.root.ancestors().skip(1) {
+            let mode = fs::metadata(ancestor)?.permissions().mode();
+            if mode & 0o001 == 0 {
+                bail!(
+                    "{} is closed to other users, and the control process, which does not run as \
+                     root, must reach {}; choose a directory such as /var/lib/dayfly, or open it \
+                     with chmod o+x",
+                    ancestor.display(),
+                    self.root.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn root(&self) -> &Path {
