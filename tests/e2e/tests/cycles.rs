@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, processes, setting_or_skip};
 
-async fn cycles(count: usize) -> Result<()> {
+async fn cycles(warm_up: usize, count: usize) -> Result<()> {
     let setting = setting_or_skip!();
     let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
     daemon
         .wait_for_templates(std::time::Duration::from_secs(60))
         .await?;
     let client = daemon.client()?;
-    // A few first, so that what is allocated once is there before the first measurement.
-    for _ in 0..5 {
+    // Some first, so that what is allocated once is there before the first measurement.
+    for _ in 0..warm_up {
         one_cycle(&client).await?;
     }
     let pids = [daemon.role_pid("node")?, daemon.role_pid("control")?];
@@ -48,11 +48,11 @@ async fn one_cycle(client: &dayfly_client::Client) -> Result<()> {
 
 #[tokio::test]
 async fn twenty_cycles_leave_nothing() -> Result<()> {
-    cycles(20).await
+    cycles(5, 20).await
 }
 
 #[tokio::test]
 #[ignore = "soak: two hundred machines"]
 async fn two_hundred_cycles_leave_nothing() -> Result<()> {
-    cycles(200).await
+    cycles(40, 200).await
 }
