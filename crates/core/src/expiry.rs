@@ -1,6 +1,6 @@
 //! When a sandbox ends by itself.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dayfly_types::{Moment, limits};
 
@@ -19,6 +19,19 @@ pub const fn initial_ttl_seconds(asked: Option<u64>, persistent: bool) -> Option
 #[must_use]
 pub fn deadline(now: Moment, ttl_seconds: Option<u64>) -> Option<Moment> {
     ttl_seconds.map(|seconds| now.plus(Duration::from_secs(seconds)))
+}
+
+/// The same deadline on the wall clock, in Unix milliseconds, for a record that has to be read
+/// after a reboot.
+#[must_use]
+pub fn wall_deadline_ms(now: SystemTime, ttl_seconds: Option<u64>) -> Option<u64> {
+    let now = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    ttl_seconds.map(|seconds| {
+        let at = now.saturating_add(Duration::from_secs(seconds));
+        u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// Whole seconds left, rounded up, so that "0" means due and never "almost".

@@ -2,10 +2,14 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use dayfly_types::SandboxId;
+use dayfly_types::{ProjectId, SandboxId, SnapshotId, VolumeName};
 use futures::stream::BoxStream;
 
 use crate::error::NodeError;
+use crate::state::{
+    EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
+    SnapshotRequest, VolumeReport,
+};
 use crate::types::{
     Directory, DirectoryEntry, EnsureSandbox, ExecEvent, ExecRequest, FileInfo, FileRead,
     FileWrite, NodeStatus, SandboxReport, TemplateReport,
@@ -61,4 +65,56 @@ pub trait NodeApi: Send + Sync + std::fmt::Debug + 'static {
     async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError>;
 
     async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError>;
+
+    // What a sandbox's state can become. Every call below may be repeated: one that finds its
+    // wish fulfilled succeeds. Dropping a future does not stop the work.
+
+    /// Stops the guest's processors. Memory stays where it is.
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError>;
+
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError>;
+
+    /// Captures to disk and ends the machine: no process and no memory are left.
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError>;
+
+    /// Restores a hibernated sandbox. Calls that need the guest do this by themselves.
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError>;
+
+    /// Takes the sandbox back to a snapshot of its own, in place.
+    async fn rollback(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError>;
+
+    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError>;
+
+    async fn set_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError>;
+
+    /// Captures a running sandbox without ending it.
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError>;
+
+    /// Every published snapshot of the node, newest first.
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError>;
+
+    /// Makes sure the snapshot does not exist. What others need of it stays until they go.
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError>;
+
+    /// One capture of `id`, restored once for each child.
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError>;
+
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError>;
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError>;
+
+    /// Refused with `volume_busy` while a sandbox has it.
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError>;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
-use dayfly_types::{SandboxId, limits};
+use dayfly_types::{ProjectId, SandboxId, SnapshotId, VolumeName, limits};
 use futures::StreamExt;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Limited};
@@ -25,6 +25,10 @@ use crate::connector::Connector;
 use crate::error::NodeError;
 use crate::receive;
 use crate::record::RecordKind;
+use crate::state::{
+    EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
+    SnapshotRequest, VolumeReport,
+};
 use crate::stream::{LineReader, Outgoing, RecordReader, SILENCE_MAX, body_of_records, parse_json};
 use crate::types::{
     Directory, DirectoryEntry, EnsureSandbox, ExecRequest, FileInfo, FileRead, FileWrite,
@@ -38,6 +42,10 @@ const GUEST_DEADLINE: Duration = limits::AGENT_CALL_DEADLINE.saturating_add(QUES
 /// The node undoes a create at its own deadline; this leaves it time to say so.
 const CREATE_DEADLINE: Duration = limits::CREATE_DEADLINE.saturating_add(QUESTION_DEADLINE);
 const DELETE_DEADLINE: Duration = Duration::from_secs(25);
+/// A capture, the write to disk behind it, and a restore.
+const STATE_DEADLINE: Duration = limits::CAPTURE_DEADLINE.saturating_add(CREATE_DEADLINE);
+/// A capture and as many restores as a fork may have.
+const FORK_DEADLINE: Duration = Duration::from_secs(300);
 
 const IDLE_CONNECTIONS_MAX: usize = 64;
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
@@ -104,6 +112,15 @@ impl NodeClient {
             parse_json(&collect(response.into_body()).await?)
         };
         within(deadline, answer).await
+    }
+}
+
+impl NodeClient {
+    /// Asks for another state of a sandbox.
+    async fn change(&self, id: &SandboxId, to: &str) -> Result<SandboxReport, NodeError> {
+        let path = format!("/sandboxes/{id}/{to}");
+        self.call(Method::POST, &path, Body::empty(), STATE_DEADLINE)
+            .await
     }
 }
 
@@ -240,6 +257,89 @@ impl NodeApi for NodeClient {
         };
         let route = format!("/sandboxes/{id}/files/stat");
         self.call(Method::POST, &route, json_body(&question), GUEST_DEADLINE)
+            .await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, "pause").await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, "resume").await
+    }
+
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, "hibernate").await
+    }
+
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, "wake").await
+    }
+
+    async fn rollback(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        self.change(id, &format!("rollback/{snapshot}")).await
+    }
+
+    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        let path = format!("/sandboxes/{id}/lifecycle");
+        self.call(Method::GET, &path, Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn set_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        let path = format!("/sandboxes/{id}/lifecycle");
+        self.call(Method::PATCH, &path, json_body(&change), STATE_DEADLINE)
+            .await
+    }
+
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        let path = format!("/sandboxes/{id}/snapshots");
+        self.call(Method::POST, &path, json_body(&request), STATE_DEADLINE)
+            .await
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
+        self.call(Method::GET, "/snapshots", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        let path = format!("/snapshots/{id}");
+        self.call(Method::DELETE, &path, Body::empty(), DELETE_DEADLINE)
+            .await
+    }
+
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
+        let path = format!("/sandboxes/{id}/fork");
+        self.call(Method::POST, &path, json_body(&request), FORK_DEADLINE)
+            .await
+    }
+
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        self.call(Method::PUT, "/volumes", json_body(&wanted), STATE_DEADLINE)
+            .await
+    }
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        self.call(Method::GET, "/volumes", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
+        let path = format!("/volumes/{project}/{name}");
+        self.call(Method::DELETE, &path, Body::empty(), DELETE_DEADLINE)
             .await
     }
 }

@@ -13,7 +13,9 @@ pub mod error;
 mod receive;
 pub mod record;
 pub mod server;
+mod server_state;
 pub mod socket;
+pub mod state;
 mod stream;
 pub mod types;
 pub mod unread;
@@ -21,6 +23,10 @@ pub mod unread;
 pub use api::{ExecEvents, FileBytes, NodeApi, Watch};
 pub use client::NodeClient;
 pub use error::NodeError;
+pub use state::{
+    CaptureReport, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
+    LifecycleReport, SnapshotReport, SnapshotRequest, VolumeMount, VolumeReport,
+};
 pub use types::{
     BakeState, Directory, DirectoryEntry, EnsureSandbox, ExecCommand, ExecEvent, ExecExit,
     ExecRequest, ExitReason, FileInfo, FileRead, FileWrite, NodeStatus, PoolStatus, SandboxReport,

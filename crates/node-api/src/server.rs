@@ -31,8 +31,8 @@ use crate::types::{
 };
 use crate::{receive, unread};
 
-type Node = State<Arc<dyn NodeApi>>;
-type Answer = Result<Response, Refusal>;
+pub(crate) type Node = State<Arc<dyn NodeApi>>;
+pub(crate) type Answer = Result<Response, Refusal>;
 
 /// The largest call: a command, its environment and its standard input.
 const CALL_BYTES_MAX: usize = 4 << 20;
@@ -59,6 +59,7 @@ pub fn router(api: Arc<dyn NodeApi>) -> Router {
         .route("/sandboxes/{id}/files/write", post(write_file))
         .route("/sandboxes/{id}/files/list", post(list_directory))
         .route("/sandboxes/{id}/files/stat", post(stat))
+        .merge(crate::server_state::routes())
         .layer(DefaultBodyLimit::max(CALL_BYTES_MAX))
         .layer(axum::middleware::from_fn(unread::drain_unread))
         .with_state(api)
@@ -199,7 +200,7 @@ async fn stat(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answ
 }
 
 /// A node's refusal on its way out.
-struct Refusal(NodeError);
+pub(crate) struct Refusal(NodeError);
 
 impl From<NodeError> for Refusal {
     fn from(error: NodeError) -> Self {
@@ -218,13 +219,13 @@ impl IntoResponse for Refusal {
     }
 }
 
-fn json<T: Serialize>(value: &T) -> Answer {
+pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
     let bytes = serde_json::to_vec(value)
         .map_err(|_| NodeError::internal("the node cannot write its answer"))?;
     Ok(Body::from(bytes).into_response())
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         tracing::warn!(%error, "cannot read a call");
         NodeError::new(ErrorCode::InvalidRequest, "the node cannot read this call").into()

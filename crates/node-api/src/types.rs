@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use dayfly_types::{
-    ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, SandboxId, SandboxState,
-    TemplateName, Vcpus,
+    CpuMillis, DiskMib, ExecId, Generation, Isolation, Lifecycle, MemoryMib, NodeId, ProjectId,
+    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::state::VolumeMount;
 
 /// What should exist. Repeating it with the same id answers with the same sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,8 +16,23 @@ pub struct EnsureSandbox {
     pub id: SandboxId,
     pub project: ProjectId,
     pub template: TemplateName,
-    /// Seconds from now until the node deletes it by itself. `None`: never.
-    pub ttl_seconds: Option<u64>,
+    /// Restored instead of the template. It must be of the same project.
+    #[serde(default)]
+    pub from_snapshot: Option<SnapshotId>,
+    #[serde(default)]
+    pub lifecycle: Lifecycle,
+    /// At most the template's processors.
+    #[serde(default)]
+    pub cpu: Option<CpuMillis>,
+    /// At least the template's disk, or the snapshot's.
+    #[serde(default)]
+    pub disk: Option<DiskMib>,
+    #[serde(default)]
+    pub volumes: Vec<VolumeMount>,
+    /// Also give new seeds to generators in user space: the guest's reseed hooks are run with
+    /// `DAYFLY_RESEED` set.
+    #[serde(default)]
+    pub reseed_user_space: bool,
 }
 
 /// What a node says of one sandbox.
@@ -37,6 +54,16 @@ pub struct SandboxReport {
     pub stages: Vec<Stage>,
     /// Seconds until the node deletes it.
     pub expires_in_seconds: Option<u64>,
+    #[serde(default)]
+    pub lifecycle: Lifecycle,
+    #[serde(default)]
+    pub cpu: Option<CpuMillis>,
+    #[serde(default)]
+    pub disk_mib: u64,
+    #[serde(default)]
+    pub from_snapshot: Option<SnapshotId>,
+    #[serde(default)]
+    pub volumes: Vec<VolumeMount>,
 }
 
 /// One timed part of a create.

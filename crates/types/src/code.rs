@@ -48,6 +48,16 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405;
     /// The sandbox is in a state that does not allow this.
     WrongState = "wrong_state", 409;
+    /// A volume is in use in a way that this excludes; the text says by whom.
+    VolumeBusy = "volume_busy", 409;
+    /// Something of that name exists already.
+    AlreadyExists = "already_exists", 409;
+    /// The snapshot is in use; the text says by whom.
+    SnapshotInUse = "snapshot_in_use", 409;
+    /// The snapshot's files are not those that were published. It was not restored.
+    SnapshotCorrupt = "snapshot_corrupt", 409;
+    /// The snapshot was made by an engine, agent or template that this node no longer has.
+    SnapshotUnfit = "snapshot_unfit", 409;
     /// This node only emulates, and another project is on it already.
     EmulationNotShared = "emulation_not_shared", 409;
     /// The idempotency key was used with another request.
@@ -76,6 +86,8 @@ codes! {
     Timeout = "timeout", 504;
     /// The guest's disk is full.
     DiskFull = "disk_full", 507;
+    /// The node's disk is full. Nothing was changed.
+    StorageFull = "storage_full", 507;
 }
 
 #[cfg(test)]

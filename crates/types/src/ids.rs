@@ -115,6 +115,15 @@ label_id!(
     SandboxId, "sandbox", 50
 );
 
+label_id!(
+    /// Memory and disk of one moment of one sandbox.
+    SnapshotId, "snapshot", 50
+);
+label_id!(
+    /// The name of a volume, unique in its project.
+    VolumeName, "volume", 50
+);
+
 impl CellName {
     /// The cell of a single host.
     #[must_use]
@@ -140,6 +149,14 @@ impl SandboxId {
     #[must_use]
     pub fn from_random(cell: &CellName, random: [u8; ID_RANDOM_BYTES]) -> Self {
         Self(format!("sb-{cell}-{}", encode_random(random)))
+    }
+}
+
+impl SnapshotId {
+    /// Makes an id from randomness that the caller drew.
+    #[must_use]
+    pub fn from_random(cell: &CellName, random: [u8; ID_RANDOM_BYTES]) -> Self {
+        Self(format!("snap-{cell}-{}", encode_random(random)))
     }
 }
 

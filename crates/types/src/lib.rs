@@ -9,6 +9,7 @@ pub mod code;
 pub mod generation;
 pub mod ids;
 pub mod isolation;
+pub mod lifecycle;
 pub mod limits;
 pub mod size;
 pub mod state;
@@ -16,7 +17,11 @@ pub mod state;
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
 pub use generation::Generation;
-pub use ids::{CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, TemplateName};
+pub use ids::{
+    CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, SnapshotId, TemplateName,
+    VolumeName,
+};
 pub use isolation::Isolation;
-pub use size::{DiskMib, InvalidSize, MemoryMib, Vcpus};
+pub use lifecycle::{Lifecycle, OnTimeout};
+pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::SandboxState;

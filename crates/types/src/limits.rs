@@ -24,6 +24,8 @@ pub const MEMORY_MIB_MAX: u64 = 65_536;
 pub const DISK_MIB_MIN: u64 = 1;
 pub const DISK_MIB_MAX: u64 = 1 << 20;
 pub const VCPUS_MAX: u64 = 32;
+/// Less than a tenth of a processor makes a guest miss the deadlines of its own agent.
+pub const CPU_MILLIS_MIN: u64 = 100;
 /// What an engine may use beside guest memory: translation buffer, device state, threads.
 pub const ENGINE_OVERHEAD_MIB: u64 = 256;
 /// Processes and threads of one engine on the host.
@@ -38,6 +40,15 @@ pub const CONSOLE_BYTES_MAX: u64 = 1 << 20;
 // Life.
 pub const TTL_SECONDS_DEFAULT: u64 = 3600;
 pub const TTL_SECONDS_MAX: u64 = 365 * 24 * 3600;
+pub const IDLE_SECONDS_MIN: u64 = 5;
+pub const IDLE_SECONDS_MAX: u64 = TTL_SECONDS_MAX;
+/// How often a node looks whether a sandbox does anything.
+pub const ACTIVITY_PERIOD: Duration = Duration::from_secs(1);
+/// Processor time of an engine, in thousandths of one processor, from which a guest counts as at
+/// work. An idle guest under emulation takes 10 to 30.
+pub const ACTIVE_CPU_MILLIS: u64 = 80;
+/// The longest busy lease that code in a guest can take at once.
+pub const BUSY_LEASE_SECONDS_MAX: u64 = 24 * 3600;
 /// How long a create may take before it is undone.
 pub const CREATE_DEADLINE: Duration = Duration::from_secs(30);
 /// How long one step of a teardown may take before the next is tried.
@@ -46,6 +57,32 @@ pub const TEARDOWN_STEP_DEADLINE: Duration = Duration::from_secs(5);
 pub const SANDBOX_QUEUE_LENGTH_MAX: usize = 64;
 /// Slots of one node; also the width of its uid range.
 pub const SLOTS_MAX: u32 = 4000;
+
+// Snapshots, forks and volumes.
+/// Children of one fork: one capture, one answer.
+pub const FORK_CHILDREN_MAX: usize = 64;
+/// Children of one fork that are restored at the same time.
+pub const FORK_PARALLEL_MAX: usize = 4;
+/// Snapshots of one project on one node.
+pub const SNAPSHOTS_MAX: usize = 1000;
+/// How long freezing, saving and thawing may take together.
+pub const CAPTURE_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a guest stays frozen when nobody tells it to go on.
+pub const QUIESCE_LEASE: Duration = Duration::from_secs(20);
+/// Ranges of pages in one memory map. Each is a mapping of the engine, of which the kernel allows
+/// 65,530.
+pub const MEMORY_EXTENTS_MAX: usize = 16_384;
+/// Memory layers of one snapshot, and disk layers above a template's; more are merged.
+pub const SNAPSHOT_LAYERS_MAX: usize = 8;
+/// Sealed layers under one running machine's disk.
+pub const DISK_CHAIN_MAX: usize = 48;
+/// Volumes of one sandbox: as many as a template has spare disks.
+pub const SANDBOX_VOLUMES_MAX: usize = 3;
+/// Volumes of one node.
+pub const VOLUMES_MAX: usize = 1000;
+pub const VOLUME_MIB_MIN: u64 = 16;
+/// Where a volume is mounted when nothing else is said: this and its name.
+pub const VOLUME_MOUNT_PREFIX: &str = "/volumes/";
 
 // Exec.
 /// Execs at once in one sandbox.

@@ -68,6 +68,11 @@ size!(
     Vcpus, u8, "vCPU count", 1, limits::VCPUS_MAX
 );
 
+size!(
+    /// Processor time, in thousandths of one processor.
+    CpuMillis, u32, "CPU in thousandths", limits::CPU_MILLIS_MIN, limits::VCPUS_MAX * 1000
+);
+
 impl MemoryMib {
     #[must_use]
     pub fn bytes(self) -> u64 {

@@ -1,138 +1,25 @@
 //! The client and the server of the contract, with a unix socket between them.
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod small_node;
+
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    Directory, DirectoryEntry, EnsureSandbox, ExecCommand, ExecEvent, ExecEvents, ExecExit,
-    ExecRequest, ExitReason, FileBytes, FileInfo, FileRead, FileWrite, NodeApi, NodeClient,
-    NodeError, NodeStatus, SandboxReport, TemplateReport, Watch, server, socket,
+    EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, FileRead, FileWrite,
+    ForkOutcome, ForkRequest, LifecycleChange, NodeApi, NodeClient, NodeError, SnapshotRequest,
+    server, socket,
 };
-use dayfly_types::{ErrorCode, ExecId, SandboxId};
+use dayfly_types::{
+    DiskMib, ErrorCode, ExecId, Lifecycle, OnTimeout, SandboxId, SandboxState, SnapshotId,
+    TemplateName, VolumeName,
+};
 use futures::StreamExt;
-
-/// Answers just enough to see every form that the wire has.
-#[derive(Debug, Default)]
-struct SmallNode {
-    written: AtomicU64,
-    pulled: Arc<AtomicU64>,
-}
-
-fn full() -> NodeError {
-    NodeError::new(ErrorCode::NoCapacity, "full")
-        .retry_after(Duration::from_secs(3))
-        .at_percent(7)
-}
-
-fn exit() -> ExecExit {
-    ExecExit {
-        exit_code: 3,
-        signal: Some(9),
-        reason: ExitReason::Killed,
-        duration_ms: 5,
-    }
-}
-
-#[async_trait]
-impl NodeApi for SmallNode {
-    async fn status(&self) -> Result<NodeStatus, NodeError> {
-        Err(full())
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
-        Ok(Vec::new())
-    }
-
-    async fn ensure_sandbox(&self, _: EnsureSandbox) -> Result<SandboxReport, NodeError> {
-        Err(full())
-    }
-
-    async fn delete_sandbox(&self, _: &SandboxId) -> Result<(), NodeError> {
-        Ok(())
-    }
-
-    async fn sandbox(&self, _: &SandboxId) -> Result<SandboxReport, NodeError> {
-        Err(NodeError::not_found("none"))
-    }
-
-    async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
-        Ok(Vec::new())
-    }
-
-    async fn watch(&self) -> Result<Watch, NodeError> {
-        Ok(futures::stream::iter([Err(full())]).boxed())
-    }
-
-    async fn exec(&self, _: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
-        let stdin = request.stdin.unwrap_or_default();
-        if stdin.is_empty() {
-            let pulled = Arc::clone(&self.pulled);
-            let endless = futures::stream::repeat_with(move || {
-                pulled.fetch_add(1, Ordering::SeqCst);
-                Ok(ExecEvent::Stdout(Bytes::from(vec![0; 64 << 10])))
-            });
-            return Ok(endless.boxed());
-        }
-        let events = [
-            Ok(ExecEvent::Stdout(stdin.into())),
-            Ok(ExecEvent::Stderr(Bytes::new())),
-            Ok(ExecEvent::Exited(exit())),
-        ];
-        Ok(futures::stream::iter(events).boxed())
-    }
-
-    async fn read_file(
-        &self,
-        _: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
-        let info = FileInfo {
-            size: 9,
-            mode: 0o600,
-            mtime: -1,
-        };
-        let mut pieces = vec![
-            Ok(Bytes::from_static(b"four")),
-            Ok(Bytes::from_static(b"fives")),
-        ];
-        if request.path == "/broken" {
-            pieces[1] = Err(full());
-        }
-        Ok((info, futures::stream::iter(pieces).boxed()))
-    }
-
-    async fn write_file(
-        &self,
-        _: &SandboxId,
-        request: FileWrite,
-        mut content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        if request.path == "/refused" {
-            return Err(full());
-        }
-        while let Some(piece) = content.next().await {
-            self.written
-                .fetch_add(piece?.len() as u64, Ordering::SeqCst);
-        }
-        Ok(self.written.load(Ordering::SeqCst))
-    }
-
-    async fn list_directory(&self, _: &SandboxId, _: &str) -> Result<Directory, NodeError> {
-        Ok(Directory {
-            entries: Vec::new(),
-            truncated: true,
-        })
-    }
-
-    async fn stat(&self, _: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        Err(NodeError::not_found(format!("no {path}")))
-    }
-}
+use small_node::{CAPTURE, SmallNode, exit, full, mount, project, report};
 
 struct World {
     node: Arc<SmallNode>,
@@ -275,4 +162,115 @@ async fn an_upload_is_whole_or_an_error() {
     );
     // More than every buffer, so that the answer comes while the client still sends.
     assert_eq!(write("/refused", vec![piece; 100]).await, Err(full()));
+}
+
+#[tokio::test]
+async fn every_change_of_a_state_arrives_with_its_report() {
+    let world = start();
+    let (client, id) = (&world.client, &world.id);
+    let expect = |state| Ok(report(id, state));
+    assert_eq!(client.pause(id).await, expect(SandboxState::Paused));
+    assert_eq!(client.resume(id).await, expect(SandboxState::Running));
+    assert_eq!(client.hibernate(id).await, expect(SandboxState::Hibernated));
+    assert_eq!(client.wake(id).await, expect(SandboxState::Waking));
+    let snapshot = SnapshotId::parse("snap-1").unwrap();
+    let rolled = client.rollback(id, &snapshot).await.unwrap();
+    assert_eq!(rolled.from_snapshot, Some(snapshot));
+}
+
+#[tokio::test]
+async fn a_lifecycle_change_keeps_absent_null_and_number_apart() {
+    let world = start();
+    assert_eq!(world.client.lifecycle(&world.id).await, Err(full()));
+    for (asked, answered) in [(None, 0), (Some(None), 1), (Some(Some(7)), 8)] {
+        let change = LifecycleChange {
+            ttl_seconds: asked,
+            idle_seconds: asked,
+            persistent: Some(true),
+            on_timeout: Some(OnTimeout::Hibernate),
+        };
+        let report = world.client.set_lifecycle(&world.id, change).await.unwrap();
+        assert_eq!(report.lifecycle.ttl_seconds, Some(answered));
+        assert_eq!(report.lifecycle.idle_seconds, asked.flatten());
+        assert!(report.lifecycle.persistent);
+        assert_eq!(report.lifecycle.on_timeout, OnTimeout::Hibernate);
+    }
+}
+
+#[tokio::test]
+async fn snapshots_and_volumes_arrive_whole_and_so_do_their_refusals() {
+    let world = start();
+    let id = SnapshotId::parse("snap-1").unwrap();
+    let request = SnapshotRequest {
+        id: id.clone(),
+        name: Some("é".to_owned()),
+        retain_seconds: Some(60),
+    };
+    let taken = world.client.snapshot(&world.id, request).await.unwrap();
+    assert_eq!((&taken.id, &taken.sandbox), (&id, &world.id));
+    assert_eq!(
+        (taken.name.as_deref(), taken.expires_at),
+        (Some("é"), Some(60))
+    );
+    assert_eq!(taken.capture, CAPTURE);
+    assert_eq!(world.client.snapshots().await, Ok(Vec::new()));
+    let in_use = NodeError::new(ErrorCode::SnapshotInUse, "snap-1");
+    assert_eq!(world.client.delete_snapshot(&id).await, Err(in_use));
+
+    let name = VolumeName::parse("data").unwrap();
+    let wanted = EnsureVolume {
+        project: project(),
+        name: name.clone(),
+        size: DiskMib::new(64).unwrap(),
+    };
+    let volume = world.client.ensure_volume(wanted).await.unwrap();
+    assert_eq!(
+        (volume.size.get(), volume.fence, volume.readers.len()),
+        (64, 3, 1)
+    );
+    assert_eq!(world.client.volumes().await, Ok(Vec::new()));
+    let busy = NodeError::new(ErrorCode::VolumeBusy, "default data");
+    assert_eq!(
+        world.client.delete_volume(&project(), &name).await,
+        Err(busy)
+    );
+}
+
+#[tokio::test]
+async fn a_fork_answers_for_each_child_in_order() {
+    let world = start();
+    let child = |id: &str| EnsureSandbox {
+        id: SandboxId::parse(id).unwrap(),
+        project: project(),
+        template: TemplateName::parse("base").unwrap(),
+        from_snapshot: None,
+        lifecycle: Lifecycle::default(),
+        cpu: None,
+        disk: None,
+        volumes: vec![mount()],
+        reseed_user_space: true,
+    };
+    let request = ForkRequest {
+        snapshot: SnapshotId::parse("snap-1").unwrap(),
+        children: vec![child("sb-b"), child("sb-a")],
+        all_or_nothing: true,
+    };
+    let forked = world.client.fork(&world.id, request).await.unwrap();
+    let ids: Vec<&str> = forked
+        .children
+        .iter()
+        .map(|child| child.id.as_str())
+        .collect();
+    assert_eq!(ids, ["sb-b", "sb-a"]);
+    let made = report(&world.id, SandboxState::Running);
+    assert_eq!(
+        forked.children[0].outcome,
+        ForkOutcome::Made(Box::new(made))
+    );
+    assert_eq!(forked.children[1].outcome, ForkOutcome::Refused(full()));
+    assert_eq!(
+        (forked.renewed, forked.not_renewed),
+        (vec!["snap-1".to_owned()], vec!["true".to_owned()])
+    );
+    assert_eq!(forked.capture, CAPTURE);
 }

@@ -1,0 +1,305 @@
+//! A node that answers just enough.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use dayfly_node_api::{
+    CaptureReport, Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecEvent, ExecEvents,
+    ExecExit, ExecRequest, ExitReason, FileBytes, FileInfo, FileRead, FileWrite, ForkChild,
+    ForkOutcome, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError,
+    NodeStatus, SandboxReport, SnapshotReport, SnapshotRequest, TemplateReport, VolumeMount,
+    VolumeReport, Watch,
+};
+use dayfly_types::{
+    CpuMillis, ErrorCode, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId, SandboxId,
+    SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+};
+use futures::StreamExt;
+
+/// Answers just enough to see every form that the wire has.
+#[derive(Debug, Default)]
+pub(crate) struct SmallNode {
+    written: AtomicU64,
+    pub(crate) pulled: Arc<AtomicU64>,
+}
+
+pub(crate) fn full() -> NodeError {
+    NodeError::new(ErrorCode::NoCapacity, "full")
+        .retry_after(Duration::from_secs(3))
+        .at_percent(7)
+}
+
+pub(crate) fn exit() -> ExecExit {
+    ExecExit {
+        exit_code: 3,
+        signal: Some(9),
+        reason: ExitReason::Killed,
+        duration_ms: 5,
+    }
+}
+
+#[async_trait]
+impl NodeApi for SmallNode {
+    async fn status(&self) -> Result<NodeStatus, NodeError> {
+        Err(full())
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn ensure_sandbox(&self, _: EnsureSandbox) -> Result<SandboxReport, NodeError> {
+        Err(full())
+    }
+
+    async fn delete_sandbox(&self, _: &SandboxId) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    async fn sandbox(&self, _: &SandboxId) -> Result<SandboxReport, NodeError> {
+        Err(NodeError::not_found("none"))
+    }
+
+    async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn watch(&self) -> Result<Watch, NodeError> {
+        Ok(futures::stream::iter([Err(full())]).boxed())
+    }
+
+    async fn exec(&self, _: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
+        let stdin = request.stdin.unwrap_or_default();
+        if stdin.is_empty() {
+            let pulled = Arc::clone(&self.pulled);
+            let endless = futures::stream::repeat_with(move || {
+                pulled.fetch_add(1, Ordering::SeqCst);
+                Ok(ExecEvent::Stdout(Bytes::from(vec![0; 64 << 10])))
+            });
+            return Ok(endless.boxed());
+        }
+        let events = [
+            Ok(ExecEvent::Stdout(stdin.into())),
+            Ok(ExecEvent::Stderr(Bytes::new())),
+            Ok(ExecEvent::Exited(exit())),
+        ];
+        Ok(futures::stream::iter(events).boxed())
+    }
+
+    async fn read_file(
+        &self,
+        _: &SandboxId,
+        request: FileRead,
+    ) -> Result<(FileInfo, FileBytes), NodeError> {
+        let info = FileInfo {
+            size: 9,
+            mode: 0o600,
+            mtime: -1,
+        };
+        let mut pieces = vec![
+            Ok(Bytes::from_static(b"four")),
+            Ok(Bytes::from_static(b"fives")),
+        ];
+        if request.path == "/broken" {
+            pieces[1] = Err(full());
+        }
+        Ok((info, futures::stream::iter(pieces).boxed()))
+    }
+
+    async fn write_file(
+        &self,
+        _: &SandboxId,
+        request: FileWrite,
+        mut content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        if request.path == "/refused" {
+            return Err(full());
+        }
+        while let Some(piece) = content.next().await {
+            self.written
+                .fetch_add(piece?.len() as u64, Ordering::SeqCst);
+        }
+        Ok(self.written.load(Ordering::SeqCst))
+    }
+
+    async fn list_directory(&self, _: &SandboxId, _: &str) -> Result<Directory, NodeError> {
+        Ok(Directory {
+            entries: Vec::new(),
+            truncated: true,
+        })
+    }
+
+    async fn stat(&self, _: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
+        Err(NodeError::not_found(format!("no {path}")))
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        Ok(report(id, SandboxState::Paused))
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        Ok(report(id, SandboxState::Running))
+    }
+
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        Ok(report(id, SandboxState::Hibernated))
+    }
+
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        Ok(report(id, SandboxState::Waking))
+    }
+
+    async fn rollback(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        let mut report = report(id, SandboxState::Running);
+        report.from_snapshot = Some(snapshot.clone());
+        Ok(report)
+    }
+
+    async fn lifecycle(&self, _: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        Err(full())
+    }
+
+    async fn set_lifecycle(
+        &self,
+        _: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        Ok(LifecycleReport {
+            lifecycle: Lifecycle {
+                // One more than was asked for; 1 when null was; 0 when nothing was.
+                ttl_seconds: change
+                    .ttl_seconds
+                    .map_or(Some(0), |seconds| Some(seconds.map_or(1, |n| n + 1))),
+                persistent: change.persistent.unwrap_or_default(),
+                idle_seconds: change.idle_seconds.flatten(),
+                on_timeout: change.on_timeout.unwrap_or_default(),
+            },
+            expires_in_seconds: None,
+            idle_for_seconds: 5,
+        })
+    }
+
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        Ok(SnapshotReport {
+            id: request.id,
+            project: project(),
+            sandbox: id.clone(),
+            template: TemplateName::parse("base").unwrap(),
+            name: request.name,
+            size_bytes: 7,
+            created_at: 8,
+            expires_at: request.retain_seconds.map(|seconds| seconds.cast_signed()),
+            capture: CAPTURE,
+        })
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        Err(NodeError::new(ErrorCode::SnapshotInUse, id.as_str()))
+    }
+
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
+        let made = ForkOutcome::Made(Box::new(report(id, SandboxState::Running)));
+        let outcomes = [made, ForkOutcome::Refused(full())];
+        let children = request.children.into_iter().zip(outcomes);
+        Ok(ForkReport {
+            capture: CAPTURE,
+            children: children
+                .map(|(child, outcome)| ForkChild {
+                    id: child.id,
+                    outcome,
+                })
+                .collect(),
+            renewed: vec![request.snapshot.to_string()],
+            not_renewed: vec![request.all_or_nothing.to_string()],
+        })
+    }
+
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        Ok(VolumeReport {
+            project: wanted.project,
+            name: wanted.name,
+            size: wanted.size,
+            used_bytes: 1,
+            created_at: 2,
+            fence: 3,
+            writer: Some(SandboxId::parse("sb-w").unwrap()),
+            readers: vec![SandboxId::parse("sb-r").unwrap()],
+        })
+    }
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
+        Err(NodeError::new(
+            ErrorCode::VolumeBusy,
+            format!("{project} {name}"),
+        ))
+    }
+}
+
+pub(crate) const CAPTURE: CaptureReport = CaptureReport {
+    pause_us: 1,
+    frozen_us: 2,
+    device_us: 3,
+    memory_us: 4,
+    disk_us: 5,
+    total_us: 6,
+    memory_bytes: 7,
+    disk_bytes: 8,
+};
+
+pub(crate) fn project() -> ProjectId {
+    ProjectId::default_project()
+}
+
+pub(crate) fn mount() -> VolumeMount {
+    VolumeMount {
+        name: VolumeName::parse("data").unwrap(),
+        path: "/data".to_owned(),
+        read_only: true,
+    }
+}
+
+/// A report in which every new field says something.
+pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
+    SandboxReport {
+        id: id.clone(),
+        project: project(),
+        template: TemplateName::parse("base").unwrap(),
+        state,
+        generation: Generation(1),
+        reason: None,
+        memory: MemoryMib::new(512).unwrap(),
+        vcpus: Vcpus::new(1).unwrap(),
+        ready_ms: None,
+        stages: Vec::new(),
+        expires_in_seconds: Some(9),
+        lifecycle: Lifecycle {
+            ttl_seconds: Some(10),
+            persistent: true,
+            idle_seconds: Some(11),
+            on_timeout: OnTimeout::Hibernate,
+        },
+        cpu: Some(CpuMillis::new(500).unwrap()),
+        disk_mib: 12,
+        from_snapshot: None,
+        volumes: vec![mount()],
+    }
+}

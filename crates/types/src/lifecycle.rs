@@ -1,0 +1,61 @@
+//! How long a sandbox lives, and what happens when it does nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// What the node does with a sandbox that was idle for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// Ends it and gives everything back.
+    #[default]
+    Delete,
+    /// Captures it to disk; the next request that needs the guest wakes it.
+    Hibernate,
+}
+
+impl OnTimeout {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Hibernate => "hibernate",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Delete, Self::Hibernate]
+            .into_iter()
+            .find(|word| word.as_str() == text)
+    }
+}
+
+/// The rules of one sandbox's life. All of them are enforced by its node alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Lifecycle {
+    /// Seconds from the moment this was set until the sandbox is deleted, whatever it does.
+    #[serde(default)]
+    pub ttl_seconds: Option<u64>,
+    /// Never reaped for idleness, and not deleted by a client's context manager.
+    #[serde(default)]
+    pub persistent: bool,
+    /// Seconds without activity after which `on_timeout` happens. `None`: never.
+    #[serde(default)]
+    pub idle_seconds: Option<u64>,
+    #[serde(default)]
+    pub on_timeout: OnTimeout,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_and_equal_serde() {
+        for word in [OnTimeout::Delete, OnTimeout::Hibernate] {
+            assert_eq!(OnTimeout::parse(word.as_str()), Some(word));
+            let json = serde_json::to_string(&word).unwrap();
+            assert_eq!(json, format!("\"{}\"", word.as_str()));
+        }
+    }
+}
