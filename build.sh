@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the four programs into target/dist, where they find each other.
+# Builds the four programs and the engine's memory library into target/dist, where they find each
+# other.
 #
 # The guest agent is apart: it is linked statically, because it runs as PID 1 of guests that have
 # no C library yet, and for size, because its pages are restore latency.
@@ -8,11 +9,12 @@ cd "$(dirname "$0")"
 target=${CARGO_TARGET_DIR:-target}
 triple=x86_64-unknown-linux-gnu
 
-cargo build --locked --release -p dayfly -p dayflyd -p dayfly-jail
+cargo build --locked --release -p dayfly -p dayflyd -p dayfly-jail -p dayfly-memory
 RUSTFLAGS="-C target-feature=+crt-static" \
     cargo build --locked --profile guest --target "$triple" -p dayfly-guest
 
 mkdir -p target/dist
 install -m 0755 "$target/release/dayfly" "$target/release/dayflyd" "$target/release/dayfly-jail" \
     "$target/$triple/guest/dayfly-guest" target/dist/
-echo "built: target/dist/dayfly, dayflyd, dayfly-jail, dayfly-guest" >&2
+install -m 0644 "$target/release/libdayfly_memory.so" target/dist/
+echo "built: target/dist/dayfly, dayflyd, dayfly-jail, dayfly-guest, libdayfly_memory.so" >&2

@@ -47,7 +47,14 @@ fn metadata() -> serde_json::Value {
 
 /// `dayfly-types` is `types` in the list; programs keep their whole names.
 fn short(name: &str) -> String {
-    if ["dayfly-guest", "dayfly-jail", "dayfly-egress"].contains(&name) {
+    if [
+        "dayfly-guest",
+        "dayfly-jail",
+        "dayfly-egress",
+        "dayfly-memory",
+    ]
+    .contains(&name)
+    {
         return name.to_owned();
     }
     name.strip_prefix("dayfly-").unwrap_or(name).to_owned()

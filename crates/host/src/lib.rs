@@ -18,6 +18,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod engine_root;
 pub mod files;
+pub mod guest_memory;
 pub mod jail;
 pub mod leftovers;
 pub mod memory;

@@ -25,6 +25,12 @@ fn give_up(what: &'static str) -> impl FnOnce(Errno) -> DropError {
     move |source| DropError { what, source }
 }
 
+/// Whether this process may change the owners of files.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Becomes `uid` and `gid`, with no other group and no capability in any of the five sets, and
 /// unable to gain one by running a program.
 ///

@@ -50,6 +50,23 @@ impl ProcessIdentity {
     }
 }
 
+/// Processor time of all threads of a process since its start.
+///
+/// # Errors
+/// [`ProcessError::Gone`] when there is no such process.
+pub fn cpu_time(pid: i32) -> Result<Duration, ProcessError> {
+    let text = read_process_file(pid, "stat")?;
+    // The name in parentheses may hold anything, so fields are counted behind it.
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut ticks = || fields.next().and_then(|field| field.parse::<u64>().ok());
+    let (Some(user), Some(system)) = (ticks(), ticks()) else {
+        return Err(malformed(pid, "stat"));
+    };
+    // Linux reports these in hundredths of a second on every machine that we run on.
+    Ok(Duration::from_millis((user + system) * 10))
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

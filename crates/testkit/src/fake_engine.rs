@@ -35,6 +35,9 @@ pub enum EngineOperation {
     Pause,
     Resume,
     Capture,
+    PrepareSeal,
+    Seal,
+    Grow,
     Kill,
 }
 
@@ -111,7 +114,7 @@ impl FakeEngine {
             engine_version: "1".to_owned(),
             accelerator: Accelerator::Tcg,
             cpu_model: "fake".to_owned(),
-            captures: vec![CaptureKind::DeviceOnly],
+            captures: vec![CaptureKind::DeviceOnly, CaptureKind::Diff],
             can_park: true,
         };
         let machines = Mutex::default();
@@ -169,6 +172,7 @@ impl Shared {
             program: PathBuf::from("fake-engine"),
             arguments: Vec::new(),
             mounts: Vec::new(),
+            environment: Vec::new(),
             devices: Vec::new(),
             limits: SlotLimits {
                 memory: spec.memory,
@@ -255,6 +259,12 @@ impl Engine for FakeEngine {
         let park = async {
             shared.fault(EngineOperation::Park, Some(process)).await?;
             require(&spec.memory_image)?;
+            spec.memory_layers
+                .iter()
+                .try_for_each(|layer| require(&layer.file))?;
+            spec.volumes
+                .iter()
+                .try_for_each(|volume| require(&volume.file))?;
             Ok(shared.start(slot, process, &spec.machine, GuestOrigin::Restored)?)
         };
         match park.await {

@@ -4,21 +4,20 @@
 //! wrong only when told to.
 
 mod session;
+mod state;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dayfly_guest_proto::{
-    FileEntry, GuestError, GuestErrorCode, GuestState, PortRole, Request, Response, Status,
-};
+use dayfly_guest_proto::{CopyMark, GuestState, Identity, PortRole};
 use dayfly_types::SandboxId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::fake_engine::{GuestFactory, GuestSockets};
 use session::Session;
+use state::State;
 
 /// What the guest does with its next call instead of serving it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,12 +38,11 @@ pub struct FakeGuest {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
-struct State {
-    state: GuestState,
-    sandbox_id: Option<SandboxId>,
-    fault: GuestFault,
-    files: BTreeMap<String, Vec<u8>>,
+/// A volume that the guest was told to mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FakeVolume {
+    pub serial: String,
+    pub read_only: bool,
 }
 
 impl FakeGuest {
@@ -60,15 +58,21 @@ impl FakeGuest {
         Self::in_state(GuestState::Quarantined)
     }
 
-    fn in_state(state: GuestState) -> Self {
-        let (sandbox_id, fault, files) = (None, GuestFault::None, BTreeMap::new());
+    fn in_state(life: GuestState) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
-                state,
-                sandbox_id,
-                fault,
-                files,
-            })),
+            state: Arc::new(Mutex::new(State::new(life))),
+        }
+    }
+
+    /// What a restore of this guest's memory would be: another guest, with the copy mark set.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let mut state = self.lock().clone();
+        state.is_copy = true;
+        state.end_execs();
+        state.fault = GuestFault::None;
+        Self {
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -89,7 +93,52 @@ impl FakeGuest {
 
     #[must_use]
     pub fn state(&self) -> GuestState {
-        self.lock().state
+        self.lock().life
+    }
+
+    /// The last identity that it was given.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        self.lock().identity.clone()
+    }
+
+    /// The mark of the last quiesce.
+    #[must_use]
+    pub fn mark(&self) -> Option<CopyMark> {
+        self.lock().mark.clone()
+    }
+
+    /// What is mounted at a path.
+    #[must_use]
+    pub fn volume(&self, path: &str) -> Option<FakeVolume> {
+        self.lock().volumes.get(path).cloned()
+    }
+
+    /// How large the writable disk was said to be.
+    #[must_use]
+    pub fn disk_bytes(&self) -> Option<u64> {
+        self.lock().disk_bytes
+    }
+
+    /// Execs that go on without a conversation.
+    #[must_use]
+    pub fn detached_execs(&self) -> u32 {
+        self.lock().detached_execs
+    }
+
+    /// Plays a process that uses a volume, or has stopped to.
+    pub fn set_volume_busy(&self, path: &str, is_busy: bool) {
+        let mut state = self.lock();
+        if is_busy {
+            state.busy_volumes.insert(path.to_owned());
+        } else {
+            state.busy_volumes.remove(path);
+        }
+    }
+
+    /// Plays code that takes a busy lease.
+    pub fn set_busy(&self, lease: Duration) {
+        self.lock().busy_until = Some(Instant::now() + lease);
     }
 
     #[must_use]
@@ -125,6 +174,16 @@ impl FakeGuest {
     /// When a socket breaks, or the guest was told to die.
     pub async fn serve(&self, control: UnixStream, bulk: UnixStream) -> io::Result<()> {
         let mut session = Session::new(self.clone());
+        let result = Self::converse(&mut session, control, bulk).await;
+        session.end_conversation();
+        result
+    }
+
+    async fn converse(
+        session: &mut Session,
+        control: UnixStream,
+        bulk: UnixStream,
+    ) -> io::Result<()> {
         let (mut control_bytes, mut bulk_bytes) = (vec![0; 65_536], vec![0; 65_536]);
         let (mut control_in, mut control_out) = control.into_split();
         let (mut bulk_in, mut bulk_out) = bulk.into_split();
@@ -158,93 +217,10 @@ impl FakeGuest {
         }
     }
 
+    /// Whoever looks at the state sees a lease that is over as over.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.settle();
+        state
     }
-}
-
-impl FakeGuest {
-    /// Serves what needs no channel.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "this guest plays only what tests need"
-    )]
-    fn serve_plain(&self, request: Request) -> Result<Response, GuestError> {
-        let mut state = self.lock();
-        match request {
-            Request::Status => Ok(Response::Status(Status {
-                agent_version: "fake".to_owned(),
-                generation: 1,
-                boot_id: "00000000-0000-4000-8000-000000000000".to_owned(),
-                uptime_ms: 1,
-                state: state.state,
-            })),
-            Request::Identify(identity) => {
-                state.sandbox_id = Some(identity.sandbox_id.clone());
-                Ok(Response::Identified {
-                    sandbox_id: identity.sandbox_id,
-                })
-            }
-            Request::Thaw { .. }
-                if state.state != GuestState::Running && state.sandbox_id.is_none() =>
-            {
-                Err(GuestError::new(GuestErrorCode::WrongState, "no identity"))
-            }
-            Request::Thaw { .. } => {
-                state.state = GuestState::Running;
-                Ok(Response::Done)
-            }
-            Request::Stat { path, .. } => {
-                let size = state
-                    .files
-                    .get(&path)
-                    .ok_or_else(|| not_found(&path))?
-                    .len() as u64;
-                Ok(Response::Entry(entry(&path, size)))
-            }
-            Request::Remove { path, .. } => {
-                state.files.remove(&path).ok_or_else(|| not_found(&path))?;
-                Ok(Response::Done)
-            }
-            Request::MakeDirectory { .. } | Request::CloseStdin { .. } => Ok(Response::Done),
-            _ => Err(GuestError::new(
-                GuestErrorCode::Unsupported,
-                "the fake guest cannot do this",
-            )),
-        }
-    }
-
-    fn read(
-        &self,
-        path: &str,
-        offset: u64,
-        limit: Option<u64>,
-    ) -> Result<(u64, Vec<u8>), GuestError> {
-        let state = self.lock();
-        let content = state.files.get(path).ok_or_else(|| not_found(path))?;
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        let limit = limit.map_or(usize::MAX, |limit| {
-            usize::try_from(limit).unwrap_or(usize::MAX)
-        });
-        let bytes = content.iter().skip(skip).take(limit).copied().collect();
-        Ok((content.len() as u64, bytes))
-    }
-}
-
-fn entry(path: &str, size: u64) -> FileEntry {
-    FileEntry {
-        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        path: path.to_owned(),
-        is_dir: false,
-        is_symlink: false,
-        size,
-        mode: "0644".to_owned(),
-        mtime: 0,
-        uid: 1000,
-        gid: 1000,
-    }
-}
-
-fn not_found(path: &str) -> GuestError {
-    GuestError::new(GuestErrorCode::NotFound, format!("{path}: no such file"))
 }

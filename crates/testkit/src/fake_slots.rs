@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use dayfly_types::CpuMillis;
 use dayfly_types::limits::SLOTS_MAX;
 use dayfly_vmm::{
     EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
@@ -44,6 +45,7 @@ struct State {
     held: BTreeSet<SlotIndex>,
     processes: BTreeMap<i32, FakeProcess>,
     next_pid: i32,
+    cpu: BTreeMap<SlotIndex, CpuMillis>,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,7 @@ impl FakeSlots {
             held: BTreeSet::new(),
             processes: BTreeMap::new(),
             next_pid: FIRST_PID,
+            cpu: BTreeMap::new(),
         };
         Ok(Self {
             root: directory.path().canonicalize()?,
@@ -74,6 +77,12 @@ impl FakeSlots {
     #[must_use]
     pub fn faults(&self) -> &Faults<SlotOperation> {
         &self.faults
+    }
+
+    /// What a slot's engine was held to.
+    #[must_use]
+    pub fn cpu_limit(&self, index: SlotIndex) -> Option<CpuMillis> {
+        self.state().cpu.get(&index).copied()
     }
 
     /// The processes that still run, in the order of their start.
@@ -194,6 +203,11 @@ impl SlotProvider for FakeSlots {
             },
         );
         Ok(process)
+    }
+
+    async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
+        self.state().cpu.insert(index, cpu);
+        Ok(())
     }
 
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {

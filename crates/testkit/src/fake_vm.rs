@@ -1,13 +1,14 @@
 //! The machines of the fake engine.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use dayfly_types::DiskMib;
 use dayfly_vmm::{
-    CaptureError, Captured, ControlError, EngineProcess, MachineSpec, ParkedVm, RestoreError, Slot,
-    SlotIndex, Vm, VmExit,
+    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MachineSpec, MemoryCapture,
+    PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm, VmExit, file_names,
 };
 use tokio::sync::watch;
 
@@ -22,6 +23,8 @@ pub(crate) struct Machine {
     running: watch::Sender<bool>,
     exit: watch::Receiver<Option<VmExit>>,
     is_loaded: AtomicBool,
+    /// The file that the guest's writes go to.
+    writable: Mutex<String>,
 }
 
 impl Machine {
@@ -39,6 +42,7 @@ impl Machine {
             running,
             exit,
             is_loaded: AtomicBool::new(false),
+            writable: Mutex::new(file_names::WRITABLE_DISK.to_owned()),
         }
     }
 
@@ -58,6 +62,10 @@ impl Machine {
 
     fn exit(&self) -> Option<VmExit> {
         *self.exit.borrow()
+    }
+
+    fn writable(&self) -> MutexGuard<'_, String> {
+        self.writable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,6 +150,23 @@ impl FakeVm {
         }
         fault.map_err(|error| ControlError::Refused(error.into()))
     }
+
+    async fn seal_step(&self, operation: EngineOperation) -> Result<(), SealError> {
+        let process = Some(self.machine.process);
+        let fault = self.shared.fault(operation, process).await;
+        if self.machine.exit().is_some() {
+            return Err(SealError::Gone);
+        }
+        fault.map_err(|error| SealError::Refused(error.into()))
+    }
+
+    /// One changed page, so that layers are not empty.
+    fn save_memory(&self, capture: &MemoryCapture) -> std::io::Result<Vec<PageRange>> {
+        let layer = std::fs::File::options().write(true).open(&capture.layer)?;
+        layer.set_len(self.machine.spec.memory.bytes())?;
+        std::os::unix::fs::FileExt::write_all_at(&layer, &[1; 4096], 0)?;
+        Ok(vec![PageRange { first: 0, count: 1 }])
+    }
 }
 
 #[async_trait]
@@ -162,7 +187,7 @@ impl Vm for FakeVm {
         Ok(())
     }
 
-    async fn capture(&mut self, device_state: &Path) -> Result<Captured, CaptureError> {
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
         let process = self.machine.process;
         let fault = self
             .shared
@@ -175,16 +200,57 @@ impl Vm for FakeVm {
         if *self.machine.running.borrow() {
             return Err(CaptureError::Refused("the machine runs".into()));
         }
-        if device_state.parent() != Some(&self.machine.slot.run_directory) {
+        if spec.device_state.parent() != Some(&self.machine.slot.run_directory) {
             return Err(CaptureError::Refused("not in the run directory".into()));
         }
         let bytes = serde_json::to_vec(&self.machine.spec)
             .map_err(|error| CaptureError::Refused(error.into()))?;
-        std::fs::write(device_state, &bytes)
+        std::fs::write(&spec.device_state, &bytes)
             .map_err(|error| CaptureError::Refused(error.into()))?;
-        Ok(Captured {
+        let mut captured = Captured {
             device_state_bytes: bytes.len() as u64,
-        })
+            ..Captured::default()
+        };
+        if let Some(memory) = &spec.memory {
+            let written = self.save_memory(memory);
+            captured.extents = written.map_err(|error| CaptureError::Memory(error.into()))?;
+            captured.patched_pages = u64::from(memory.patch.is_some());
+        }
+        Ok(captured)
+    }
+
+    async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError> {
+        self.seal_step(EngineOperation::PrepareSeal).await?;
+        let path = self.machine.slot.run_directory.join(layer);
+        let copied = std::fs::copy(empty_layer, path);
+        copied.map_err(|error| SealError::Layer(error.into()))?;
+        Ok(())
+    }
+
+    async fn seal_disk(&mut self, layer: &str) -> Result<String, SealError> {
+        self.seal_step(EngineOperation::Seal).await?;
+        if *self.machine.running.borrow() {
+            return Err(SealError::Refused("the machine runs".into()));
+        }
+        let path = self.machine.slot.run_directory.join(layer);
+        crate::fake_engine::require(&path).map_err(|error| SealError::Refused(error.into()))?;
+        let mut writable = self.machine.writable();
+        Ok(std::mem::replace(&mut *writable, layer.to_owned()))
+    }
+
+    async fn writable_disk(&mut self) -> Result<String, ControlError> {
+        if self.machine.exit().is_some() {
+            return Err(ControlError::Gone);
+        }
+        Ok(self.machine.writable().clone())
+    }
+
+    async fn grow_disk(&mut self, _size: DiskMib) -> Result<(), ControlError> {
+        self.control(EngineOperation::Grow).await
+    }
+
+    async fn announce_volume(&mut self, _spare: u8, _bytes: u64) -> Result<(), ControlError> {
+        self.control(EngineOperation::Grow).await
     }
 
     async fn wait(&mut self) -> VmExit {

@@ -17,6 +17,6 @@ pub use clock::TestClock;
 pub use fake_engine::{
     EngineOperation, FakeEngine, GuestFactory, GuestOrigin, GuestSockets, echo_guests,
 };
-pub use fake_guest::{FakeGuest, GuestFault};
+pub use fake_guest::{FakeGuest, FakeVolume, GuestFault};
 pub use fake_slots::{FakeSlots, SlotOperation};
 pub use faults::{Fault, Faults};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use dayfly_testkit::{EngineOperation, FakeEngine, FakeSlots, Fault, SlotOperation};
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use dayfly_vmm::{
-    BootError, BootSpec, CaptureError, DiskFiles, Engine, MachineSpec, RestoreError, RestoreSpec,
-    Slot, SlotProvider, Vm, VmExit, file_names,
+    BootError, BootSpec, CaptureError, CaptureSpec, DiskFiles, Engine, MachineSpec, RestoreError,
+    RestoreSpec, Slot, SlotProvider, Vm, VmExit, file_names,
 };
 
 struct Fake {
@@ -65,7 +65,7 @@ impl Fake {
         let (slot, mut vm) = self.booted().await;
         vm.pause().await.unwrap();
         let state = slot.run_directory.join(file_names::DEVICE_STATE);
-        vm.capture(&state).await.unwrap();
+        vm.capture(&CaptureSpec::devices(&state)).await.unwrap();
         let keep = |name: &str| {
             let kept = self.assets.path().join(name);
             std::fs::rename(slot.run_directory.join(name), &kept).unwrap();
@@ -86,7 +86,10 @@ impl Fake {
             initial_ram_disk,
             disks,
             memory_image,
+            memory_layers: Vec::new(),
             device_state,
+            disk: None,
+            volumes: Vec::new(),
         }
     }
 }
@@ -129,7 +132,10 @@ async fn an_engine_that_exits_in_a_capture_is_gone() {
         .faults()
         .order(EngineOperation::Capture, 1, Fault::Exit);
     let state = slot.run_directory.join(file_names::DEVICE_STATE);
-    assert!(matches!(vm.capture(&state).await, Err(CaptureError::Gone)));
+    assert!(matches!(
+        vm.capture(&CaptureSpec::devices(&state)).await,
+        Err(CaptureError::Gone)
+    ));
     assert_eq!(vm.wait().await, VmExit::Exited { code: 1 });
 }
 

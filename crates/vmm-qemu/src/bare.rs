@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use async_trait::async_trait;
 use dayfly_host::process::{Pidfd, ProcessError, ProcessIdentity};
+use dayfly_types::CpuMillis;
 use dayfly_types::limits::{SLOTS_MAX, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
     EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
@@ -83,6 +84,12 @@ impl BareSlots {
             .map_err(|error| launch("open the log", error))?;
         let child = Command::new(&command.program)
             .args(&command.arguments)
+            .envs(
+                command
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
@@ -162,6 +169,11 @@ impl SlotProvider for BareSlots {
             .map_err(|error| launch("run the launch", error))?
     }
 
+    async fn limit_cpu(&self, _index: SlotIndex, _cpu: CpuMillis) -> Result<(), SlotError> {
+        // Nothing is limited here.
+        Ok(())
+    }
+
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {
         let slots = self.clone();
         tokio::task::spawn_blocking(move || slots.release_blocking(index))
@@ -226,6 +238,7 @@ mod tests {
         EngineCommand {
             program: "/bin/sleep".into(),
             arguments: vec!["600".to_owned()],
+            environment: Vec::new(),
             mounts: Vec::new(),
             devices: Vec::new(),
             limits: SlotLimits {

@@ -34,8 +34,8 @@ pub(crate) fn capabilities(
         accelerator,
         cpu_model,
         // A booted machine's memory is in its file, so its capture is device state alone. A
-        // restored machine maps memory privately, and its capture carries all of memory.
-        captures: vec![CaptureKind::DeviceOnly, CaptureKind::Full],
+        // restored machine maps memory privately, and its capture has what differs besides.
+        captures: vec![CaptureKind::DeviceOnly, CaptureKind::Diff],
         can_park: true,
     }
 }

@@ -13,13 +13,13 @@ use dayfly_vmm::{
 
 use crate::capabilities::capabilities;
 use crate::counter::counter_khz;
-use crate::disks::lay_out;
 use crate::error::MonitorError;
 use crate::launch::{Launch, Mounts, Origin, command};
+use crate::layout::{Layout, lay_out};
 use crate::parked::ParkedQemu;
 use crate::process::Watched;
 use crate::qmp::Monitor;
-use crate::start::{check_memory_is_private, end, start};
+use crate::start::{check_memory, end, start};
 use crate::version::EngineVersion;
 use crate::vm::QemuVm;
 
@@ -32,6 +32,8 @@ pub struct QemuConfig {
     pub accelerator: Accelerator,
     /// What [`crate::engine_version`] found.
     pub version: EngineVersion,
+    /// The library that maps memory layers, as the engine's own root has it.
+    pub memory_library: PathBuf,
 }
 
 /// QEMU on this host.
@@ -65,7 +67,8 @@ impl Engine for QemuEngine {
     }
 
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
-        lay_out(&slot.run_directory, &spec.machine, &spec.disks.empty_layer)
+        let layout = Layout::of_boot(spec);
+        lay_out(&slot.run_directory, layout)
             .await
             .map_err(|error| BootError::Refused(error.into()))?;
         let launch = Launch {
@@ -73,13 +76,14 @@ impl Engine for QemuEngine {
             slot,
             machine: &spec.machine,
             disks: &spec.disks,
+            volumes: &[],
             origin: Origin::Boot {
                 kernel: &spec.kernel,
                 initial_ram_disk: &spec.initial_ram_disk,
                 counter_khz: self.counter_khz,
             },
         };
-        let command = command(&launch, Mounts::new(slot.engine_view));
+        let command = command(&launch, Mounts::new(slot));
         let mut started = start(self.slots.as_ref(), slot, command).await?;
         if let Err(error) = check_running(&mut started.monitor).await {
             end(&mut started.watched).await;
@@ -89,7 +93,8 @@ impl Engine for QemuEngine {
     }
 
     async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError> {
-        lay_out(&slot.run_directory, &spec.machine, &spec.disks.empty_layer)
+        let (spec, layout) = Layout::of_restore(slot, spec);
+        lay_out(&slot.run_directory, layout)
             .await
             .map_err(|error| ParkError::Layout(error.into()))?;
         let launch = Launch {
@@ -97,15 +102,17 @@ impl Engine for QemuEngine {
             slot,
             machine: &spec.machine,
             disks: &spec.disks,
+            volumes: &spec.volumes,
             origin: Origin::Restore {
                 memory_image: &spec.memory_image,
+                has_layers: !spec.memory_layers.is_empty(),
             },
         };
-        let mut mounts = Mounts::new(slot.engine_view);
+        let mut mounts = Mounts::new(slot);
         let device_state = mounts.engine_path(&spec.device_state);
         let command = command(&launch, mounts);
         let mut started = start(self.slots.as_ref(), slot, command).await?;
-        if let Err(error) = check_memory_is_private(&started.watched, &spec.memory_image).await {
+        if let Err(error) = check_memory(&started.watched, &spec).await {
             end(&mut started.watched).await;
             return Err(error.into());
         }
@@ -137,7 +144,7 @@ impl Engine for QemuEngine {
         let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
         let monitor = match status.as_str() {
             "running" => None,
-            "paused" | "postmigrate" => Some(monitor),
+            "paused" => Some(monitor),
             // Never restored, or broken: there is no machine to take over.
             _ => {
                 let wanted = "running or paused";

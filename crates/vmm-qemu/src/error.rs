@@ -4,9 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dayfly_host::guest_memory::GuestMemoryError;
 use dayfly_host::process::ProcessError;
 use dayfly_vmm::{
     AdoptError, BootError, CaptureError, ControlError, LaunchError, ParkError, RestoreError,
+    SealError,
 };
 
 /// Why a conversation with the monitor failed.
@@ -36,6 +38,8 @@ pub enum MonitorError {
     },
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    #[error("the engine does not say which file it writes to")]
+    NoWritableDisk,
 }
 
 /// Why an engine process did not come to answer on its monitor. It is dead in every case.
@@ -62,8 +66,6 @@ pub(crate) enum LayoutError {
     Read { path: PathBuf, source: io::Error },
     #[error("{path} is not in the slot's run directory")]
     OutsideRunDirectory { path: PathBuf },
-    #[error("cannot write {path} through to the disk")]
-    Sync { path: PathBuf, source: io::Error },
     #[error("a blocking task was lost")]
     Lost,
 }
@@ -74,8 +76,8 @@ pub(crate) enum MemoryError {
     #[error("cannot read the memory image {path}")]
     Image { path: PathBuf, source: io::Error },
     #[error("cannot read the engine's mappings")]
-    Mappings(#[source] ProcessError),
-    #[error("the engine does not map the memory image {path}")]
+    Mappings(#[source] GuestMemoryError),
+    #[error("the engine does not map {path} as it should")]
     NotMapped { path: PathBuf },
     #[error("a blocking task was lost")]
     Lost,
@@ -140,6 +142,7 @@ macro_rules! from_monitor_error {
                     | MonitorError::Malformed(_)
                     | MonitorError::Refused { .. }
                     | MonitorError::Migration { .. }
+                    | MonitorError::NoWritableDisk
                     | MonitorError::WrongStatus { .. } => Self::Refused(error.into()),
                 }
             }
@@ -153,5 +156,6 @@ from_monitor_error!(
     RestoreError,
     AdoptError,
     ControlError,
-    CaptureError
+    CaptureError,
+    SealError
 );

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use dayfly_types::limits::ENGINE_OVERHEAD_MIB;
 use dayfly_vmm::{
-    Accelerator, DiskFiles, EngineCommand, EngineMount, EngineView, MachineSpec, Slot, SlotLimits,
+    Accelerator, DiskFiles, EngineCommand, EngineMount, MachineSpec, Slot, SlotLimits, VolumeFile,
     file_names,
 };
 use serde_json::{Value, json};
 
 use crate::capabilities::processor_model;
-use crate::disks::spare_disk_name;
 use crate::driver::QemuConfig;
+use crate::layout::{MEMORY_MAP, MEMORY_MAP_VARIABLE, spare_disk_name};
 
 /// Kernel arguments. A panic or a reboot ends the process, since `-no-reboot` is set.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on";
@@ -67,6 +67,8 @@ pub(crate) enum Origin<'a> {
     },
     Restore {
         memory_image: &'a Path,
+        /// Whether a map of layers lies in the run directory.
+        has_layers: bool,
     },
 }
 
@@ -77,28 +79,33 @@ pub(crate) struct Launch<'a> {
     pub(crate) slot: &'a Slot,
     pub(crate) machine: &'a MachineSpec,
     pub(crate) disks: &'a DiskFiles,
+    pub(crate) volumes: &'a [VolumeFile],
     pub(crate) origin: Origin<'a>,
 }
 
 /// The host directories an engine reads, and what it calls the files in them.
 #[derive(Debug)]
 pub(crate) struct Mounts {
-    view: EngineView,
+    slot: Slot,
     mounts: Vec<EngineMount>,
 }
 
 impl Mounts {
-    pub(crate) fn new(view: EngineView) -> Self {
+    pub(crate) fn new(slot: &Slot) -> Self {
         Self {
-            view,
+            slot: slot.clone(),
             mounts: Vec::new(),
         }
     }
 
-    /// Covers `host` by a mount of its directory, and gives the path that the engine opens.
+    /// Covers `host` by a mount of its directory, and gives the path that the engine opens. The
+    /// run directory needs none.
     pub(crate) fn engine_path(&mut self, host: &Path) -> PathBuf {
         let directory = host.parent().unwrap_or(Path::new("/"));
         let name = host.file_name().unwrap_or_default();
+        if directory == self.slot.run_directory {
+            return self.slot.engine_run_directory.join(name);
+        }
         let position = self.mounts.iter().position(|mount| mount.host == directory);
         let position = position.unwrap_or_else(|| {
             let target = match self.mounts.len() {
@@ -111,7 +118,8 @@ impl Mounts {
             });
             self.mounts.len() - 1
         });
-        self.mounts[position].engine_path(self.view).join(name)
+        let view = self.slot.engine_view;
+        self.mounts[position].engine_path(view).join(name)
     }
 
     pub(crate) fn into_inner(self) -> Vec<EngineMount> {
@@ -138,12 +146,33 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
         program: launch.config.program.clone(),
         arguments: arguments.0,
         mounts: mounts.into_inner(),
+        environment: environment(launch),
         devices,
         limits: SlotLimits {
             memory: launch.machine.memory,
             vcpus: launch.machine.vcpus,
         },
     }
+}
+
+/// Memory layers are mapped by a library that is loaded before the engine's own. Without layers
+/// the engine runs without it.
+fn environment(launch: &Launch<'_>) -> Vec<(String, String)> {
+    let has_layers = matches!(
+        launch.origin,
+        Origin::Restore {
+            has_layers: true,
+            ..
+        }
+    );
+    if !has_layers {
+        return Vec::new();
+    }
+    let map = launch.slot.engine_run_directory.join(MEMORY_MAP);
+    vec![
+        ("LD_PRELOAD".to_owned(), text(&launch.config.memory_library)),
+        (MEMORY_MAP_VARIABLE.to_owned(), text(&map)),
+    ]
 }
 
 #[derive(Debug, Default)]
@@ -177,6 +206,9 @@ fn machine(arguments: &mut Arguments, launch: &Launch<'_>) {
     arguments.add("-m", format!("{}M", launch.machine.memory.get()));
     arguments.add("-smp", format!("cpus={}", launch.machine.vcpus.get()));
     arguments.add("-bios", FIRMWARE);
+    // Device state is saved without memory by a command that writes no configuration section, so
+    // a load must not expect one. What the section would tell, a manifest tells.
+    arguments.add("-global", "migration.send-configuration=off");
 }
 
 pub(crate) fn accelerator_option(accelerator: Accelerator) -> String {
@@ -213,7 +245,7 @@ fn origin(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
                 kernel_arguments(launch.config.accelerator, counter_khz),
             );
         }
-        Origin::Restore { memory_image } => {
+        Origin::Restore { memory_image, .. } => {
             // Opened read-only and mapped privately: the guest's writes stay in this process.
             arguments.add_json(
                 "-object",
@@ -272,20 +304,22 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
         }),
     );
     for index in 0..launch.machine.spare_disks {
-        arguments.add_json("-blockdev", &json!({
-            "driver": "raw", "node-name": format!("spare{index}"),
-            "file": { "driver": "file", "filename": run_directory.join(spare_disk_name(index)) },
-        }));
+        let volume = launch.volumes.iter().find(|volume| volume.spare == index);
+        let read_only = volume.is_some_and(|volume| volume.read_only);
+        arguments.add_json(
+            "-blockdev",
+            &json!({
+                "driver": "raw", "node-name": format!("spare{index}"), "read-only": read_only,
+                "file": {
+                    "driver": "file", "read-only": read_only,
+                    "filename": run_directory.join(spare_disk_name(index)),
+                },
+            }),
+        );
     }
     // The guest finds its disks by serial, never by order.
-    arguments.add(
-        "-device",
-        "virtio-blk-device,id=disk-base,drive=base,serial=base",
-    );
-    arguments.add(
-        "-device",
-        "virtio-blk-device,id=disk-writable,drive=writable,serial=rw",
-    );
+    arguments.add("-device", disk_device("base", "base"));
+    arguments.add("-device", disk_device("writable", "rw"));
     for index in 0..launch.machine.spare_disks {
         let name = format!("spare{index}");
         arguments.add("-device", disk_device(&name, &name));

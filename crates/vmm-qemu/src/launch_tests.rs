@@ -1,5 +1,5 @@
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
-use dayfly_vmm::SlotIndex;
+use dayfly_vmm::{EngineView, SlotIndex};
 
 use super::*;
 use crate::version::EngineVersion;
@@ -13,6 +13,7 @@ fn config(accelerator: Accelerator) -> QemuConfig {
             minor: 0,
             micro: 2,
         },
+        memory_library: "/usr/lib/dayfly/libdayfly_memory.so".into(),
     }
 }
 
@@ -48,9 +49,10 @@ fn write(accelerator: Accelerator, origin: Origin<'_>) -> EngineCommand {
         slot: &slot(),
         machine: &machine_spec(),
         disks: &disk_files(),
+        volumes: &[],
         origin,
     };
-    command(&launch, Mounts::new(EngineView::Jailed))
+    command(&launch, Mounts::new(&slot()))
 }
 
 const BOOT: fn() -> Origin<'static> = || Origin::Boot {
@@ -60,6 +62,7 @@ const BOOT: fn() -> Origin<'static> = || Origin::Boot {
 };
 const RESTORE: fn() -> Origin<'static> = || Origin::Restore {
     memory_image: Path::new("/t/python/memory.img"),
+    has_layers: false,
 };
 
 fn devices(command: &EngineCommand) -> Vec<&str> {
@@ -158,4 +161,25 @@ fn an_emulated_kernel_is_told_to_trust_its_counter() {
 #[test]
 fn a_comma_in_a_path_starts_no_option() {
     assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
+}
+
+#[test]
+fn only_a_machine_with_layers_loads_the_library() {
+    assert!(write(Accelerator::Tcg, RESTORE()).environment.is_empty());
+    let layered = Origin::Restore {
+        memory_image: Path::new("/t/python/memory.img"),
+        has_layers: true,
+    };
+    let names: Vec<_> = write(Accelerator::Tcg, layered)
+        .environment
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "LD_PRELOAD=/usr/lib/dayfly/libdayfly_memory.so",
+            "DAYFLY_MEMORY_MAP=/run/memory.map"
+        ]
+    );
 }

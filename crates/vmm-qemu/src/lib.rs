@@ -12,6 +12,7 @@ pub mod disks;
 pub mod driver;
 pub mod error;
 mod launch;
+mod layout;
 mod parked;
 pub mod probe;
 mod process;

@@ -65,6 +65,7 @@ impl ParkedQemu {
             | MonitorError::Refused { .. }
             | MonitorError::Migration { .. }
             | MonitorError::WrongStatus { .. }
+            | MonitorError::NoWritableDisk
             | MonitorError::TimedOut(_) => error.into(),
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dayfly_host::unix::connect_unix_within;
-use dayfly_types::limits::ENGINE_MESSAGE_BYTES_MAX;
+use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, ENGINE_MESSAGE_BYTES_MAX};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -23,11 +23,8 @@ const EVENTS_MAX: usize = 64;
 /// What is kept of the engine's own words in an error.
 const DESCRIPTION_CHARACTERS_MAX: usize = 500;
 
-/// Device state alone takes milliseconds. With memory in it, it takes what the disk needs.
-const MIGRATION_LIMIT: Duration = Duration::from_secs(60);
-
-/// More than any disk takes.
-const MIGRATION_BYTES_PER_SECOND: u64 = 1 << 40;
+/// Device state takes milliseconds; a host whose disk is busy, more.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(20);
 
 /// What the engine said without being asked. Other events are dropped when they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +44,31 @@ pub(crate) struct Monitor {
     line: Vec<u8>,
     events: VecDeque<Event>,
     next_id: u64,
+}
+
+/// Where the guest's writes go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WritableNode {
+    pub(crate) node: String,
+    /// In the run directory.
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+}
+
+/// The last part of the path of an image. The engine names one with options of its own in the
+/// form of JSON, which has the path as `filename`.
+fn plain_file_name(image: &str) -> Option<String> {
+    let path = match image.strip_prefix("json:") {
+        Some(text) => {
+            let options: Value = serde_json::from_str(text).ok()?;
+            let nested = options["file"]["filename"].as_str();
+            nested.or(options["filename"].as_str())?.to_owned()
+        }
+        None => image.to_owned(),
+    };
+    let name = path.rsplit('/').next()?;
+    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains('\0');
+    is_plain.then(|| name.to_owned())
 }
 
 #[derive(Debug)]
@@ -114,19 +136,50 @@ impl Monitor {
         Ok(shortened(answer["status"].as_str().unwrap_or_default()))
     }
 
-    /// Makes captures leave out shared memory, and their end an event.
+    /// Makes the end of a load an event.
     pub(crate) async fn prepare_migration(&mut self, limit: Duration) -> Result<(), MonitorError> {
         let capabilities = json!({ "capabilities": [
-            { "capability": "x-ignore-shared", "state": true },
             { "capability": "events", "state": true },
         ]});
         self.execute("migrate-set-capabilities", capabilities, limit)
             .await?;
-        // The default keeps a network free for others; this goes to a file of a paused machine.
-        let parameters = json!({ "max-bandwidth": MIGRATION_BYTES_PER_SECOND });
-        self.execute("migrate-set-parameters", parameters, limit)
+        Ok(())
+    }
+
+    /// Writes the state of all devices, without memory, and leaves the machine as it is.
+    pub(crate) async fn save_devices(&mut self, file: &Path) -> Result<(), MonitorError> {
+        // Made for another hypervisor's toolstack, and the one command that saves devices alone
+        // whatever memory is mapped from. `live` keeps the disks open for the machine to go on.
+        let arguments = json!({ "filename": file, "live": true });
+        self.execute("xen-save-devices-state", arguments, MIGRATION_LIMIT)
             .await?;
         Ok(())
+    }
+
+    /// The block node that the guest's writable disk is on: its name, file and size.
+    pub(crate) async fn writable_node(&mut self) -> Result<WritableNode, MonitorError> {
+        let answer = self
+            .execute("query-block", Value::Null, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        let devices = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_it = |device: &&Value| {
+            device["qdev"]
+                .as_str()
+                .is_some_and(|name| name.contains("disk-writable"))
+        };
+        let inserted = devices
+            .iter()
+            .find(is_it)
+            .map(|device| &device["inserted"])
+            .ok_or(MonitorError::NoWritableDisk)?;
+        let file = inserted["image"]["filename"].as_str().unwrap_or_default();
+        let file = plain_file_name(file).ok_or(MonitorError::NoWritableDisk)?;
+        let node = inserted["node-name"].as_str().unwrap_or_default();
+        Ok(WritableNode {
+            node: node.to_owned(),
+            file,
+            bytes: inserted["image"]["virtual-size"].as_u64().unwrap_or(0),
+        })
     }
 
     /// Starts a migration by `command` and waits for its end.

@@ -3,11 +3,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dayfly_host::memory::{MappingSelector, mapping_usage};
+use dayfly_host::guest_memory::{GuestMemory, GuestMemoryError};
+use dayfly_host::memory::mapped_size;
 use dayfly_types::limits::{ENGINE_START_DEADLINE, TEARDOWN_STEP_DEADLINE};
-use dayfly_vmm::{EngineCommand, Slot, SlotProvider, file_names};
+use dayfly_vmm::{EngineCommand, RestoreSpec, Slot, SlotProvider, file_names};
 
 use crate::error::{MemoryError, MonitorError, StartError};
+use crate::layout::is_guest_memory;
 use crate::process::{ENDING_GRACE, Watched, last_words};
 use crate::qmp::Monitor;
 
@@ -67,27 +69,45 @@ pub(crate) async fn end(watched: &mut Watched) {
     }
 }
 
-/// Makes sure that the engine's writes to guest memory cannot reach the image.
-pub(crate) async fn check_memory_is_private(
-    watched: &Watched,
-    memory_image: &Path,
-) -> Result<(), MemoryError> {
+/// Makes sure that the engine's writes to guest memory cannot reach an image, and that the layers
+/// are where they should be: the library that maps them may not have been loaded.
+pub(crate) async fn check_memory(watched: &Watched, spec: &RestoreSpec) -> Result<(), MemoryError> {
     let pid = watched.process().pid;
-    let path = memory_image.to_owned();
+    let image = spec.memory_image.clone();
+    let wanted = spec.machine.memory.bytes();
+    // No other layer lies over the topmost, so all of it must be mapped.
+    let top = spec.memory_layers.last().cloned();
     let look = move || {
-        let metadata = std::fs::metadata(&path).map_err(|source| MemoryError::Image {
-            path: path.clone(),
-            source,
+        let memory = GuestMemory::find(pid, is_guest_memory).map_err(|error| match error {
+            GuestMemoryError::Shared => MemoryError::Shared,
+            GuestMemoryError::Mappings(_)
+            | GuestMemoryError::NotMapped
+            | GuestMemoryError::PageTable(_)
+            | GuestMemoryError::Read(_)
+            | GuestMemoryError::Write(_) => MemoryError::Mappings(error),
         })?;
-        // The path differs inside a jail; the inode does not.
-        let usage = mapping_usage(pid, &MappingSelector::Inode(metadata.ino()))
-            .map_err(MemoryError::Mappings)?;
-        match (usage.mappings, usage.shared_mappings) {
-            (0, _) => Err(MemoryError::NotMapped { path }),
-            (_, 0) => Ok(()),
-            _ => Err(MemoryError::Shared),
+        let mapped = mapped_bytes(pid, &image)?;
+        if memory.bytes() != wanted || (mapped == 0 && top.is_none()) {
+            return Err(MemoryError::NotMapped { path: image });
         }
+        if let Some(top) = top {
+            let size: u64 = top.extents.iter().map(|extent| extent.bytes()).sum();
+            if mapped_bytes(pid, &top.file)? != size {
+                return Err(MemoryError::NotMapped { path: top.file });
+            }
+        }
+        Ok(())
     };
     let lost = |_| MemoryError::Lost;
     tokio::task::spawn_blocking(look).await.map_err(lost)?
+}
+
+fn mapped_bytes(pid: i32, file: &Path) -> Result<u64, MemoryError> {
+    let metadata = std::fs::metadata(file).map_err(|source| MemoryError::Image {
+        path: file.to_owned(),
+        source,
+    })?;
+    // The path differs inside a jail; the inode does not.
+    mapped_size(pid, metadata.ino())
+        .map_err(|error| MemoryError::Mappings(GuestMemoryError::Mappings(error)))
 }

@@ -1,16 +1,22 @@
 //! One running or paused machine.
 
+use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 use async_trait::async_trait;
-use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, TEARDOWN_STEP_DEADLINE};
+use dayfly_host::guest_memory::{GuestMemory, GuestMemoryError, Patch, merge_to};
+use dayfly_types::DiskMib;
+use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
-    CaptureError, Captured, ControlError, EngineProcess, Slot, Vm, VmExit, file_names,
+    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MemoryCapture, PageRange,
+    SealError, Slot, Vm, VmExit, file_names,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::disks::engine_path_of;
 use crate::error::{LayoutError, MonitorError};
+use crate::layout::{is_guest_memory, make_layer};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
 use crate::qmp::Monitor;
 
@@ -56,6 +62,7 @@ impl QemuVm {
             | MonitorError::Refused { .. }
             | MonitorError::Migration { .. }
             | MonitorError::WrongStatus { .. }
+            | MonitorError::NoWritableDisk
             | MonitorError::TimedOut(_) => self.watched.has_ended(),
         }
     }
@@ -79,19 +86,71 @@ impl QemuVm {
         Ok(monitor)
     }
 
-    async fn try_capture(&mut self, device_state: &Path) -> Result<Monitor, MonitorError> {
-        let mut monitor = self.take_monitor().await?;
-        let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
-        if status != "paused" {
-            return Err(MonitorError::WrongStatus {
-                status,
-                wanted: "paused",
-            });
-        }
-        monitor.prepare_migration(ENGINE_COMMAND_DEADLINE).await?;
-        monitor.migrate("migrate", device_state).await?;
+    async fn save_devices(&mut self, device_state: &Path) -> Result<Monitor, MonitorError> {
+        let mut monitor = self.paused_monitor().await?;
+        monitor.save_devices(device_state).await?;
         Ok(monitor)
     }
+
+    async fn paused_monitor(&mut self) -> Result<Monitor, MonitorError> {
+        let mut monitor = self.take_monitor().await?;
+        let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
+        if status == "paused" {
+            return Ok(monitor);
+        }
+        Err(MonitorError::WrongStatus {
+            status,
+            wanted: "paused",
+        })
+    }
+
+    async fn open_layer(&mut self, layer: &str) -> Result<Monitor, MonitorError> {
+        let mut monitor = self.take_monitor().await?;
+        let now = monitor.writable_node().await?;
+        let node = node_name(layer);
+        let file = self.slot.engine_run_directory.join(layer);
+        let arguments = json!({
+            "driver": "qcow2", "node-name": node, "backing": null, "discard": "unmap",
+            "file": { "driver": "file", "discard": "unmap", "filename": file },
+        });
+        monitor
+            .execute("blockdev-add", arguments, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        // A disk that was enlarged is larger than the template's empty layer.
+        let size = json!({ "node-name": node, "size": now.bytes });
+        monitor
+            .execute("block_resize", size, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        Ok(monitor)
+    }
+
+    async fn switch_layer(&mut self, layer: &str) -> Result<(Monitor, String), MonitorError> {
+        let mut monitor = self.paused_monitor().await?;
+        let now = monitor.writable_node().await?;
+        let arguments = json!({ "node": now.node, "overlay": node_name(layer) });
+        monitor
+            .execute("blockdev-snapshot", arguments, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        Ok((monitor, now.file))
+    }
+
+    async fn resize(&mut self, node: Option<&str>, bytes: u64) -> Result<(), MonitorError> {
+        let mut monitor = self.take_monitor().await?;
+        let node = match node {
+            Some(node) => node.to_owned(),
+            None => monitor.writable_node().await?.node,
+        };
+        let arguments = json!({ "node-name": node, "size": bytes });
+        monitor
+            .execute("block_resize", arguments, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        Ok(())
+    }
+}
+
+/// A block node's name has at most 31 characters; layers are named by us and short.
+fn node_name(layer: &str) -> &str {
+    layer.strip_suffix(".img").unwrap_or(layer)
 }
 
 #[async_trait]
@@ -111,22 +170,82 @@ impl Vm for QemuVm {
         Ok(())
     }
 
-    async fn capture(&mut self, device_state: &Path) -> Result<Captured, CaptureError> {
-        let target = engine_path_of(&self.slot, device_state)
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
+        let target = engine_path_of(&self.slot, &spec.device_state)
             .map_err(|error| CaptureError::Refused(error.into()))?;
-        match self.try_capture(&target).await {
+        let start = Instant::now();
+        match self.save_devices(&target).await {
             Ok(monitor) => self.monitor = Some(monitor),
             Err(error) if self.is_gone(&error).await => return Err(CaptureError::Gone),
             Err(error) => return Err(error.into()),
         }
-        let device_state = device_state.to_owned();
-        let written = tokio::task::spawn_blocking(move || sync(&device_state))
-            .await
-            .unwrap_or(Err(LayoutError::Lost))
-            .map_err(|error| CaptureError::Refused(error.into()))?;
+        let device_state_bytes =
+            file_size(&spec.device_state).map_err(|error| CaptureError::Refused(error.into()))?;
+        let device_time = start.elapsed();
+        let Some(memory) = spec.memory.clone() else {
+            return Ok(Captured {
+                device_state_bytes,
+                device_time,
+                ..Captured::default()
+            });
+        };
+        let pid = self.watched.process().pid;
+        let start = Instant::now();
+        let saved = tokio::task::spawn_blocking(move || save_memory(pid, &memory)).await;
+        let saved = saved.map_err(|error| CaptureError::Memory(error.into()))?;
+        let (extents, patched_pages) = saved.map_err(|error| CaptureError::Memory(error.into()))?;
         Ok(Captured {
-            device_state_bytes: written,
+            device_state_bytes,
+            extents,
+            patched_pages,
+            device_time,
+            memory_time: start.elapsed(),
         })
+    }
+
+    async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError> {
+        match make_layer(&self.slot.run_directory, layer, empty_layer) {
+            Ok(()) => {}
+            // Prepared by an earlier attempt, which may have gone on to the engine or not.
+            Err(LayoutError::Make { source, .. })
+                if source.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(SealError::Layer(error.into())),
+        }
+        match self.open_layer(layer).await {
+            Ok(_monitor) => Ok(()),
+            Err(MonitorError::Refused { description, .. })
+                if description.contains("Duplicate nodes") =>
+            {
+                Ok(())
+            }
+            Err(error) if self.is_gone(&error).await => Err(SealError::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn seal_disk(&mut self, layer: &str) -> Result<String, SealError> {
+        match self.switch_layer(layer).await {
+            Ok((monitor, sealed)) => {
+                self.monitor = Some(monitor);
+                Ok(sealed)
+            }
+            Err(error) if self.is_gone(&error).await => Err(SealError::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn writable_disk(&mut self) -> Result<String, ControlError> {
+        let mut monitor = self.take_monitor().await?;
+        let node = monitor.writable_node().await?;
+        Ok(node.file)
+    }
+
+    async fn grow_disk(&mut self, size: DiskMib) -> Result<(), ControlError> {
+        Ok(self.resize(None, size.bytes()).await?)
+    }
+
+    async fn announce_volume(&mut self, spare: u8, bytes: u64) -> Result<(), ControlError> {
+        Ok(self.resize(Some(&format!("spare{spare}")), bytes).await?)
     }
 
     async fn wait(&mut self) -> VmExit {
@@ -143,13 +262,26 @@ impl Vm for QemuVm {
     }
 }
 
-/// Writes a capture through to the disk and tells its size.
-fn sync(path: &Path) -> Result<u64, LayoutError> {
-    let failed = |source| LayoutError::Sync {
-        path: path.to_owned(),
-        source,
-    };
-    let file = open_regular(path).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    Ok(file.metadata().map_err(failed)?.len())
+/// Finds what differs from the files that memory was mapped from, and copies it.
+fn save_memory(
+    pid: i32,
+    capture: &MemoryCapture,
+) -> Result<(Vec<PageRange>, u64), GuestMemoryError> {
+    let memory = GuestMemory::find(pid, is_guest_memory)?;
+    let pages = merge_to(memory.changed()?, MEMORY_EXTENTS_MAX / 2);
+    let patch = capture.patch.as_ref().map(|patch| Patch {
+        prefix: &patch.prefix,
+        offset: patch.offset,
+        value: patch.value,
+    });
+    let patched = memory.copy(&pages, &capture.layer, patch)?;
+    let extents = pages.iter().map(|pages| PageRange {
+        first: pages.first,
+        count: pages.count,
+    });
+    Ok((extents.collect(), patched))
+}
+
+fn file_size(path: &Path) -> io::Result<u64> {
+    Ok(open_regular(path)?.metadata()?.len())
 }

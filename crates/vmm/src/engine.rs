@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use dayfly_types::DiskMib;
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
-use crate::error::{AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError};
+use crate::error::{
+    AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError, SealError,
+};
 use crate::slot::{EngineProcess, Slot};
-use crate::spec::{BootSpec, Captured, RestoreSpec};
+use crate::spec::{BootSpec, CaptureSpec, Captured, RestoreSpec};
 
 /// An engine product on this host.
 ///
@@ -51,9 +54,27 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
     /// Lets the guest's processors run. Repeating it changes nothing.
     async fn resume(&mut self) -> Result<(), ControlError>;
 
-    /// Writes the device state to `device_state` (a path in the slot's run directory). The machine
-    /// must be paused and stays so.
-    async fn capture(&mut self, device_state: &Path) -> Result<Captured, CaptureError>;
+    /// Writes the device state, and the memory that differs from what was restored. The machine
+    /// must be paused and stays so. Nothing is synced to disk; that can wait until it runs again.
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError>;
+
+    /// Makes an empty disk layer of that name in the run directory and has the engine open it, so
+    /// that [`Vm::seal_disk`] is quick. Repeating it with the same name changes nothing.
+    async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError>;
+
+    /// From now on the guest writes to the layer of that name; the file before it is not written
+    /// again. The machine must be paused. Answers with the name of the sealed file, in the run
+    /// directory.
+    async fn seal_disk(&mut self, layer: &str) -> Result<String, SealError>;
+
+    /// The name of the file that the guest's writes go to, in the run directory.
+    async fn writable_disk(&mut self) -> Result<String, ControlError>;
+
+    /// Enlarges the writable disk of a running machine and tells the guest.
+    async fn grow_disk(&mut self, size: DiskMib) -> Result<(), ControlError>;
+
+    /// Tells the guest the size of a volume that took the place of a spare disk.
+    async fn announce_volume(&mut self, spare: u8, bytes: u64) -> Result<(), ControlError>;
 
     /// Resolves when the engine process has ended, for any reason. Cancel safe, repeatable.
     async fn wait(&mut self) -> VmExit;

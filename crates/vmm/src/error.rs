@@ -70,9 +70,24 @@ pub enum ControlError {
     Gone,
 }
 
-/// Why device state was not written. The machine is still paused.
+/// Why a disk was not sealed. The guest writes to where it wrote before.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error("the engine did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("cannot make the new layer")]
+    Layer(#[source] Source),
+    #[error("the engine refused")]
+    Refused(#[source] Source),
+    #[error("the engine is gone")]
+    Gone,
+}
+
+/// Why a machine was not saved. The machine is still paused.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
+    #[error("cannot save memory")]
+    Memory(#[source] Source),
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the capture")]

@@ -1,6 +1,6 @@
 //! The engine port: what Dayfly asks of a virtual machine monitor and of the slot it runs in.
 //!
-//! Plain data and three traits, [`Engine`], [`ParkedVm`] and [`Vm`], of ten methods together.
+//! Plain data and three traits, [`Engine`], [`ParkedVm`] and [`Vm`], of fifteen methods together.
 //! No driver's words may appear here: QEMU, Firecracker and the fake fit the same port, and one
 //! conformance suite (`dayfly-testkit`) keeps them honest. Start reading at [`engine`].
 #![forbid(unsafe_code)]
@@ -13,9 +13,14 @@ pub mod spec;
 
 pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineKind};
 pub use engine::{Engine, ParkedVm, Vm, VmExit};
-pub use error::{AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError};
+pub use error::{
+    AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError, SealError,
+};
 pub use slot::{
     EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
     SlotLimits, SlotProvider,
 };
-pub use spec::{BootSpec, Captured, DiskFiles, MachineSpec, RestoreSpec, file_names};
+pub use spec::{
+    BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture, MemoryLayer,
+    PAGE_BYTES, PagePatch, PageRange, RestoreSpec, VolumeFile, file_names,
+};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use dayfly_types::{MemoryMib, Vcpus};
+use dayfly_types::{CpuMillis, MemoryMib, Vcpus};
 use serde::{Deserialize, Serialize};
 
 /// Which slot of a node. Reused only after the former holder's resources are gone.
@@ -65,6 +65,8 @@ pub struct EngineCommand {
     pub arguments: Vec<String>,
     /// Read-only mounts. The run directory is always there, read-write.
     pub mounts: Vec<EngineMount>,
+    /// Nothing else is in the environment.
+    pub environment: Vec<(String, String)>,
     /// Device nodes beyond `/dev/null` and `/dev/urandom`, such as `/dev/kvm`.
     pub devices: Vec<PathBuf>,
     pub limits: SlotLimits,
@@ -118,6 +120,9 @@ pub trait SlotProvider: Send + Sync + std::fmt::Debug + 'static {
         slot: &Slot,
         command: EngineCommand,
     ) -> Result<EngineProcess, LaunchError>;
+
+    /// Holds the engine of the slot to this much processor time.
+    async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError>;
 
     /// Kills whatever runs in the slot and removes every resource of it. May be repeated, also
     /// after a crash in the middle of itself.

@@ -1,6 +1,7 @@
 //! What a machine is made of, and what a capture leaves behind.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use serde::{Deserialize, Serialize};
@@ -64,11 +65,120 @@ pub struct RestoreSpec {
     pub disks: DiskFiles,
     /// Mapped privately; immutable for as long as any vm maps it.
     pub memory_image: PathBuf,
+    /// Mapped privately over the image, lowest first.
+    pub memory_layers: Vec<MemoryLayer>,
     pub device_state: PathBuf,
+    /// The size of the writable disk, when it has grown beyond the machine's.
+    pub disk: Option<DiskMib>,
+    /// Files in the place of the empty spare disks.
+    pub volumes: Vec<VolumeFile>,
+}
+
+/// Guest memory is counted in these.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Neighbouring pages of guest memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub struct PageRange {
+    pub first: u64,
+    pub count: u64,
+}
+
+impl PageRange {
+    #[must_use]
+    pub const fn offset(self) -> u64 {
+        self.first * PAGE_BYTES
+    }
+
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        self.count * PAGE_BYTES
+    }
+
+    #[must_use]
+    pub const fn end(self) -> u64 {
+        self.first + self.count
+    }
+}
+
+// A map has thousands of these; two numbers are enough for a reader.
+impl From<(u64, u64)> for PageRange {
+    fn from((first, count): (u64, u64)) -> Self {
+        Self { first, count }
+    }
+}
+
+impl From<PageRange> for (u64, u64) {
+    fn from(range: PageRange) -> Self {
+        (range.first, range.count)
+    }
+}
+
+/// Pages that differ from what lies below. A page is at the same place in the file as in the
+/// guest; what no extent names is a hole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryLayer {
+    pub file: PathBuf,
+    pub extents: Vec<PageRange>,
+}
+
+/// A disk that outlives the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeFile {
+    /// Which spare disk it takes the place of.
+    pub spare: u8,
+    pub file: PathBuf,
+    pub read_only: bool,
+}
+
+/// What to save of a paused machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureSpec {
+    /// In the slot's run directory.
+    pub device_state: PathBuf,
+    /// `None` for a booted machine, whose memory is in its file already.
+    pub memory: Option<MemoryCapture>,
+}
+
+impl CaptureSpec {
+    /// Device state alone.
+    #[must_use]
+    pub fn devices(device_state: impl Into<PathBuf>) -> Self {
+        Self {
+            device_state: device_state.into(),
+            memory: None,
+        }
+    }
+}
+
+/// Where changed memory goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryCapture {
+    /// An empty file outside the slot, which no engine can write.
+    pub layer: PathBuf,
+    /// How a copy learns that it is one.
+    pub patch: Option<PagePatch>,
+}
+
+/// A change made to the saved memory only: in each page that begins with `prefix`, the byte at
+/// `offset` becomes `value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PagePatch {
+    pub prefix: Vec<u8>,
+    pub offset: usize,
+    pub value: u8,
 }
 
 /// What [`crate::Vm::capture`] wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
     pub device_state_bytes: u64,
+    /// The pages that are in the memory layer now.
+    pub extents: Vec<PageRange>,
+    /// How many pages the patch has changed.
+    pub patched_pages: u64,
+    /// Of the whole: writing device state, finding and copying memory.
+    pub device_time: Duration,
+    pub memory_time: Duration,
 }

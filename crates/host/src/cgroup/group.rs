@@ -107,6 +107,17 @@ impl Cgroup {
         }
     }
 
+    /// Changes the limits of a group that may have members.
+    ///
+    /// # Errors
+    /// [`CgroupError::Write`] when the kernel refuses; some may be set then.
+    pub fn set_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.set_limits(&self.relative, limits),
+            Hierarchy::V2(mount) => v2::set_limits(&mount.directory(&self.relative), limits),
+        }
+    }
+
     pub(super) fn exists(&self) -> bool {
         self.directories.iter().any(|directory| directory.is_dir())
     }
@@ -115,9 +126,6 @@ impl Cgroup {
         for directory in &self.directories {
             make_directory(directory)?;
         }
-        match &self.hierarchy {
-            Hierarchy::V1(mounts) => mounts.set_limits(&self.relative, limits),
-            Hierarchy::V2(mount) => v2::set_limits(&mount.directory(&self.relative), limits),
-        }
+        self.set_limits(limits)
     }
 }

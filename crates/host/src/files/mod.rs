@@ -13,7 +13,7 @@ pub use copy::{
     reflink_supported,
 };
 pub use durable::{WriteAtomicError, make_directory_durable, sync_directory, write_atomic};
-pub use open::{open_directory, open_without_links};
+pub use open::{link_regular, open_directory, open_without_links};
 pub use remove::{RemoveTreeError, remove_tree};
 
 use std::io;

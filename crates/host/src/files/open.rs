@@ -34,6 +34,24 @@ fn open_plain(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     )?)
 }
 
+/// Gives a regular file a second name. The first may lie where a hostile process could have
+/// planted a link, so what was linked is looked at afterwards. Answers its size.
+///
+/// # Errors
+/// What the kernel said, or [`io::ErrorKind::InvalidInput`] for anything but a regular file that
+/// had one name.
+pub fn link_regular(from: &Path, to: &Path) -> io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    // A link to a link is a link, which is then found to be no regular file.
+    std::fs::hard_link(from, to)?;
+    let metadata = std::fs::symlink_metadata(to)?;
+    if metadata.is_file() && metadata.nlink() == 2 {
+        return Ok(metadata.len());
+    }
+    std::fs::remove_file(to)?;
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -12,6 +12,8 @@ mod fork;
 mod keyring;
 mod mount_attributes;
 mod namespaces;
+#[cfg(test)]
+mod private_mapping;
 mod watch;
 
 pub use descriptors::close_on_exec_from;
@@ -19,6 +21,8 @@ pub use fork::{Forked, SingleThread, fork};
 pub use keyring::join_new_session_keyring;
 pub use mount_attributes::{MountAttributes, set_mount_attributes};
 pub use namespaces::{Namespace, unshare};
+#[cfg(test)]
+pub(crate) use private_mapping::PrivateMapping;
 pub(crate) use watch::watch_readable;
 
 use std::io;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dayfly_vmm::{
-    BootSpec, CaptureError, CaptureKind, DiskFiles, RestoreSpec, Slot, Vm, file_names,
+    BootSpec, CaptureError, CaptureKind, CaptureSpec, DiskFiles, RestoreSpec, Slot, Vm, file_names,
 };
 
 use super::observe::{ensure_running, ensure_still, guest_answers, hash};
@@ -43,7 +43,7 @@ pub(super) async fn boot_and_capture(world: &World) -> Result<Template, Failure>
         ensure_running(slot).await?;
         vm.pause().await?;
         let state = slot.run_directory.join(file_names::DEVICE_STATE);
-        vm.capture(&state).await?;
+        vm.capture(&CaptureSpec::devices(&state)).await?;
         vm.kill().await?;
         seal(world, slot, spec).await
     })
@@ -61,7 +61,11 @@ async fn pause_and_resume(slot: &Slot, vm: &mut dyn Vm) -> Claim {
 }
 
 async fn capture_requires_pause(slot: &Slot, vm: &mut dyn Vm) -> Claim {
-    let result = vm.capture(&slot.run_directory.join("early.state")).await;
+    let result = vm
+        .capture(&CaptureSpec::devices(
+            slot.run_directory.join("early.state"),
+        ))
+        .await;
     let is_refused = matches!(result, Err(CaptureError::Refused(_)));
     ensure!(is_refused, "a running machine was captured: {result:?}");
     ensure_running(slot).await
@@ -70,11 +74,13 @@ async fn capture_requires_pause(slot: &Slot, vm: &mut dyn Vm) -> Claim {
 async fn capture_leaves_the_machine_paused(slot: &Slot, vm: &mut dyn Vm, spec: &BootSpec) -> Claim {
     vm.pause().await?;
     let outside = vm
-        .capture(&slot.run_directory.join("../outside.state"))
+        .capture(&CaptureSpec::devices(
+            slot.run_directory.join("../outside.state"),
+        ))
         .await;
     ensure!(outside.is_err(), "a capture left the run directory");
     let state = slot.run_directory.join("first.state");
-    let captured = vm.capture(&state).await?;
+    let captured = vm.capture(&CaptureSpec::devices(&state)).await?;
     let length = fs::metadata(&state)?.len();
     let told = captured.device_state_bytes;
     ensure!(
@@ -124,7 +130,10 @@ async fn seal(world: &World, slot: &Slot, boot: BootSpec) -> Result<Template, Fa
             empty_layer,
         },
         memory_image,
+        memory_layers: Vec::new(),
         device_state,
+        disk: None,
+        volumes: Vec::new(),
     };
     Ok(Template { spec, hash })
 }

@@ -5,6 +5,7 @@
 //! through the agent's sockets, and at the engine only through the port and `/proc`.
 
 mod booted;
+mod copied;
 pub mod observe;
 mod restored;
 
@@ -149,6 +150,10 @@ async fn claims_of_life(report: &mut Report, world: &World, template: &Template)
     let work = restored::pause_and_resume_may_be_repeated(world, template);
     report
         .claim("a restored machine pauses and resumes, repeatedly", work)
+        .await;
+    let work = copied::a_copy_of_a_copy_runs(world, template);
+    report
+        .claim("a restored machine is copied, and so is its copy", work)
         .await;
     let work = restored::adopt_takes_over(world, template);
     report

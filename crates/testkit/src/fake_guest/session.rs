@@ -1,15 +1,15 @@
 //! The protocol side of the fake guest: bytes in, bytes out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 
 use dayfly_guest_proto::{
-    Answer, Call, ChannelId, DataHeader, Event, ExecCommand, ExecExit, ExitReason, Frame,
+    Activity, Answer, Call, ChannelId, DataHeader, Event, ExecCommand, ExecExit, ExitReason, Frame,
     FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestPort, GuestState,
     MessageAssembler, MessageError, Nonce, Opening, Pairing, PortRole, ReceiveWindow, Received,
     Request, Response, SendWindow, StartExec, StreamKind,
 };
-use dayfly_types::limits::FRAME_PAYLOAD_BYTES_MAX;
+use dayfly_types::limits::{AGENT_CALLS_MAX, FRAME_PAYLOAD_BYTES_MAX};
 use tokio::time::{Duration, Instant};
 
 use super::{FakeGuest, GuestFault};
@@ -27,6 +27,9 @@ pub(super) struct Session {
     hanging: HashMap<ChannelId, Option<Instant>>,
     reads: HashMap<ChannelId, (SendWindow, Vec<u8>)>,
     writes: HashMap<ChannelId, (ReceiveWindow, String, Vec<u8>)>,
+    /// Calls that wait for the thaw.
+    postponed: VecDeque<Call>,
+    quiesced_at: Option<Instant>,
 }
 
 type Outcome = Result<Response, GuestError>;
@@ -46,6 +49,8 @@ impl Session {
             hanging: HashMap::new(),
             reads: HashMap::new(),
             writes: HashMap::new(),
+            postponed: VecDeque::new(),
+            quiesced_at: None,
         }
     }
 
@@ -72,14 +77,19 @@ impl Session {
                 Received::Frame(frame) => self.take(frame)?,
             }
         }
+        self.note_execs();
         Ok(())
     }
 
+    /// Lets a copy of the guest know what ran when it was made.
+    fn note_execs(&self) {
+        let count = u32::try_from(self.hanging.len()).unwrap_or(u32::MAX);
+        self.guest.lock().attached_execs = count;
+    }
+
     fn open(&mut self, opening: Opening) {
+        self.end_conversation();
         self.pairing.opened(opening.port, opening.nonce);
-        self.hanging.clear();
-        self.reads.clear();
-        self.writes.clear();
         let is_control = opening.port == PortRole::Control;
         let out = if is_control {
             &mut self.control
@@ -87,10 +97,16 @@ impl Session {
             &mut self.bulk
         };
         out.extend_from_slice(&opening.answer().encode());
-        let mut state = self.guest.lock();
-        if state.state == GuestState::Quiesced {
-            state.state = GuestState::Quarantined;
-        }
+        self.guest.lock().note_opening();
+    }
+
+    pub(super) fn end_conversation(&mut self) {
+        self.note_execs();
+        self.guest.lock().end_execs();
+        self.hanging.clear();
+        self.reads.clear();
+        self.writes.clear();
+        self.postponed.clear();
     }
 
     fn take(&mut self, frame: Frame) -> io::Result<()> {
@@ -124,14 +140,43 @@ impl Session {
 
     fn serve_message(&mut self, message: &[u8]) {
         match Call::parse(message) {
-            Ok(Call { call, request }) => {
-                let after = self.serve(call, request);
-                after
-                    .into_iter()
-                    .for_each(|channel| self.pump_read(channel));
-            }
+            Ok(call) => self.take_call(call),
             Err(MessageError::Refused { call, error }) => self.answer(call, Err(error)),
             Err(_) => {}
+        }
+    }
+
+    fn take_call(&mut self, call: Call) {
+        let is_quiesced = self.guest.state() == GuestState::Quiesced;
+        if !is_quiesced || call.request.is_served_while_quiesced() {
+            self.serve_call(call);
+            self.resume();
+        } else if self.postponed.len() < AGENT_CALLS_MAX {
+            self.postponed.push_back(call);
+        } else {
+            let error = GuestError::new(GuestErrorCode::TooMany, "too many calls wait");
+            self.answer(call.call, Err(error));
+        }
+    }
+
+    fn serve_call(&mut self, call: Call) {
+        if let Some(channel) = self.serve(call.call, call.request) {
+            self.pump_read(channel);
+        }
+    }
+
+    /// In a guest that runs again: gives execs the time of the pause, and serves what waited.
+    fn resume(&mut self) {
+        if self.guest.state() != GuestState::Running {
+            return;
+        }
+        if let Some(since) = self.quiesced_at.take() {
+            for deadline in self.hanging.values_mut().flatten() {
+                *deadline += since.elapsed();
+            }
+        }
+        while let Some(call) = self.postponed.pop_front() {
+            self.serve_call(call);
         }
     }
 
@@ -156,12 +201,11 @@ impl Session {
         let mut opened = None;
         let outcome = match request {
             Request::StartExec(spec) => return self.start_exec(call, &spec),
-            Request::Quiesce => {
-                let mut state = self.guest.lock();
-                state.state = GuestState::Quiesced;
-                state.sandbox_id = None;
-                Ok(Response::Done)
+            Request::Quiesce { .. } => {
+                self.quiesced_at.get_or_insert_with(Instant::now);
+                self.guest.lock().serve(request)
             }
+            Request::Activity => Ok(Response::Activity(self.activity())),
             Request::SignalExec { channel, signal } => {
                 self.end_hanging(channel, signal, ExitReason::Signaled);
                 Ok(Response::Done)
@@ -178,24 +222,36 @@ impl Session {
                 offset,
                 limit,
                 ..
-            } => self.guest.read(&path, offset, limit).map(|(size, bytes)| {
-                self.reads.insert(channel, (SendWindow::default(), bytes));
-                opened = Some(channel);
-                Response::FileOpened {
-                    size,
-                    mode: "0644".to_owned(),
-                    mtime: 0,
-                }
-            }),
+            } => {
+                let read = self.guest.lock().read(&path, offset, limit);
+                read.map(|(size, bytes)| {
+                    self.reads.insert(channel, (SendWindow::default(), bytes));
+                    opened = Some(channel);
+                    Response::FileOpened {
+                        size,
+                        mode: "0644".to_owned(),
+                        mtime: 0,
+                    }
+                })
+            }
             Request::OpenWrite { channel, path, .. } => {
                 self.writes
                     .insert(channel, (ReceiveWindow::default(), path, Vec::new()));
                 Ok(Response::Done)
             }
-            other => self.guest.serve_plain(other),
+            other => self.guest.lock().serve(other),
         };
         self.answer(call, outcome);
         opened
+    }
+
+    fn activity(&self) -> Activity {
+        let state = self.guest.lock();
+        let attached = u32::try_from(self.hanging.len()).unwrap_or(u32::MAX);
+        Activity {
+            execs: attached.saturating_add(state.detached_execs),
+            busy_ms: state.busy_ms(),
+        }
     }
 
     fn start_exec(&mut self, call: u64, spec: &StartExec) -> Option<ChannelId> {
@@ -272,10 +328,19 @@ impl Session {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.hanging.values().flatten().min().copied()
+        let state = self.guest.lock();
+        let is_running = state.life == GuestState::Running;
+        // The lease may have ended under somebody else's eyes.
+        let overdue = (is_running && !self.postponed.is_empty()).then(Instant::now);
+        let execs = self.hanging.values().flatten().filter(|_| is_running);
+        execs.copied().chain(state.lease_end).chain(overdue).min()
     }
 
     pub(super) fn expire(&mut self) {
+        self.resume();
+        if self.guest.state() != GuestState::Running {
+            return;
+        }
         let now = Instant::now();
         let is_due = |deadline: &Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
         let due: Vec<_> = self
@@ -287,6 +352,7 @@ impl Session {
         for channel in due {
             self.end_hanging(channel, 9, ExitReason::TimedOut);
         }
+        self.note_execs();
     }
 
     fn take_data(&mut self, header: DataHeader, bytes: &[u8]) {

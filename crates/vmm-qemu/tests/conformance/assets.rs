@@ -73,6 +73,7 @@ impl Assets {
             // Emulation runs on every machine; hardware has the same command line but for a word.
             accelerator: Accelerator::Tcg,
             version: engine_version(Path::new(PROGRAM)).await.unwrap(),
+            memory_library: memory_library(),
         };
         let engine = Arc::new(QemuEngine::new(config, slots.clone()));
         let boot_spec = BootSpec {
@@ -97,6 +98,14 @@ impl Assets {
             boot_spec,
         }
     }
+}
+
+/// `build.sh` leaves it beside the programs.
+fn memory_library() -> PathBuf {
+    let built = std::env::var_os("DAYFLY_E2E_PROGRAMS").map(PathBuf::from);
+    let built =
+        built.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dist"));
+    built.join("libdayfly_memory.so")
 }
 
 impl Setup {

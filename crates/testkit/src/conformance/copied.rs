@@ -1,0 +1,93 @@
+//! Claims about copies: a machine that was itself restored is captured and goes on, and what was
+//! captured becomes another machine.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use dayfly_vmm::{
+    CaptureSpec, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm, file_names,
+};
+
+use super::observe::{ensure_running, ensure_still};
+use super::{Claim, Failure, Template, World, ensure, in_slot};
+
+/// How many copies of copies are made.
+const DEPTH: usize = 3;
+
+pub(super) async fn a_copy_of_a_copy_runs(world: &World, template: &Template) -> Claim {
+    let mut spec = template.spec.clone();
+    for depth in 0..DEPTH {
+        let directory = world.directory.join(format!("copy-{depth}"));
+        fs::create_dir(&directory)?;
+        spec = in_slot(world, async |slot| {
+            let parked = world.engine.park(slot, &spec).await?;
+            let mut vm = parked.restore().await?;
+            ensure_running(slot).await?;
+            let copy = copy(world, slot, vm.as_mut(), &spec, &directory).await?;
+            ensure_running(slot).await?;
+            both_run(world, slot, &copy).await?;
+            Ok(copy)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The machine that was captured and its copy, at the same time.
+async fn both_run(world: &World, original: &Slot, copy: &RestoreSpec) -> Claim {
+    in_slot(world, async |slot| {
+        let parked = world.engine.park(slot, copy).await?;
+        let _vm = parked.restore().await?;
+        ensure_running(slot).await?;
+        ensure_running(original).await
+    })
+    .await
+}
+
+async fn copy(
+    world: &World,
+    slot: &Slot,
+    vm: &mut dyn Vm,
+    spec: &RestoreSpec,
+    directory: &Path,
+) -> Result<RestoreSpec, Failure> {
+    let layer = directory.join("memory.layer");
+    File::create(&layer)?;
+    let capture = CaptureSpec {
+        device_state: slot.run_directory.join(file_names::DEVICE_STATE),
+        memory: Some(MemoryCapture {
+            layer: layer.clone(),
+            patch: None,
+        }),
+    };
+    vm.prepare_seal("disk-2.img", &spec.disks.empty_layer)
+        .await?;
+    let before = vm.writable_disk().await?;
+    vm.pause().await?;
+    let captured = vm.capture(&capture).await?;
+    let sealed = vm.seal_disk("disk-2.img").await?;
+    ensure_still(slot).await?;
+    ensure!(sealed == before, "sealed {sealed}, wrote to {before}");
+    let now = vm.writable_disk().await?;
+    ensure!(now == "disk-2.img", "the guest writes to {now}");
+    fs::rename(
+        slot.run_directory.join(&sealed),
+        directory.join("disk.layer"),
+    )?;
+    fs::rename(&capture.device_state, directory.join("device.state"))?;
+    vm.resume().await?;
+    ensure!(!captured.extents.is_empty(), "no page has changed");
+    let pages: u64 = captured.extents.iter().map(|extent| extent.count).sum();
+    if world.engine.capabilities().engine != EngineKind::Fake {
+        let all = spec.machine.memory.bytes() / dayfly_vmm::PAGE_BYTES;
+        ensure!(pages < all / 4, "{pages} of {all} pages were saved");
+    }
+    let mut copy = spec.clone();
+    copy.device_state = directory.join("device.state");
+    copy.disks.sealed.push(directory.join("disk.layer"));
+    copy.memory_layers.push(MemoryLayer {
+        file: layer,
+        extents: captured.extents,
+    });
+    Ok(copy)
+}

@@ -1,0 +1,414 @@
+//! The files that a slot's run directory holds before its engine starts.
+//!
+//! What belongs to a template is mounted from where it lies. What belongs to a snapshot or is a
+//! volume is linked into the run directory: the engine's user owns the directory but not those
+//! files, so it can drop a name and cannot change a byte of a sealed one.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use dayfly_types::DiskMib;
+use dayfly_vmm::{BootSpec, EngineView, MemoryLayer, RestoreSpec, Slot, file_names};
+
+use crate::error::LayoutError;
+
+/// Large enough to be a disk, small enough to cost nothing until a volume takes its place.
+const SPARE_DISK_BYTES: u64 = 4096;
+/// What the memory library reads.
+pub(crate) const MEMORY_MAP: &str = "memory.map";
+pub(crate) const MEMORY_MAP_VARIABLE: &str = "DAYFLY_MEMORY_MAP";
+const MEMORY_MAP_HEADER: &str = "dayfly-memory-map 1";
+/// A snapshot's device state; the name of a capture's own is another.
+const RESTORED_STATE: &str = "restored.state";
+
+pub(crate) fn spare_disk_name(index: u8) -> String {
+    format!("spare{index}.img")
+}
+
+fn memory_layer_name(index: usize) -> String {
+    format!("memory-{index}.layer")
+}
+
+/// Whether a file that an engine maps is guest memory.
+pub(crate) fn is_guest_memory(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_layer = name.starts_with("memory") && name.ends_with(".layer");
+    name == file_names::MEMORY_IMAGE || is_layer
+}
+
+/// What to lay out.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    empty_layer: PathBuf,
+    /// The size of the writable disk, when it is another than the empty layer's.
+    disk: Option<DiskMib>,
+    /// Spare disks to make.
+    spares: Vec<u8>,
+    /// Files of snapshots and volumes, and their names in the run directory.
+    links: Vec<(PathBuf, String)>,
+    /// Linked files that the engine may write.
+    handed_over: Vec<String>,
+    memory_map: Option<String>,
+}
+
+impl Layout {
+    pub(crate) fn of_boot(spec: &BootSpec) -> Self {
+        Self {
+            empty_layer: spec.disks.empty_layer.clone(),
+            disk: None,
+            spares: (0..spec.machine.spare_disks).collect(),
+            links: Vec::new(),
+            handed_over: Vec::new(),
+            memory_map: None,
+        }
+    }
+
+    /// The layout, and the same machine with linked files in the place of the originals.
+    pub(crate) fn of_restore(slot: &Slot, spec: &RestoreSpec) -> (RestoreSpec, Self) {
+        let mut spec = spec.clone();
+        let mut links = Links {
+            slot,
+            template: spec.memory_image.parent().map(Path::to_owned),
+            made: Vec::new(),
+        };
+        for (index, layer) in spec.disks.sealed.iter_mut().enumerate() {
+            links.place(layer, format!("sealed-{index}.img"));
+        }
+        for (index, layer) in spec.memory_layers.iter_mut().enumerate() {
+            links.place(&mut layer.file, memory_layer_name(index));
+        }
+        links.place(&mut spec.device_state, RESTORED_STATE.to_owned());
+        for volume in &mut spec.volumes {
+            links.place(&mut volume.file, spare_disk_name(volume.spare));
+        }
+        let layout = Self {
+            empty_layer: spec.disks.empty_layer.clone(),
+            disk: spec.disk,
+            spares: (0..spec.machine.spare_disks)
+                .filter(|index| spec.volumes.iter().all(|volume| volume.spare != *index))
+                .collect(),
+            links: links.made,
+            handed_over: spec
+                .volumes
+                .iter()
+                .filter(|volume| !volume.read_only)
+                .map(|volume| spare_disk_name(volume.spare))
+                .collect(),
+            memory_map: (!spec.memory_layers.is_empty())
+                .then(|| memory_map(slot, spec.machine.memory.bytes(), &spec.memory_layers)),
+        };
+        (spec, layout)
+    }
+}
+
+struct Links<'a> {
+    slot: &'a Slot,
+    template: Option<PathBuf>,
+    made: Vec<(PathBuf, String)>,
+}
+
+impl Links<'_> {
+    /// Leaves a template's file where it is, and gives any other a name in the run directory.
+    fn place(&mut self, file: &mut PathBuf, name: String) {
+        let is_seen = self.slot.engine_view == EngineView::Bare;
+        if is_seen || file.parent() == self.template.as_deref() {
+            return;
+        }
+        let here = self.slot.run_directory.join(&name);
+        self.made.push((std::mem::replace(file, here), name));
+    }
+}
+
+/// The text that the memory library is told what to map with.
+fn memory_map(slot: &Slot, memory_bytes: u64, layers: &[MemoryLayer]) -> String {
+    let mut text = format!("{MEMORY_MAP_HEADER}\nmemory {memory_bytes}\n");
+    for layer in layers {
+        let mut file = layer.file.clone();
+        if let Ok(name) = layer.file.strip_prefix(&slot.run_directory) {
+            file = slot.engine_run_directory.join(name);
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "layer {}", file.display());
+        for extent in &layer.extents {
+            let _ = writeln!(text, "{} {}", extent.first, extent.count);
+        }
+    }
+    text
+}
+
+/// Lays a fresh writable disk and the rest into a run directory that nothing runs in yet. What is
+/// made belongs to whom the directory belongs to.
+pub(crate) async fn lay_out(run_directory: &Path, layout: Layout) -> Result<(), LayoutError> {
+    let run_directory = run_directory.to_owned();
+    let task = move || lay_out_blocking(&run_directory, &layout);
+    tokio::task::spawn_blocking(task)
+        .await
+        .map_err(|_| LayoutError::Lost)?
+}
+
+fn lay_out_blocking(run_directory: &Path, layout: &Layout) -> Result<(), LayoutError> {
+    let unmade = |path: &Path, source| LayoutError::Make {
+        path: path.to_owned(),
+        source,
+    };
+    make_layer(
+        run_directory,
+        file_names::WRITABLE_DISK,
+        &layout.empty_layer,
+    )?;
+    if let Some(size) = layout.disk {
+        let path = run_directory.join(file_names::WRITABLE_DISK);
+        enlarge_empty(&path, size).map_err(|source| unmade(&path, source))?;
+    }
+    let owner = owner_of(run_directory)?;
+    for index in &layout.spares {
+        let path = run_directory.join(spare_disk_name(*index));
+        owner
+            .create(&path)
+            .and_then(|file| file.set_len(SPARE_DISK_BYTES))
+            .map_err(|source| unmade(&path, source))?;
+    }
+    for (file, name) in &layout.links {
+        let path = run_directory.join(name);
+        std::fs::hard_link(file, &path).map_err(|source| unmade(&path, source))?;
+        if layout.handed_over.contains(name) {
+            // Nobody else may open it from now on; who had it open before is dead.
+            owner.take(&path).map_err(|source| unmade(&path, source))?;
+        }
+    }
+    if let Some(map) = &layout.memory_map {
+        let path = run_directory.join(MEMORY_MAP);
+        owner
+            .create(&path)
+            .and_then(|mut file| io::Write::write_all(&mut file, map.as_bytes()))
+            .map_err(|source| unmade(&path, source))?;
+    }
+    Ok(())
+}
+
+/// Makes a disk layer with nothing in it.
+pub(crate) fn make_layer(
+    run_directory: &Path,
+    name: &str,
+    empty_layer: &Path,
+) -> Result<(), LayoutError> {
+    let owner = owner_of(run_directory)?;
+    let mut empty = File::open(empty_layer).map_err(|source| LayoutError::Read {
+        path: empty_layer.to_owned(),
+        source,
+    })?;
+    let path = run_directory.join(name);
+    let unmade = |source| LayoutError::Make {
+        path: path.clone(),
+        source,
+    };
+    let mut disk = owner.create(&path).map_err(unmade)?;
+    io::copy(&mut empty, &mut disk).map_err(unmade)?;
+    Ok(())
+}
+
+/// Gives a layer with nothing in it another size. The engine refuses to do this before the guest
+/// runs, and the guest must never see a disk that is smaller than its file system.
+///
+/// In a qcow2 file without data the size is the header's, and a table of zeros that covers it.
+fn enlarge_empty(path: &Path, size: DiskMib) -> io::Result<()> {
+    const MAGIC: u32 = 0x5146_49fb;
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut header = [0; 48];
+    file.read_exact_at(&mut header, 0)?;
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let (magic, cluster_bits) = (word(0), word(20));
+    let table = u64::from(word(40)) << 32 | u64::from(word(44));
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "not an empty layer");
+    if magic != MAGIC || !(9..=21).contains(&cluster_bits) {
+        return Err(odd());
+    }
+    let cluster = 1_u64 << cluster_bits;
+    // Each entry of the first table covers a table of eight-byte entries, each of one cluster.
+    let entries = size.bytes().div_ceil(cluster * (cluster / 8));
+    if entries * 8 > cluster || table % cluster != 0 {
+        return Err(odd());
+    }
+    let entries = u32::try_from(entries).map_err(|_| odd())?;
+    let end = table + u64::from(entries) * 8;
+    if file.metadata()?.len() < end {
+        file.set_len(end)?;
+    }
+    file.write_all_at(&size.bytes().to_be_bytes(), 24)?;
+    file.write_all_at(&entries.to_be_bytes(), 36)
+}
+
+fn owner_of(run_directory: &Path) -> Result<Owner, LayoutError> {
+    Owner::of(run_directory).map_err(|source| LayoutError::Read {
+        path: run_directory.to_owned(),
+        source,
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    user: u32,
+    group: u32,
+}
+
+impl Owner {
+    fn of(directory: &Path) -> io::Result<Self> {
+        let metadata = std::fs::symlink_metadata(directory)?;
+        Ok(Self {
+            user: metadata.uid(),
+            group: metadata.gid(),
+        })
+    }
+
+    /// Makes an existing file this owner's alone.
+    fn take(self, path: &Path) -> io::Result<()> {
+        std::os::unix::fs::lchown(path, Some(self.user), Some(self.group))?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))
+    }
+
+    /// Refuses a name that exists, so a planted link is never followed.
+    fn create(self, path: &Path) -> io::Result<File> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if (metadata.uid(), metadata.gid()) != (self.user, self.group) {
+            fchown(&file, Some(self.user), Some(self.group))?;
+        }
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dayfly_types::{MemoryMib, Vcpus};
+    use dayfly_vmm::{DiskFiles, MachineSpec, PageRange, SlotIndex, VolumeFile};
+
+    use super::*;
+
+    fn slot(run: &Path) -> Slot {
+        Slot {
+            index: SlotIndex(0),
+            run_directory: run.to_owned(),
+            engine_run_directory: "/run".into(),
+            engine_view: EngineView::Jailed,
+        }
+    }
+
+    fn spec(template: &Path, capture: &Path) -> RestoreSpec {
+        RestoreSpec {
+            machine: MachineSpec {
+                memory: MemoryMib::new(128).unwrap(),
+                vcpus: Vcpus::new(1).unwrap(),
+                disk: DiskMib::new(64).unwrap(),
+                spare_disks: 2,
+            },
+            kernel: template.join("vmlinuz"),
+            initial_ram_disk: template.join("initrd"),
+            disks: DiskFiles {
+                base: template.join("base.img"),
+                sealed: vec![template.join("disk-0.raw"), capture.join("disk.layer")],
+                empty_layer: template.join("empty.img"),
+            },
+            memory_image: template.join("memory.img"),
+            memory_layers: vec![MemoryLayer {
+                file: capture.join("memory.layer"),
+                extents: vec![PageRange { first: 3, count: 2 }],
+            }],
+            device_state: capture.join("device.state"),
+            disk: None,
+            volumes: vec![VolumeFile {
+                spare: 1,
+                file: capture.join("volume.img"),
+                read_only: false,
+            }],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_layout_holds_a_fresh_disk_and_links_to_what_is_no_templates() {
+        let directory = tempfile::tempdir().unwrap();
+        let (template, capture) = (directory.path().join("t"), directory.path().join("c"));
+        let run = directory.path().join("run");
+        for made in [&template, &capture, &run] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::fs::write(template.join("empty.img"), b"layer").unwrap();
+        for name in ["disk.layer", "memory.layer", "device.state", "volume.img"] {
+            std::fs::write(capture.join(name), name).unwrap();
+        }
+        let slot = slot(&run);
+        let (moved, layout) = Layout::of_restore(&slot, &spec(&template, &capture));
+        lay_out(&run, layout).await.unwrap();
+        let read = |name: &str| std::fs::read(run.join(name)).unwrap();
+        assert_eq!(read(file_names::WRITABLE_DISK), b"layer");
+        assert_eq!(read("sealed-1.img"), b"disk.layer");
+        assert_eq!(read("spare1.img"), b"volume.img");
+        assert_eq!(read("spare0.img").len() as u64, SPARE_DISK_BYTES);
+        assert_eq!(
+            read(MEMORY_MAP),
+            b"dayfly-memory-map 1\nmemory 134217728\nlayer /run/memory-0.layer\n3 2\n"
+        );
+        assert_eq!(moved.disks.sealed[0], template.join("disk-0.raw"));
+        assert_eq!(moved.device_state, run.join(RESTORED_STATE));
+    }
+
+    #[tokio::test]
+    async fn a_planted_link_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = directory.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        let victim = directory.path().join("victim");
+        std::fs::write(&victim, b"precious").unwrap();
+        std::os::unix::fs::symlink(&victim, run.join(file_names::WRITABLE_DISK)).unwrap();
+        let result = make_layer(&run, file_names::WRITABLE_DISK, &victim);
+        assert!(matches!(result, Err(LayoutError::Make { .. })));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    }
+
+    /// The engine's own tool is the judge of what we wrote.
+    #[tokio::test]
+    async fn an_enlarged_layer_is_one_that_the_engine_understands() {
+        let tool = Path::new("/usr/bin/qemu-img");
+        if !tool.exists() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let layer = directory.path().join("layer");
+        let small = DiskMib::new(2048).unwrap();
+        crate::create_empty_layer(tool, &layer, small)
+            .await
+            .unwrap();
+        enlarge_empty(&layer, DiskMib::new(9000).unwrap()).unwrap();
+        let run = |command: &str| {
+            let output = std::process::Command::new(tool)
+                .args([command, "--output=json"])
+                .arg(&layer)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+        };
+        assert_eq!(run("info")["virtual-size"], 9000_u64 << 20);
+        let checked = run("check");
+        assert_eq!(checked["check-errors"], 0);
+        assert!(checked.get("leaks").is_none() && checked.get("corruptions").is_none());
+        std::fs::write(&layer, b"something else").unwrap();
+        assert!(enlarge_empty(&layer, small).is_err());
+    }
+
+    #[test]
+    fn guest_memory_is_told_by_its_name() {
+        assert!(is_guest_memory("/template/memory.img"));
+        assert!(is_guest_memory("/run/memory-3.layer"));
+        assert!(!is_guest_memory("/run/memory.map"));
+        assert!(!is_guest_memory("/usr/lib/x86_64-linux-gnu/libc.so.6"));
+    }
+}
