@@ -40,7 +40,7 @@ impl Account {
     }
 
     /// The account that every machine has, whatever its files say.
-    fn root() -> Self {
+    pub(crate) fn root() -> Self {
         Self {
             name: "root".to_owned(),
             uid: Uid::ROOT,

@@ -3,9 +3,9 @@
 //! ```text
 //! wait -> reap children, expire deadlines -> read ports -> move bytes -> write ports -> wait
 //! ```
-//! Nothing in the loop blocks, with two exceptions that are the purpose of their call: freezing
-//! user processes and syncing file systems in a quiesce. A capture therefore finds the agent in
-//! `wait`.
+//! Nothing in the loop blocks, with exceptions that are the purpose of their call and happen while
+//! no user code runs: freezing user processes and syncing file systems in a quiesce, and the hooks
+//! of an identity.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,9 +20,11 @@ use crate::exec::Exec;
 use crate::files::{Outlets, Worker};
 use crate::life::Life;
 use crate::machine::Machine;
+use crate::pause::Postponed;
 use crate::poller::Poller;
 use crate::port::Port;
 use crate::sys::ChildSignals;
+use crate::volumes::Volumes;
 
 /// What to do when no host is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +50,8 @@ pub(crate) struct Agent {
     pub(crate) execs_started: u64,
     pub(crate) workers: Vec<Worker>,
     pub(crate) background: Background,
-    /// A quiesce was answered: forget the conversation once the answer is out.
-    pub(crate) is_ending: bool,
+    pub(crate) postponed: Postponed,
+    pub(crate) volumes: Volumes,
     pub(crate) has_hung_up: bool,
     pub(crate) scratch: Box<[u8]>,
 }
@@ -73,7 +75,8 @@ impl Agent {
             execs_started: 0,
             workers: Vec::new(),
             background: Background::default(),
-            is_ending: false,
+            postponed: Postponed::default(),
+            volumes: Volumes::default(),
             has_hung_up: false,
             scratch: vec![0; FRAME_BYTES_MAX].into_boxed_slice(),
         })
@@ -90,9 +93,6 @@ impl Agent {
             is_busy = self.read_port(PortRole::Control) | self.read_port(PortRole::Bulk);
             is_busy |= self.pump();
             is_busy |= self.control.flush() | self.bulk.flush();
-            if self.is_ending && self.control.is_flushed() {
-                self.end_after_quiesce();
-            }
         }
         self.lose_conversation();
         Ok(())
@@ -156,7 +156,9 @@ impl Agent {
     }
 
     fn timeout_ms(&self) -> Option<u64> {
-        let execs = self.execs.iter().filter_map(Exec::deadline_ms);
+        let is_running = self.life.is_running();
+        let execs = self.execs.iter().filter(|_| is_running);
+        let execs = execs.filter_map(Exec::deadline_ms);
         let workers = self.workers.iter().filter_map(Worker::deadline_ms);
         let ports = [&self.control, &self.bulk]
             .into_iter()
@@ -164,13 +166,18 @@ impl Agent {
         execs
             .chain(workers)
             .chain(ports)
+            .chain(self.life.lease_end_ms())
             .min()
             .map(|deadline| deadline.saturating_sub(monotonic_ms()))
     }
 
     fn expire(&mut self) {
         let now_ms = monotonic_ms();
-        self.execs.iter_mut().for_each(|exec| exec.expire(now_ms));
+        self.expire_lease(now_ms);
+        // Time stands still for whoever is frozen.
+        if self.life.is_running() {
+            self.execs.iter_mut().for_each(|exec| exec.expire(now_ms));
+        }
         self.workers
             .iter_mut()
             .for_each(|worker| worker.expire(now_ms));

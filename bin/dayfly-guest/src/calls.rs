@@ -1,26 +1,23 @@
 //! What each call does.
 
 use std::io;
-use std::time::Duration;
 
 use dayfly_guest_proto::message::AnswerResult;
 use dayfly_guest_proto::{
-    Answer, Call, ChannelId, ExitReason, GuestError, GuestErrorCode, GuestMessage, Identity,
-    Request, Response, StartExec, Status,
+    Activity, Answer, Call, ChannelId, ExitReason, GuestError, GuestErrorCode, GuestMessage,
+    Identity, Request, Response, StartExec, Status,
 };
 use dayfly_types::limits::{AGENT_FILE_OPERATIONS_MAX, EXECS_MAX};
-use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::account::Account;
+use crate::activity;
 use crate::agent::Agent;
-use crate::clock::{monotonic_ms, uptime_ms};
+use crate::clock::uptime_ms;
 use crate::exec::Exec;
 use crate::files::{Job, Operation, Worker, WriteOptions, guest_error};
 use crate::identity;
 use crate::machine::Machine;
-
-/// How long file operations have to clean up before a capture.
-const WORKERS_END_MS: u64 = 2000;
+use crate::volumes::DiskOperation;
 
 impl Agent {
     pub(crate) fn answer(&mut self, call: u64, result: Result<Response, GuestError>) {
@@ -31,12 +28,12 @@ impl Agent {
     /// Serves one call. File operations answer later, everything else at once.
     pub(crate) fn serve(&mut self, call: Call) {
         let Call { call, request } = call;
-        if self.is_ending {
-            return self.answer(call, Err(wrong_state("the guest is quiesced")));
-        }
         match self.begin(request) {
             Work::Done(result) => self.answer(call, result),
             Work::File { operation, user } => self.start_worker(call, operation, user.as_deref()),
+            Work::Disk(operation) => {
+                self.start_job(call, Operation::Disk(operation), Ok(Account::root()));
+            }
         }
     }
 
@@ -51,7 +48,7 @@ impl Agent {
             Request::Thaw {
                 wall_clock_unix_nanos,
             } => self.thaw(wall_clock_unix_nanos),
-            Request::Quiesce => self.quiesce(),
+            Request::Quiesce { lease_ms, mark } => self.quiesce(lease_ms, mark.as_ref()),
             Request::StartExec(spec) => self.start_exec(&spec),
             Request::SignalExec { channel, signal } => self
                 .exec(channel)
@@ -68,6 +65,14 @@ impl Agent {
             | Request::ListDirectory { .. }
             | Request::MakeDirectory { .. }
             | Request::Remove { .. }) => return file_work(request),
+            request @ (Request::MountVolume { .. }
+            | Request::UnmountVolume { .. }
+            | Request::GrowDisk { .. }) => match self.disk_work(request) {
+                Ok(Some(operation)) => return Work::Disk(operation),
+                Ok(None) => Ok(Response::Done),
+                Err(error) => Err(error),
+            },
+            Request::Activity => Ok(Response::Activity(self.activity())),
             _ => Err(unsupported()),
         })
     }
@@ -83,48 +88,49 @@ impl Agent {
     }
 
     fn identify(&mut self, identity: Identity) -> Result<Response, GuestError> {
-        identity::apply(&identity, &self.machine).map_err(|error| identify_error(&error))?;
-        let sandbox_id = identity.sandbox_id.clone();
+        let identified = identity::become_sandbox(&identity, &self.machine)
+            .map_err(|error| identify_error(&error))?;
         self.life.note_identity(identity);
-        Ok(Response::Identified { sandbox_id })
+        Ok(Response::Identified(identified))
     }
 
-    fn thaw(&mut self, wall_clock_unix_nanos: Option<u64>) -> Result<Response, GuestError> {
-        if !self.life.may_thaw() {
-            return Err(wrong_state("no identity since the last quiesce"));
+    fn activity(&self) -> Activity {
+        let execs = self.execs.iter().filter(|exec| !exec.is_over()).count();
+        Activity {
+            execs: u32::try_from(execs).unwrap_or(u32::MAX),
+            busy_ms: activity::busy_ms(&self.machine.busy_file()),
         }
-        if let Some(nanos) = wall_clock_unix_nanos
-            && self.machine.is_guest()
-        {
-            identity::set_clock(nanos)
-                .map_err(|error| guest_error("cannot set the clock", &error))?;
-        }
-        if let Some(group) = &self.machine.user_group {
-            group
-                .thaw()
-                .map_err(|error| guest_error("cannot thaw", &error))?;
-        }
-        self.life.note_thaw();
-        Ok(Response::Done)
     }
 
-    /// Stops user code, then the agent's own children, then makes the disks current.
-    fn quiesce(&mut self) -> Result<Response, GuestError> {
-        if let Some(group) = &self.machine.user_group
-            && let Err(error) = group.freeze()
-        {
-            // Half frozen is worse than running: the caller gives up the capture.
-            let _ = group.thaw();
-            return Err(guest_error("cannot freeze user processes", &error));
+    /// What a request about disks asks for; `None` when there is nothing to do.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the caller has sorted out everything else"
+    )]
+    fn disk_work(&mut self, request: Request) -> Result<Option<DiskOperation>, GuestError> {
+        if !self.machine.is_guest() {
+            return Err(unsupported());
         }
-        let children = self.drop_workers();
-        await_children(children);
-        if self.machine.is_guest() {
-            rustix::fs::sync();
+        match request {
+            Request::MountVolume {
+                serial,
+                path,
+                read_only,
+                expect_bytes,
+            } => self
+                .volumes
+                .mount(serial, &path, read_only, expect_bytes)
+                .map(Some),
+            Request::UnmountVolume { path } => self.volumes.unmount(&path),
+            Request::GrowDisk { expect_bytes } => {
+                let writable = self.machine.writable_disk()?;
+                Ok(Some(DiskOperation::Grow {
+                    writable,
+                    expect_bytes,
+                }))
+            }
+            _ => Err(unsupported()),
         }
-        self.life.note_quiesce();
-        self.is_ending = true;
-        Ok(Response::Done)
     }
 
     fn start_exec(&mut self, spec: &StartExec) -> Result<Response, GuestError> {
@@ -151,22 +157,27 @@ impl Agent {
     }
 
     fn start_worker(&mut self, call: u64, operation: Operation, user: Option<&str>) {
-        if let Err(error) = self.try_start_worker(call, operation, user) {
+        self.start_job(call, operation, Account::find(user));
+    }
+
+    fn start_job(&mut self, call: u64, operation: Operation, account: Result<Account, GuestError>) {
+        if let Err(error) = self.try_start_job(call, operation, account) {
             self.answer(call, Err(error));
         }
     }
 
-    fn try_start_worker(
+    fn try_start_job(
         &mut self,
         call: u64,
         operation: Operation,
-        user: Option<&str>,
+        account: Result<Account, GuestError>,
     ) -> Result<(), GuestError> {
         if self.workers.len() >= AGENT_FILE_OPERATIONS_MAX {
             let text = "too many file operations at once";
             return Err(GuestError::new(GuestErrorCode::TooMany, text));
         }
-        if operation.path().is_empty() || operation.path().contains('\0') {
+        let is_no_path = |path: &str| path.is_empty() || path.contains('\0');
+        if operation.path().is_some_and(is_no_path) {
             return Err(GuestError::new(
                 GuestErrorCode::Invalid,
                 "the path is empty or not text",
@@ -181,16 +192,13 @@ impl Agent {
                 "the channel is in use",
             ));
         }
-        let account = Account::find(user)?;
-        let worker = Worker::start(
-            Job {
-                call,
-                account,
-                operation,
-            },
-            &self.poller,
-        )
-        .map_err(|error| guest_error("cannot start the file operation", &error))?;
+        let job = Job {
+            call,
+            account: account?,
+            operation,
+        };
+        let worker = Worker::start(job, &self.poller)
+            .map_err(|error| guest_error("cannot start the file operation", &error))?;
         self.workers.push(worker);
         Ok(())
     }
@@ -240,6 +248,8 @@ enum Work {
         operation: Operation,
         user: Option<String>,
     },
+    /// In a child of root.
+    Disk(DiskOperation),
 }
 
 /// What a request about files asks for.
@@ -323,21 +333,7 @@ fn unsupported() -> GuestError {
     GuestError::new(GuestErrorCode::Unsupported, "not served by this guest")
 }
 
-/// Waits for children to end by themselves; those that do not are killed.
-fn await_children(mut children: Vec<Pid>) {
-    let end_ms = monotonic_ms() + WORKERS_END_MS;
-    while !children.is_empty() {
-        children.retain(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None)));
-        if monotonic_ms() >= end_ms {
-            for pid in children.drain(..) {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(u64::from(!children.is_empty())));
-    }
-}
-
-fn wrong_state(text: &str) -> GuestError {
+pub(crate) fn wrong_state(text: &str) -> GuestError {
     GuestError::new(GuestErrorCode::WrongState, text)
 }
 

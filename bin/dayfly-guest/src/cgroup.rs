@@ -13,6 +13,8 @@ use crate::clock::monotonic_ms;
 const ROOT: &str = "/sys/fs/cgroup";
 /// Processes and threads of all users together: a fork bomb ends here.
 const USER_PIDS_MAX: &str = "4096";
+/// Processes and threads of hooks.
+const HOOK_PIDS_MAX: &str = "512";
 /// What stays for the kernel and the agent when user processes take all they can.
 const RESERVED_BYTES: u64 = 64 << 20;
 /// How long every user process has to stop at a point where it can be frozen.
@@ -24,7 +26,7 @@ pub(crate) struct UserGroup {
     path: PathBuf,
 }
 
-/// The group of one exec.
+/// The group of one exec, or of hooks.
 #[derive(Debug)]
 pub(crate) struct ExecGroup {
     path: PathBuf,
@@ -82,6 +84,17 @@ impl UserGroup {
 }
 
 impl ExecGroup {
+    /// Makes the group of hooks. It is no part of the users' group, which is frozen when they run.
+    pub(crate) fn create_for_hooks() -> io::Result<Self> {
+        let path = Path::new(ROOT).join("hooks");
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let _ = fs::write(path.join("pids.max"), HOOK_PIDS_MAX);
+        Ok(Self { path })
+    }
+
     /// The file that takes the number of a process which shall live here.
     pub(crate) fn entrance(&self) -> PathBuf {
         self.path.join("cgroup.procs")

@@ -4,7 +4,6 @@ use dayfly_guest_proto::{
     Call, ChannelId, DataHeader, ExitReason, Frame, MessageAssembler, MessageError, Opening,
     PortRole, Received, StreamKind, WindowError,
 };
-use rustix::process::Pid;
 
 use crate::agent::Agent;
 use crate::files::Worker;
@@ -91,7 +90,7 @@ impl Agent {
 
     fn take_message(&mut self, message: &[u8]) -> bool {
         match Call::parse(message) {
-            Ok(call) => self.serve(call),
+            Ok(call) => self.take_call(call, message.len()),
             Err(MessageError::Refused { call, error }) => self.answer(call, Err(error)),
             Err(_) => return false,
         }
@@ -152,26 +151,17 @@ impl Agent {
     }
 
     fn end_conversation(&mut self) {
+        // In a frozen guest this may be the first moment of a copy, or the host died in the middle
+        // of a capture: processes go on after the thaw, without anybody who reads them.
+        let is_running = self.life.is_running();
         for exec in self.execs.iter_mut().filter(|exec| exec.channel.is_some()) {
-            exec.kill(ExitReason::Killed);
+            if is_running {
+                exec.kill(ExitReason::Killed);
+            }
             self.background.adopt_pipes(exec.detach());
         }
-        self.drop_workers();
-        self.is_ending = false;
-    }
-
-    pub(crate) fn drop_workers(&mut self) -> Vec<Pid> {
-        self.workers.drain(..).map(Worker::discard).collect()
-    }
-
-    pub(crate) fn end_after_quiesce(&mut self) {
-        // Processes stay as they are, frozen: they go on after the thaw, in the source and in
-        // every restore, without anybody who reads them.
-        for exec in &mut self.execs {
-            self.background.adopt_pipes(exec.detach());
-        }
-        self.is_ending = false;
-        self.forget_conversation();
+        self.workers.drain(..).for_each(Worker::discard);
+        self.postponed.clear();
     }
 
     fn forget_conversation(&mut self) {

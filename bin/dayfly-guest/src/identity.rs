@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use dayfly_guest_proto::Identity;
+use dayfly_guest_proto::{Identified, Identity};
 use libc::{ELOOP, O_NOFOLLOW};
 use rustix::mount::mount_bind;
 use rustix::time::{ClockId, Timespec, clock_settime};
 
+use crate::hooks;
 use crate::machine::Machine;
 use crate::sys;
 
@@ -33,8 +34,55 @@ pub(crate) enum IdentifyError {
     },
 }
 
+/// What an identity renews in the kernel and in files, in the words of the answer.
+const RENEWED: [&str; 5] = [
+    "kernel_randomness",
+    "wall_clock",
+    "hostname",
+    "machine_id",
+    "boot_id",
+];
+/// What nobody renews: programs go on as they were.
+const NEVER_RENEWED: [&str; 3] = ["open_connections", "process_ids", "file_system_ids"];
+const USER_SPACE_RANDOMNESS: &str = "user_space_randomness";
+
+/// Applies an identity, lets hooks do their part, and tells what is new and what is not.
+pub(crate) fn become_sandbox(
+    identity: &Identity,
+    machine: &Machine,
+) -> Result<Identified, IdentifyError> {
+    apply(identity, machine)?;
+    let hooks = machine.hooks_directory.as_deref();
+    let hooks = hooks.map_or_else(Vec::new, |directory| {
+        hooks::run(directory, identity, machine.is_guest())
+    });
+    let mut renewed = vec!["agent_token"];
+    let mut not_renewed = NEVER_RENEWED.to_vec();
+    if machine.is_guest() {
+        renewed.extend(RENEWED);
+    } else {
+        not_renewed.extend(RENEWED);
+    }
+    // Only hooks know the programs; one that failed did not do what it was asked.
+    let is_reseeded = identity.reseed_user_space
+        && !hooks.is_empty()
+        && hooks.iter().all(|hook| hook.exit_code == Some(0));
+    if is_reseeded {
+        renewed.push(USER_SPACE_RANDOMNESS);
+    } else {
+        not_renewed.push(USER_SPACE_RANDOMNESS);
+    }
+    let words = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
+    Ok(Identified {
+        sandbox_id: identity.sandbox_id.clone(),
+        hooks,
+        renewed: words(renewed),
+        not_renewed: words(not_renewed),
+    })
+}
+
 /// Checks and applies an identity. May be repeated with the same or another one.
-pub(crate) fn apply(identity: &Identity, machine: &Machine) -> Result<(), IdentifyError> {
+fn apply(identity: &Identity, machine: &Machine) -> Result<(), IdentifyError> {
     let hostname = identity.hostname.as_str();
     let is_fine = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     if hostname.is_empty() || hostname.len() > HOSTNAME_BYTES_MAX || !hostname.bytes().all(is_fine)

@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod account;
+mod activity;
 mod agent;
 mod background;
 mod boot;
@@ -16,17 +17,22 @@ mod calls;
 mod cgroup;
 mod clock;
 mod conversation;
+mod disks;
 mod exec;
 mod files;
+mod hooks;
 mod identity;
 mod life;
 mod machine;
+mod pause;
 mod poller;
 mod port;
 mod sys;
+mod volumes;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags};
@@ -37,7 +43,7 @@ use boot::Booted;
 use machine::Machine;
 
 /// Serves standard input as the control port and standard output as the bulk port, without being
-/// anybody's first process. For tests.
+/// anybody's first process. For tests, which may give a directory for hooks and the busy file.
 const SERVE_STDIO: &str = "--serve-stdio";
 
 fn main() -> ExitCode {
@@ -79,7 +85,8 @@ fn serve_stdio() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
-    Agent::new(control, bulk, Machine::borrowed())?.run(OnHangUp::Return)
+    let machine = Machine::borrowed(std::env::args_os().nth(2).map(PathBuf::from));
+    Agent::new(control, bulk, machine)?.run(OnHangUp::Return)
 }
 
 fn take_port(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {

@@ -100,10 +100,6 @@ impl Port {
         self.output.len() < OUTPUT_BYTES_MAX
     }
 
-    pub(crate) fn is_flushed(&self) -> bool {
-        self.output.is_empty()
-    }
-
     /// Writes what the device takes. Gives whether it took anything.
     pub(crate) fn flush(&mut self) -> bool {
         let mut progressed = false;

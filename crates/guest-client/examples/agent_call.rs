@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec};
+use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec, QuiesceSpec};
 use dayfly_guest_proto::{AgentToken, Entropy, ExecCommand, Identity, MachineId};
 use dayfly_types::{ExecId, SandboxId};
 use tokio::net::UnixStream;
@@ -34,9 +34,9 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     )?;
     match action.as_str() {
         "--status" => writeln!(errors, "{:?}", client.status().await?)?,
-        "--quiesce" => client.quiesce().await?,
+        "--quiesce" => client.quiesce(QuiesceSpec::default()).await?,
         "--thaw" => {
-            client.identify(identity()?).await?;
+            writeln!(errors, "{:?}", client.identify(identity()?).await?)?;
             client.thaw().await?;
         }
         _ => {
@@ -87,5 +87,7 @@ fn identity() -> Result<Identity, Box<dyn std::error::Error>> {
         wall_clock_unix_nanos: u64::try_from(clock.as_nanos())?,
         entropy: Entropy(random),
         agent_token: AgentToken::new("example"),
+        event: None,
+        reseed_user_space: false,
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_guest_proto::{FileEntry, Identity, Request, Response, Status};
+use dayfly_guest_proto::{FileEntry, Request, Response};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
@@ -70,68 +70,6 @@ impl AgentClient {
     /// Resolves when the conversation is over, with the reason. Cancel safe.
     pub async fn closed(&self) -> ConversationLost {
         self.conversation().closed().await
-    }
-
-    /// Asks the guest about itself.
-    ///
-    /// # Errors
-    /// [`CallError`] when there is no answer.
-    pub async fn status(&self) -> Result<Status, CallError> {
-        let Response::Status(status) = self.call(Request::Status).await? else {
-            return Err(CallError::UnexpectedAnswer);
-        };
-        Ok(status)
-    }
-
-    /// Makes the guest a sandbox of its own. May be repeated.
-    ///
-    /// # Errors
-    /// [`CallError`]; the guest then stays as it was or in quarantine.
-    pub async fn identify(&self, identity: Identity) -> Result<(), CallError> {
-        let wanted = identity.sandbox_id.clone();
-        let answer = self.call(Request::Identify(identity)).await?;
-        let is_meant = answer == Response::Identified { sandbox_id: wanted };
-        if is_meant {
-            Ok(())
-        } else {
-            Err(CallError::UnexpectedAnswer)
-        }
-    }
-
-    /// Lets user processes run. May be repeated.
-    ///
-    /// # Errors
-    /// [`CallError::Refused`] with `wrong_state` in a quarantined guest without an identity.
-    pub async fn thaw(&self) -> Result<(), CallError> {
-        let wall_clock_unix_nanos = None;
-        self.call_done(Request::Thaw {
-            wall_clock_unix_nanos,
-        })
-        .await
-    }
-
-    /// Sets the guest's clock and lets user processes run. May be repeated.
-    ///
-    /// # Errors
-    /// [`CallError::Refused`] with `wrong_state` in a quarantined guest without an identity.
-    pub async fn thaw_at(&self, wall_clock_unix_nanos: u64) -> Result<(), CallError> {
-        let wall_clock_unix_nanos = Some(wall_clock_unix_nanos);
-        self.call_done(Request::Thaw {
-            wall_clock_unix_nanos,
-        })
-        .await
-    }
-
-    /// Freezes user processes and syncs disks for a capture, and ends this conversation.
-    ///
-    /// Execs go on after the next thaw, but their sessions here are over.
-    ///
-    /// # Errors
-    /// [`CallError`]; after a refusal user processes run as before.
-    pub async fn quiesce(&self) -> Result<(), CallError> {
-        self.call_done(Request::Quiesce).await?;
-        self.conversation().lose(ConversationLost::Quiesced);
-        Ok(())
     }
 
     /// Starts a process.

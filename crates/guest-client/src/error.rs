@@ -45,8 +45,6 @@ pub enum ConversationLost {
     },
     #[error("the guest broke the protocol")]
     Protocol(#[source] ProtocolViolation),
-    #[error("the guest was quiesced")]
-    Quiesced,
 }
 
 /// What a guest did that no honest agent does.

@@ -23,6 +23,7 @@ mod exec;
 mod file;
 mod handle;
 mod intake;
+mod machine;
 mod open;
 mod ports;
 
@@ -30,3 +31,4 @@ pub use client::{AgentClient, DirectoryListing};
 pub use error::{CallError, ConnectError, ConversationLost, ProtocolViolation, StreamError};
 pub use exec::{ExecEvent, ExecInput, ExecSession, ExecSpec};
 pub use file::{FileInfo, FileRead, FileWrite, ReadRange, WriteOptions};
+pub use machine::{QuiesceSpec, VolumeMount};

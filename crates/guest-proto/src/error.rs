@@ -20,6 +20,8 @@ pub enum GuestErrorCode {
     /// The guest is not in a state that allows this.
     WrongState,
     Io,
+    /// Something in the guest still uses it.
+    Busy,
     /// A word that this side does not know yet.
     #[serde(other)]
     Unknown,
@@ -38,6 +40,7 @@ impl GuestErrorCode {
         Self::Unsupported,
         Self::WrongState,
         Self::Io,
+        Self::Busy,
         Self::Unknown,
     ];
 }

@@ -14,6 +14,67 @@ pub struct Identity {
     pub wall_clock_unix_nanos: u64,
     pub entropy: Entropy,
     pub agent_token: AgentToken,
+    /// What this identity is for; hooks in the guest are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<IdentityEvent>,
+    /// Asks hooks in the guest to renew the randomness of programs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reseed_user_space: bool,
+}
+
+/// Why a guest is given an identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum IdentityEvent {
+    Create,
+    Fork,
+    Wake,
+    Rollback,
+    /// A word that this side does not know yet.
+    #[serde(other)]
+    Unknown,
+}
+
+impl IdentityEvent {
+    /// The word on the wire, which hooks see too.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Fork => "fork",
+            Self::Wake => "wake",
+            Self::Rollback => "rollback",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What became of an identity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identified {
+    pub sandbox_id: SandboxId,
+    /// In the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookResult>,
+    /// What is different from now on, in words such as `machine_id`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renewed: Vec<String>,
+    /// What this guest still has in common with whatever it is a copy of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_renewed: Vec<String>,
+}
+
+/// How one hook of the guest ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookResult {
+    /// The name of its file. Comes from the guest, so it is not to be trusted.
+    pub name: String,
+    /// 128 plus the signal for a hook that died by one; absent when it could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
 }
 
 /// The content of `/etc/machine-id`: 32 lower-case hexadecimal digits.
@@ -120,7 +181,7 @@ impl fmt::Debug for AgentToken {
     }
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

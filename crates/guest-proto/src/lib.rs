@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+pub mod copy_mark;
 pub mod decode;
 pub mod error;
 pub mod exec;
@@ -34,15 +35,18 @@ pub mod port;
 pub mod window;
 
 pub use assemble::{AssembleError, MessageAssembler};
+pub use copy_mark::CopyMark;
 pub use decode::{DecodeError, Decoder};
 pub use error::{GuestError, GuestErrorCode};
 pub use exec::{ExecCommand, ExecExit, ExitReason, StartExec, StdinMode};
 pub use file::{DirectoryPage, FileEntry};
 pub use frame::{ChannelId, DataHeader, Frame, FrameEncoder, SessionTag, StreamKind};
-pub use identity::{AgentToken, Entropy, Identity, MachineId};
+pub use identity::{
+    AgentToken, Entropy, HookResult, Identified, Identity, IdentityEvent, MachineId,
+};
 pub use message::{
-    Answer, AnswerResult, Call, Event, GuestMessage, GuestState, MessageError, Request, Response,
-    Status,
+    Activity, Answer, AnswerResult, Call, Event, GuestMessage, GuestState, MessageError, Request,
+    Response, Status,
 };
 pub use opening::{Nonce, Opening, OpeningAck};
 pub use pair::{Pairing, PortRole};

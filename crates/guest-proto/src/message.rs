@@ -1,14 +1,14 @@
 //! Control messages. JSON, because they are few, must be readable in a capture, and must tolerate
 //! fields that one side does not know. Unknown calls are answered, never a reason to hang up.
 
-use dayfly_types::SandboxId;
 use serde::{Deserialize, Serialize};
 
+use crate::copy_mark::CopyMark;
 use crate::error::{GuestError, GuestErrorCode};
 use crate::exec::{ExecExit, StartExec};
 use crate::file::{DirectoryPage, FileEntry};
 use crate::frame::ChannelId;
-use crate::identity::Identity;
+use crate::identity::{Identified, Identity};
 
 /// What the host sends: a request with a number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +32,18 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wall_clock_unix_nanos: Option<u64>,
     },
-    /// Freezes user processes and syncs file systems. After the answer the guest forgets the
-    /// conversation, so that a capture holds an agent that waits for the next opening.
-    Quiesce,
+    /// Freezes user processes and syncs file systems for a capture. The conversation stays: calls
+    /// that arrive in between are served after the thaw, which needs no identity in this
+    /// conversation. Any other conversation may be the one of a copy, and needs it.
+    Quiesce {
+        /// After this long without a thaw the guest thaws by itself, unless it is a copy. Needs
+        /// the mark.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_ms: Option<u64>,
+        /// What the host finds the guest's [`copy_mark`](crate::copy_mark) by.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mark: Option<CopyMark>,
+    },
     StartExec(StartExec),
     /// Sends a signal to the process group of an exec; signal 9 ends all its processes.
     SignalExec {
@@ -104,6 +113,48 @@ pub enum Request {
         #[serde(default)]
         recursive: bool,
     },
+    /// Mounts the file system of a spare disk. Repeating it is fine.
+    MountVolume {
+        serial: String,
+        /// Made if it is not there; no part of it may be a link.
+        path: String,
+        #[serde(default)]
+        read_only: bool,
+        /// How large the disk must be before it is the one that is meant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expect_bytes: Option<u64>,
+    },
+    /// Writes everything back and unmounts. Refused as busy while something uses it; it stays
+    /// mounted then. Repeating it is fine.
+    UnmountVolume {
+        path: String,
+    },
+    /// Grows the file system of the writable disk to the disk's size.
+    GrowDisk {
+        /// How large the disk must be before the file system grows.
+        expect_bytes: u64,
+    },
+    /// Asks what the guest is busy with.
+    Activity,
+}
+
+impl Request {
+    /// Whether a guest that is frozen for a capture serves this at once. It keeps everything else
+    /// until the thaw.
+    #[must_use]
+    pub const fn is_served_while_quiesced(&self) -> bool {
+        matches!(
+            self,
+            Self::Status
+                | Self::Identify(_)
+                | Self::Thaw { .. }
+                | Self::Quiesce { .. }
+                | Self::MountVolume { .. }
+                | Self::UnmountVolume { .. }
+                | Self::GrowDisk { .. }
+                | Self::Activity
+        )
+    }
 }
 
 /// What a guest sends.
@@ -155,9 +206,7 @@ pub enum Response {
     /// Nothing to say beyond success.
     Done,
     Status(Status),
-    Identified {
-        sandbox_id: SandboxId,
-    },
+    Identified(Identified),
     ExecStarted {
         pid: u32,
     },
@@ -169,6 +218,16 @@ pub enum Response {
     },
     Entry(FileEntry),
     Directory(DirectoryPage),
+    Activity(Activity),
+}
+
+/// What keeps a guest busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// Execs whose process runs or whose output is not yet read, detached ones included.
+    pub execs: u32,
+    /// How much longer code in the guest wants to count as busy.
+    pub busy_ms: u64,
 }
 
 /// What a guest says about itself.
@@ -183,7 +242,8 @@ pub struct Status {
 }
 
 /// ```text
-/// running --Quiesce--> quiesced --next opening--> quarantined --Identify, Thaw--> running
+/// running --Quiesce--> quiesced --Thaw, or end of the lease--> running
+///                      quiesced --any opening--> quarantined --Identify, Thaw--> running
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -235,6 +295,10 @@ pub const REQUEST_KINDS: &[&str] = &[
     "list_directory",
     "make_directory",
     "remove",
+    "mount_volume",
+    "unmount_volume",
+    "grow_disk",
+    "activity",
 ];
 
 /// The kinds that [`Event`] knows.

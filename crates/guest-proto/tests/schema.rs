@@ -12,10 +12,11 @@ use std::path::Path;
 
 use dayfly_guest_proto::message::{AnswerResult, EVENT_KINDS, REQUEST_KINDS};
 use dayfly_guest_proto::{
-    AgentToken, Answer, Call, ChannelId, DataHeader, DirectoryPage, Entropy, Event, ExecCommand,
-    ExecExit, ExitReason, FileEntry, FrameEncoder, GuestError, GuestErrorCode, GuestMessage,
-    GuestState, Identity, MachineId, Nonce, Opening, PortRole, Request, Response, SessionTag,
-    StartExec, Status, StdinMode, StreamKind, frame, opening,
+    Activity, AgentToken, Answer, Call, ChannelId, CopyMark, DataHeader, DirectoryPage, Entropy,
+    Event, ExecCommand, ExecExit, ExitReason, FileEntry, FrameEncoder, GuestError, GuestErrorCode,
+    GuestMessage, GuestState, HookResult, Identified, Identity, IdentityEvent, MachineId, Nonce,
+    Opening, PortRole, Request, Response, SessionTag, StartExec, Status, StdinMode, StreamKind,
+    copy_mark, frame, opening,
 };
 use dayfly_types::{ExecId, SandboxId, limits};
 use serde_json::{Value, json};
@@ -43,22 +44,46 @@ fn start_exec(command: ExecCommand) -> Request {
     })
 }
 
+fn identify(event: Option<IdentityEvent>, reseed_user_space: bool) -> Request {
+    Request::Identify(Identity {
+        sandbox_id: sandbox_id(),
+        hostname: "box".to_owned(),
+        machine_id: MachineId::from_random([0xAB; 16]),
+        wall_clock_unix_nanos: 1_700_000_000_123_456_789,
+        entropy: Entropy([0x5A; 32]),
+        agent_token: AgentToken::new("token"),
+        event,
+        reseed_user_space,
+    })
+}
+
 fn requests() -> Vec<Request> {
-    let path = || "/workspace/a".to_owned();
+    let (life, work, disks) = (life_requests(), work_requests(), disk_requests());
+    life.into_iter().chain(work).chain(disks).collect()
+}
+
+fn life_requests() -> Vec<Request> {
     vec![
         Request::Status,
-        Request::Identify(Identity {
-            sandbox_id: sandbox_id(),
-            hostname: "box".to_owned(),
-            machine_id: MachineId::from_random([0xAB; 16]),
-            wall_clock_unix_nanos: 1_700_000_000_123_456_789,
-            entropy: Entropy([0x5A; 32]),
-            agent_token: AgentToken::new("token"),
-        }),
+        identify(None, false),
+        identify(Some(IdentityEvent::Fork), true),
         Request::Thaw {
             wall_clock_unix_nanos: Some(1_700_000_000_000_000_000),
         },
-        Request::Quiesce,
+        Request::Quiesce {
+            lease_ms: None,
+            mark: None,
+        },
+        Request::Quiesce {
+            lease_ms: Some(20_000),
+            mark: Some(CopyMark::from_nonce(&[0xC3; 32])),
+        },
+    ]
+}
+
+fn work_requests() -> Vec<Request> {
+    let path = || "/workspace/a".to_owned();
+    vec![
         start_exec(ExecCommand::Argv(vec!["echo".to_owned(), "hi".to_owned()])),
         start_exec(ExecCommand::Shell("echo hi".to_owned())),
         Request::SignalExec {
@@ -106,6 +131,24 @@ fn requests() -> Vec<Request> {
     ]
 }
 
+fn disk_requests() -> Vec<Request> {
+    vec![
+        Request::MountVolume {
+            serial: "spare0".to_owned(),
+            path: "/volumes/data".to_owned(),
+            read_only: true,
+            expect_bytes: Some(16 << 20),
+        },
+        Request::UnmountVolume {
+            path: "/volumes/data".to_owned(),
+        },
+        Request::GrowDisk {
+            expect_bytes: 2 << 30,
+        },
+        Request::Activity,
+    ]
+}
+
 fn entry() -> FileEntry {
     FileEntry {
         name: "a".to_owned(),
@@ -130,9 +173,22 @@ fn responses() -> Vec<Response> {
             uptime_ms: 1234,
             state: GuestState::Running,
         }),
-        Response::Identified {
+        Response::Identified(Identified {
             sandbox_id: sandbox_id(),
-        },
+            hooks: Vec::new(),
+            renewed: Vec::new(),
+            not_renewed: Vec::new(),
+        }),
+        Response::Identified(Identified {
+            sandbox_id: sandbox_id(),
+            hooks: vec![HookResult {
+                name: "10-reseed".to_owned(),
+                exit_code: Some(137),
+                timed_out: true,
+            }],
+            renewed: vec!["machine_id".to_owned()],
+            not_renewed: vec!["process_ids".to_owned()],
+        }),
         Response::ExecStarted { pid: 42 },
         Response::FileOpened {
             size: 3,
@@ -143,6 +199,10 @@ fn responses() -> Vec<Response> {
         Response::Directory(DirectoryPage {
             entries: vec![entry()],
             has_more: true,
+        }),
+        Response::Activity(Activity {
+            execs: 2,
+            busy_ms: 1500,
         }),
     ]
 }
@@ -198,6 +258,7 @@ fn bytes_on_the_wire() -> Value {
         "credit_frame": encoded(&|out| encoder.credit(CHANNEL, StreamKind::Stdin, 4096, out)),
         "opening": hex(&Opening::new(nonce, PortRole::Control).encode()),
         "opening_ack": hex(&Opening::new(nonce, PortRole::Bulk).answer().encode()),
+        "copy_mark_prefix": hex(&copy_mark::page_prefix(&[0xC3; 32])),
         "session_tag_of_opening": nonce.session_tag().0,
     })
 }
@@ -230,6 +291,10 @@ fn surface() -> Value {
                 ExitReason::Exited, ExitReason::Signaled, ExitReason::TimedOut,
                 ExitReason::OutOfMemory, ExitReason::Killed,
             ],
+            "identity_event": [
+                IdentityEvent::Create, IdentityEvent::Fork, IdentityEvent::Wake,
+                IdentityEvent::Rollback,
+            ],
             "guest_state": [GuestState::Quarantined, GuestState::Running, GuestState::Quiesced],
             "stdin": [StdinMode::Null, StdinMode::Piped],
             "stream": StreamKind::ALL.map(|stream| json!([stream, stream.wire()])),
@@ -242,6 +307,8 @@ fn surface() -> Value {
             "control_message_bytes_max": limits::CONTROL_MESSAGE_BYTES_MAX,
             "stream_credit_bytes": limits::STREAM_CREDIT_BYTES,
             "preamble_bytes": opening::PREAMBLE_BYTES,
+            "copy_mark_page_bytes": copy_mark::PAGE_BYTES,
+            "copy_mark_flag_offset": copy_mark::FLAG_OFFSET,
         },
         "wire": bytes_on_the_wire(),
     })

@@ -3,7 +3,6 @@
 //! One line to the console for each stage, and none after it: the console belongs to the kernel.
 
 mod console;
-mod disks;
 mod modules;
 mod mounts;
 
@@ -17,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot};
 
+use crate::activity;
 use crate::cgroup::UserGroup;
 use crate::clock::monotonic_ms;
 use crate::identity;
@@ -58,12 +58,13 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     console::say("kernel file systems mounted");
     let loaded = modules::load_all()?;
     console::say(&format!("{loaded} modules loaded"));
-    mounts::switch_to_overlay()?;
+    let writable = mounts::switch_to_overlay()?;
     console::say("root switched");
     mounts::mount_runtime_filesystems()?;
     let user_group =
         UserGroup::create().map_err(BootError::at("make the group of user processes"))?;
-    let machine = Machine::guest(user_group);
+    let machine = Machine::guest(user_group, writable);
+    activity::prepare(&machine.busy_file()).map_err(BootError::at("make the busy file"))?;
     identity::prepare(&machine).map_err(BootError::at("write a first identity"))?;
     prepare_process();
     // A guest without a loopback interface still works for most, so this is no reason to stop.

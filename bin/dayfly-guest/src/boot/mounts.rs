@@ -3,12 +3,15 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, unmount};
 
-use super::{BootError, disks};
+use super::BootError;
+use crate::disks;
 
 const BASE: &str = "/dayfly/base";
 const WRITABLE: &str = "/dayfly/rw";
@@ -32,10 +35,13 @@ pub(super) fn mount_kernel_filesystems() -> Result<(), BootError> {
     attach("sysfs", "sysfs", "/sys", PLAIN, "")
 }
 
-/// Lays the writable disk over the read-only one and makes the result the root.
-pub(super) fn switch_to_overlay() -> Result<(), BootError> {
+/// Lays the writable disk over the read-only one and makes the result the root. Gives a descriptor
+/// on the writable disk's file system, which nobody can reach by a path afterwards.
+pub(super) fn switch_to_overlay() -> Result<OwnedFd, BootError> {
     let find = |serial: &str| {
-        disks::find(serial).map_err(BootError::at(format!("find the disk with serial {serial}")))
+        let disk = super::wait_for(|| disks::look(serial));
+        disk.map(|disk| disk.device)
+            .map_err(BootError::at(format!("find the disk with serial {serial}")))
     };
     attach(find("base")?, "erofs", BASE, MountFlags::RDONLY, "")?;
     // Zeroing inode tables in the background would dirty a disk that most sandboxes never fill.
@@ -51,6 +57,9 @@ pub(super) fn switch_to_overlay() -> Result<(), BootError> {
     }
     let layers = format!("lowerdir={BASE},upperdir={UPPER},workdir={WORK}");
     attach("overlay", "overlay", NEW_ROOT, MountFlags::empty(), &layers)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let writable = rustix::fs::open(WRITABLE, flags, Mode::empty())
+        .map_err(io_error(format!("open {WRITABLE}")))?;
     // The overlay keeps both disks; nobody else needs a way to its parts.
     for part in [BASE, WRITABLE] {
         unmount(part, UnmountFlags::DETACH).map_err(io_error(format!("detach {part}")))?;
@@ -60,7 +69,8 @@ pub(super) fn switch_to_overlay() -> Result<(), BootError> {
         make_directory(&target, 0o755)?;
         mount_move(view, target.as_str()).map_err(io_error(format!("move {view}")))?;
     }
-    enter(NEW_ROOT)
+    enter(NEW_ROOT)?;
+    Ok(writable)
 }
 
 /// What a Linux system expects to find and no snapshot of the disk keeps.

@@ -113,6 +113,13 @@ impl Exec {
         }
     }
 
+    /// Moves the deadline, for time that does not count.
+    pub(crate) fn allow_more_time(&mut self, more_ms: u64) {
+        self.deadline_ms = self
+            .deadline_ms
+            .map(|deadline| deadline.saturating_add(more_ms));
+    }
+
     /// Ends every process of the exec.
     pub(crate) fn kill(&mut self, reason: ExitReason) {
         if self.ended.is_none() {

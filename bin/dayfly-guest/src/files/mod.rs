@@ -52,6 +52,7 @@ pub(crate) fn guest_error(what: &str, error: &io::Error) -> GuestError {
             GuestErrorCode::Invalid
         }
         Kind::WouldBlock => GuestErrorCode::TooMany,
+        Kind::ResourceBusy => GuestErrorCode::Busy,
         _ => GuestErrorCode::Io,
     };
     let text = error.to_string();

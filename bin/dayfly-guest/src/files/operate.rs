@@ -14,6 +14,7 @@ use dayfly_guest_proto::{
 use super::{CHUNK_BYTES, TAG_ANSWER, TAG_ANSWER_PART, directory, guest_error, transfer};
 use crate::account::Account;
 use crate::sys;
+use crate::volumes::DiskOperation;
 
 /// An operation, who does it and whose call it answers.
 #[derive(Debug)]
@@ -53,17 +54,21 @@ pub(crate) enum Operation {
         path: String,
         options: WriteOptions,
     },
+    /// Something about disks, which only root may do.
+    Disk(DiskOperation),
 }
 
 impl Operation {
-    pub(crate) fn path(&self) -> &str {
+    /// The file that it is about.
+    pub(crate) fn path(&self) -> Option<&str> {
         match self {
             Self::Stat { path }
             | Self::List { path, .. }
             | Self::MakeDirectory { path, .. }
             | Self::Remove { path, .. }
             | Self::Read { path, .. }
-            | Self::Write { path, .. } => path,
+            | Self::Write { path, .. } => Some(path),
+            Self::Disk(_) => None,
         }
     }
 
@@ -73,7 +78,8 @@ impl Operation {
             Self::Stat { .. }
             | Self::List { .. }
             | Self::MakeDirectory { .. }
-            | Self::Remove { .. } => None,
+            | Self::Remove { .. }
+            | Self::Disk(_) => None,
         }
     }
 }
@@ -88,7 +94,11 @@ pub(crate) struct WriteOptions {
 impl Job {
     /// Does the work of a forked child and ends it.
     pub(super) fn run(&self, socket: OwnedFd) -> ! {
-        sys::close_all_but(socket.as_fd());
+        let mut kept = vec![socket.as_fd()];
+        if let Operation::Disk(operation) = &self.operation {
+            kept.extend(operation.descriptor());
+        }
+        sys::close_all_but(&kept);
         sys::unblock_all();
         let line = Line {
             socket: socket.as_fd(),
@@ -96,7 +106,7 @@ impl Job {
         };
         let is_fine = match self.account.assume() {
             Ok(()) => {
-                enter_default_directory(&self.account);
+                self.enter_directory();
                 self.operate(&line).is_ok()
             }
             Err(error) => line
@@ -129,7 +139,19 @@ impl Job {
                 path,
                 options,
             } => transfer::write(line, *channel, Path::new(path), *options),
+            Operation::Disk(operation) => line.answer(operation.run()),
         }
+    }
+
+    /// Relative paths start where an exec would start. An operation on disks stays out of every
+    /// file system that it may have to unmount.
+    fn enter_directory(&self) {
+        let is_disk = matches!(self.operation, Operation::Disk(_));
+        let places = ["/workspace", self.account.home.as_str(), "/"];
+        let places = if is_disk { &places[2..] } else { &places };
+        let _ = places
+            .iter()
+            .any(|place| std::env::set_current_dir(place).is_ok());
     }
 }
 
@@ -169,14 +191,6 @@ impl Line<'_> {
         }
         Ok(())
     }
-}
-
-/// Relative paths start where an exec would start.
-fn enter_default_directory(account: &Account) {
-    let places = ["/workspace", account.home.as_str(), "/"];
-    let _ = places
-        .iter()
-        .any(|place| std::env::set_current_dir(place).is_ok());
 }
 
 pub(super) fn mode_text(metadata: &Metadata) -> String {

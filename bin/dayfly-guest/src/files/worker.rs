@@ -92,7 +92,8 @@ impl Worker {
             Operation::Stat { .. }
             | Operation::List { .. }
             | Operation::MakeDirectory { .. }
-            | Operation::Remove { .. } => Transfer::None,
+            | Operation::Remove { .. }
+            | Operation::Disk(_) => Transfer::None,
         };
         let patience_ms = u64::try_from(AGENT_CALL_DEADLINE.as_millis()).unwrap_or(u64::MAX);
         Ok(Self {
@@ -274,11 +275,10 @@ impl Worker {
 
     /// Ends the operation. A half-written file is removed by the child, which sees its socket
     /// close; anything else is stopped where it is.
-    pub(crate) fn discard(self) -> Pid {
+    pub(crate) fn discard(self) {
         if !matches!(self.transfer, Transfer::Write { .. }) {
             let _ = kill_process(self.pid, Signal::KILL);
         }
-        self.pid
     }
 
     pub(crate) fn wake(&mut self, number: i32) {

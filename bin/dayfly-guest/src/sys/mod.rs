@@ -4,11 +4,14 @@
     reason = "this module is the guest's one place for raw kernel calls"
 )]
 
+pub(crate) mod copy_mark;
+mod disk;
 mod network;
 mod process;
 mod random;
 mod signal;
 
+pub(crate) use disk::resize_ext4;
 pub(crate) use network::bring_loopback_up;
 pub(crate) use process::{Fork, close_all_but, exit_now, fork};
 pub(crate) use random::{random_bytes, reseed};

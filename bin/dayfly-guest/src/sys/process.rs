@@ -28,14 +28,22 @@ pub(crate) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Closes every descriptor above stderr but one, in a child that shares none of its parent's
+/// Closes every descriptor above stderr but these, in a child that shares none of its parent's
 /// work. Otherwise it would keep pipes open that the parent means to close.
-pub(crate) fn close_all_but(keep: BorrowedFd<'_>) {
-    let keep = keep.as_raw_fd().unsigned_abs();
-    if keep > 3 {
-        close_range(3, keep - 1);
+pub(crate) fn close_all_but(keep: &[BorrowedFd<'_>]) {
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .map(|descriptor| descriptor.as_raw_fd().unsigned_abs())
+        .collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for number in keep {
+        if number > first {
+            close_range(first, number - 1);
+        }
+        first = first.max(number + 1);
     }
-    close_range(keep.max(2) + 1, u32::MAX);
+    close_range(first, u32::MAX);
 }
 
 fn close_range(first: u32, last: u32) {

@@ -2,24 +2,9 @@
 
 use std::io::Write;
 
-use crate::support::{Guest, eventually, run, shell, within};
+use crate::support::{Guest, eventually, identity, run, shell, within};
 use dayfly_guest_client::{CallError, ConversationLost};
-use dayfly_guest_proto::{
-    AgentToken, Entropy, FrameEncoder, GuestErrorCode, GuestState, Identity, MachineId, Nonce,
-    Opening, PortRole,
-};
-use dayfly_types::SandboxId;
-
-fn identity() -> Identity {
-    Identity {
-        sandbox_id: SandboxId::parse("sb-local-0123456789abcdefghjkmnpqrs").unwrap(),
-        hostname: "box".to_owned(),
-        machine_id: MachineId::from_random([1; 16]),
-        wall_clock_unix_nanos: 1_700_000_000_000_000_000,
-        entropy: Entropy([2; 32]),
-        agent_token: AgentToken::new("token"),
-    }
-}
+use dayfly_guest_proto::{FrameEncoder, GuestErrorCode, GuestState, Nonce, Opening, PortRole};
 
 #[tokio::test]
 async fn two_conversations_one_after_the_other() {
@@ -74,61 +59,6 @@ async fn first_boot_is_running_and_tells_about_itself() {
     assert_eq!((status.state, status.generation), (GuestState::Running, 1));
     assert_eq!(status.boot_id.len(), 36);
     assert!(status.uptime_ms > 0);
-}
-
-#[tokio::test]
-async fn quiesced_guest_runs_nothing_until_it_is_identified_and_thawed() {
-    let guest = Guest::start();
-    let client = guest.connect().await;
-    client.quiesce().await.unwrap();
-    assert!(matches!(
-        within(client.closed()).await,
-        ConversationLost::Quiesced
-    ));
-    let client = guest.connect().await;
-    assert_eq!(
-        client.status().await.unwrap().state,
-        GuestState::Quarantined
-    );
-    for result in [
-        client.thaw().await.err(),
-        client.exec(shell("true")).await.err(),
-    ] {
-        let Some(CallError::Refused(error)) = result else {
-            panic!("not refused: {result:?}")
-        };
-        assert_eq!(error.code, GuestErrorCode::WrongState);
-    }
-    client.identify(identity()).await.unwrap();
-    assert_eq!(
-        client.status().await.unwrap().state,
-        GuestState::Quarantined
-    );
-    client.thaw().await.unwrap();
-    assert_eq!(client.status().await.unwrap().state, GuestState::Running);
-    assert_eq!(
-        run(&client, shell("echo awake")).await.stdout_text(),
-        "awake\n"
-    );
-}
-
-#[tokio::test]
-async fn process_of_a_quiesced_guest_goes_on_after_the_thaw() {
-    let guest = Guest::start();
-    let client = guest.connect().await;
-    let session = client
-        .exec(shell("while sleep 0.01; do echo tick; done"))
-        .await
-        .unwrap();
-    let pid = session.pid();
-    client.quiesce().await.unwrap();
-    drop((session, client));
-    let client = guest.connect().await;
-    client.identify(identity()).await.unwrap();
-    client.thaw().await.unwrap();
-    assert!(Guest::is_alive(pid));
-    run(&client, shell(&format!("kill {pid}"))).await;
-    eventually(|| !Guest::is_alive(pid)).await;
 }
 
 #[tokio::test]

@@ -9,4 +9,5 @@
 mod conversation;
 mod exec;
 mod files;
+mod pause;
 mod support;

@@ -1,15 +1,20 @@
 //! A guest agent as an ordinary process, spoken to over socket pairs.
 
+use std::fs::File;
 use std::future::Future;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_guest_client::{AgentClient, ExecEvent, ExecSession, ExecSpec};
-use dayfly_guest_proto::{ExecCommand, ExecExit};
-use dayfly_types::ExecId;
+use dayfly_guest_proto::{
+    AgentToken, Entropy, ExecCommand, ExecExit, Identity, MachineId, copy_mark,
+};
+use dayfly_types::{ExecId, SandboxId};
 use tokio::net::UnixStream;
 
 /// Long enough for a loaded machine, short enough to tell a hang.
@@ -24,10 +29,20 @@ pub(crate) struct Guest {
 
 impl Guest {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// An agent that finds hooks and the busy file in this directory.
+    pub(crate) fn start_in(directory: &Path) -> Self {
+        Self::start_with(&[directory])
+    }
+
+    fn start_with(arguments: &[&Path]) -> Self {
         let (control, control_guest) = StdStream::pair().unwrap();
         let (bulk, bulk_guest) = StdStream::pair().unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_dayfly-guest"))
             .arg("--serve-stdio")
+            .args(arguments)
             .stdin(Stdio::from(OwnedFd::from(control_guest)))
             .stdout(Stdio::from(OwnedFd::from(bulk_guest)))
             .spawn()
@@ -41,10 +56,41 @@ impl Guest {
         }
     }
 
+    /// Opens a conversation. The tests' ports are one pair of sockets for all of them, so a former
+    /// client that still reads would take bytes of the new one: drop it first.
     pub(crate) async fn connect(&self) -> AgentClient {
         let control = UnixStream::from_std(self.control.try_clone().unwrap()).unwrap();
         let bulk = UnixStream::from_std(self.bulk.try_clone().unwrap()).unwrap();
         AgentClient::connect(control, bulk, DEADLINE).await.unwrap()
+    }
+
+    /// Does to the agent's memory what a host does to a saved image: finds the one page of this
+    /// mark and sets its flag.
+    pub(crate) fn mark_as_copy(&self, nonce: &[u8; 32]) {
+        let prefix = copy_mark::page_prefix(nonce);
+        let pid = self.child.id();
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let memory = File::options()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))
+            .unwrap();
+        let mut found = 0;
+        for line in maps.lines().filter(|line| line.contains(" rw")) {
+            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let start = u64::from_str_radix(start, 16).unwrap();
+            let end = u64::from_str_radix(end, 16).unwrap();
+            for address in (start..end).step_by(copy_mark::PAGE_BYTES) {
+                let mut page = [0; copy_mark::PAGE_BYTES];
+                let is_read = memory.read_exact_at(&mut page, address).is_ok();
+                if is_read && copy_mark::is_marked(&page, &prefix) {
+                    let flag = address + copy_mark::FLAG_OFFSET as u64;
+                    memory.write_all_at(&[copy_mark::FLAG_COPY], flag).unwrap();
+                    found += 1;
+                }
+            }
+        }
+        assert_eq!(found, 1, "there is one page with the mark");
     }
 
     /// Whether a process of this number exists.
@@ -64,6 +110,19 @@ impl Drop for Guest {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn identity() -> Identity {
+    Identity {
+        sandbox_id: SandboxId::parse("sb-local-0123456789abcdefghjkmnpqrs").unwrap(),
+        hostname: "box".to_owned(),
+        machine_id: MachineId::from_random([1; 16]),
+        wall_clock_unix_nanos: 1_700_000_000_000_000_000,
+        entropy: Entropy([2; 32]),
+        agent_token: AgentToken::new("token"),
+        event: None,
+        reseed_user_space: false,
     }
 }
 
