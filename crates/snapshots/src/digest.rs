@@ -55,6 +55,17 @@ pub(crate) fn hash_json(value: &impl Serialize) -> String {
     blake3::hash(&text).to_hex().to_string()
 }
 
+/// A plain BLAKE3 over texts, each with its length: for values derived from others.
+#[must_use]
+pub fn hash_text(parts: &[&str]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
 /// Digests one file.
 ///
 /// # Errors

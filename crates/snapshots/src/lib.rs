@@ -10,6 +10,7 @@
 //! a blocking task. Start reading at [`manifest`] and [`store`].
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod catalog;
 mod cpio;
 mod debian;
@@ -23,8 +24,10 @@ pub mod manifest;
 mod modules;
 pub mod program;
 pub mod progress;
+pub mod qcow2;
 pub mod recipe;
 mod root;
+mod sealing;
 mod sources;
 mod sparse;
 pub mod staging;
@@ -33,6 +36,7 @@ pub mod template;
 pub mod verify;
 pub mod writable_disk;
 
+pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
 pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe};
 pub use digest::{ContentDigest, DIGEST_KIND};
 pub use image::{ImageBuilder, ImageError, ImageParts};
@@ -44,6 +48,7 @@ pub use manifest::{
 };
 pub use progress::{Progress, ProgressReporter};
 pub use recipe::{ImageRecipe, Recipe, RecipeError};
+pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
 pub use template::{Template, VersionId, file_names};

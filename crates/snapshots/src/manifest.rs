@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use crate::digest::ContentDigest;
 
 /// The format that this program writes, and the newest that it reads.
-pub const MANIFEST_FORMAT: u32 = 1;
+pub const MANIFEST_FORMAT: u32 = 2;
 
 /// What a published template is and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,7 +209,11 @@ impl TemplateManifest {
         Ok(())
     }
 
-    fn engine_fits(&self, wanted: &EngineIdentity) -> Result<(), Mismatch> {
+    /// Says whether this engine can load what that one saved.
+    ///
+    /// # Errors
+    /// The first [`Mismatch`].
+    pub fn engine_fits(&self, wanted: &EngineIdentity) -> Result<(), Mismatch> {
         let found = &self.engine;
         if found.kind != wanted.kind {
             return Err(Mismatch::Engine {

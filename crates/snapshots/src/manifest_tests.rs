@@ -73,7 +73,7 @@ fn fingerprint_of(manifest: &TemplateManifest) -> Fingerprint {
 /// raise the format; `DAYFLY_BLESS=1` rewrites the file after a change that only adds.
 #[test]
 fn manifest_has_not_drifted() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/manifest-1.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/manifest-2.json");
     let text = example().to_json().unwrap();
     if std::env::var_os("DAYFLY_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -87,6 +87,17 @@ fn manifest_has_not_drifted() {
     assert_eq!(TemplateManifest::parse(&frozen).unwrap(), example());
 }
 
+/// It is read, so that it can be said what is wrong with it: it is baked anew.
+#[test]
+fn manifest_of_an_earlier_format_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/manifest-1.json");
+    let old = TemplateManifest::parse(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(
+        old.fits(&fingerprint_of(&old)),
+        Err(Mismatch::Format { found: 1 })
+    );
+}
+
 #[test]
 fn unknown_keys_are_read_over() {
     let text = String::from_utf8(example().to_json().unwrap()).unwrap();
@@ -96,9 +107,9 @@ fn unknown_keys_are_read_over() {
 
 #[test]
 fn newer_format_is_refused_whatever_it_holds() {
-    let error = TemplateManifest::parse(br#"{"format": 2, "name": 7}"#).unwrap_err();
+    let error = TemplateManifest::parse(br#"{"format": 3, "name": 7}"#).unwrap_err();
     assert!(
-        matches!(error, ManifestError::Newer { found: 2 }),
+        matches!(error, ManifestError::Newer { found: 3 }),
         "{error}"
     );
 }

@@ -47,7 +47,7 @@ pub(crate) fn visit_blocks(
 }
 
 /// Where the next data begins, or nothing when the rest of the file is a hole.
-fn next_data(file: &File, position: u64) -> io::Result<Option<u64>> {
+pub(crate) fn next_data(file: &File, position: u64) -> io::Result<Option<u64>> {
     match seek(file, SeekFrom::Data(position)) {
         Ok(offset) => Ok(Some(offset)),
         Err(Errno::NXIO) => Ok(None),

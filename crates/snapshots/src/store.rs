@@ -11,39 +11,22 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dayfly_host::files::sync_directory;
 use dayfly_types::TemplateName;
 
-use crate::digest::digest_files;
 use crate::files;
-use crate::manifest::{FileEntry, Fingerprint, ManifestDraft, ManifestError, TemplateManifest};
+use crate::manifest::{Fingerprint, ManifestDraft, ManifestError, TemplateManifest};
+use crate::sealing::{SealFilesError, seal_and_digest};
 use crate::staging::{self, Staging, StagingError};
 use crate::template::{Template, VersionId, file_names};
-
-/// More than any template has; a runaway loop would have more.
-const FILES_MAX: usize = 64;
 
 /// Why a template was not published. Nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    #[error("cannot list the staged files")]
-    List(#[source] io::Error),
-    #[error("more than {FILES_MAX} staged files")]
-    TooManyFiles,
-    #[error("cannot seal {name}")]
-    Seal {
-        name: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot digest {name}")]
-    Digest {
-        name: String,
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot seal the staged files")]
+    Seal(#[source] SealFilesError),
     #[error("the manifest is not complete")]
     Manifest(#[source] ManifestError),
     #[error("cannot write the manifest")]
@@ -108,7 +91,8 @@ impl TemplateStore {
         staging: Staging,
         draft: ManifestDraft,
     ) -> Result<Template, PublishError> {
-        let manifest = draft.finish(seal_and_digest(staging.directory())?);
+        let manifest =
+            draft.finish(seal_and_digest(staging.directory()).map_err(PublishError::Seal)?);
         let text = manifest.to_json().map_err(PublishError::Manifest)?;
         // Read back what readers will read, so that no version is published that none can open.
         let manifest = TemplateManifest::parse(&text).map_err(PublishError::Manifest)?;
@@ -269,42 +253,6 @@ pub enum OpenVersionError {
     Manifest(#[source] ManifestError),
     #[error("the file {name} is missing or has another size")]
     File { name: String },
-}
-
-/// Seals every staged file, then digests them all.
-fn seal_and_digest(directory: &Path) -> Result<Vec<FileEntry>, PublishError> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(PublishError::List)? {
-        let name = entry.map_err(PublishError::List)?.file_name();
-        names.push(name.to_string_lossy().into_owned());
-        if names.len() > FILES_MAX {
-            return Err(PublishError::TooManyFiles);
-        }
-    }
-    names.sort();
-    let mut open = Vec::new();
-    for name in &names {
-        let path = directory.join(name);
-        let sealed = files::seal(&path).and_then(|()| files::open_regular(&path));
-        open.push(sealed.map_err(|source| PublishError::Seal {
-            name: name.clone(),
-            source,
-        })?);
-    }
-    let digests = digest_files(&open);
-    let mut entries = Vec::new();
-    for ((name, file), digest) in names.into_iter().zip(&open).zip(digests) {
-        let entry = digest.and_then(|digest| Ok((digest, file.metadata()?.len())));
-        match entry {
-            Ok((digest, bytes)) => entries.push(FileEntry {
-                name,
-                bytes,
-                digest,
-            }),
-            Err(source) => return Err(PublishError::Digest { name, source }),
-        }
-    }
-    Ok(entries)
 }
 
 /// Prints an error with its causes, once, where it stops.

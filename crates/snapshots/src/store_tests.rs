@@ -118,7 +118,7 @@ fn linked_files_are_not_published() {
     std::os::unix::fs::symlink("/etc/hostname", staging.path("extra")).unwrap();
     let error = store.publish(staging, draft()).unwrap_err();
     assert!(
-        matches!(&error, PublishError::Seal { name, .. } if name == "extra"),
+        matches!(&error, PublishError::Seal(SealFilesError::Seal { name, .. }) if name == "extra"),
         "{error}"
     );
 }

@@ -131,7 +131,10 @@ impl Template {
                 empty_layer: self.path(file_names::EMPTY_LAYER),
             },
             memory_image: self.path(file_names::MEMORY_IMAGE),
+            memory_layers: Vec::new(),
             device_state: self.path(file_names::DEVICE_STATE),
+            disk: None,
+            volumes: Vec::new(),
         }
     }
 }

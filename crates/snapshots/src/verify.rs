@@ -2,13 +2,15 @@
 //!
 //! A restore maps memory and loads device state as they are, so a flipped bit on the disk would
 //! become a guest that is subtly wrong. Each file is digested once for the life of the process;
-//! after that its identity (inode, size and times) stands for its content, because nothing but
-//! root can change a published file and every change moves a time.
+//! after that its identity (inode, size and time of the last write) stands for its content,
+//! because nothing but root can write a published file and every write moves that time. The time
+//! of the last change does not count: a restore moves it by linking the file.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::digest::{ContentDigest, digest_files};
@@ -44,7 +46,6 @@ struct FileIdentity {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
-    changed: (i64, i64),
 }
 
 impl FileIdentity {
@@ -54,7 +55,6 @@ impl FileIdentity {
             inode: metadata.ino(),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
@@ -83,10 +83,18 @@ impl Verifier {
     /// # Errors
     /// [`VerifyError`] for the first file, in the manifest's order, that is wrong.
     pub fn verify(&self, template: &Template) -> Result<(), VerifyError> {
+        self.verify_files(template.directory(), &template.manifest().files)
+    }
+
+    /// Checks files of one directory. Blocks as [`Verifier::verify`] does.
+    ///
+    /// # Errors
+    /// [`VerifyError`] for the first file, in the order of the entries, that is wrong.
+    pub fn verify_files(&self, directory: &Path, entries: &[FileEntry]) -> Result<(), VerifyError> {
         let mut files = Vec::new();
         let mut examined = Vec::new();
-        for entry in &template.manifest().files {
-            let (file, identity) = open(template, entry)?;
+        for entry in entries {
+            let (file, identity) = open(directory, entry)?;
             match self.known().get(&identity) {
                 Some(digest) if *digest == entry.digest => {}
                 Some(_) => {
@@ -105,6 +113,24 @@ impl Verifier {
             self.judge(examined, file, digest)?;
         }
         Ok(())
+    }
+
+    /// Takes it as known that files have the content that was just written and digested.
+    pub fn trust(&self, directory: &Path, entries: &[FileEntry]) {
+        for entry in entries {
+            if let Ok((_, identity)) = open(directory, entry) {
+                self.known().insert(identity, entry.digest.clone());
+            }
+        }
+    }
+
+    /// Forgets files that are about to be removed, so that what is known does not grow for ever.
+    pub fn forget(&self, directory: &Path, entries: &[FileEntry]) {
+        for entry in entries {
+            if let Ok((_, identity)) = open(directory, entry) {
+                self.known().remove(&identity);
+            }
+        }
     }
 
     fn judge(
@@ -137,12 +163,12 @@ impl Verifier {
     }
 }
 
-fn open(template: &Template, entry: &FileEntry) -> Result<(File, FileIdentity), VerifyError> {
+fn open(directory: &Path, entry: &FileEntry) -> Result<(File, FileIdentity), VerifyError> {
     let read = |source| VerifyError::Read {
         name: entry.name.clone(),
         source,
     };
-    let file = files::open_regular(&template.path(&entry.name)).map_err(read)?;
+    let file = files::open_regular(&directory.join(&entry.name)).map_err(read)?;
     let identity = FileIdentity::of(&file.metadata().map_err(read)?);
     if identity.bytes != entry.bytes {
         let (found, wanted) = (identity.bytes, entry.bytes);
@@ -158,7 +184,6 @@ fn open(template: &Template, entry: &FileEntry) -> Result<(File, FileIdentity), 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{FileExt, PermissionsExt};
-    use std::path::Path;
 
     use super::*;
     use crate::file_names;

@@ -1,0 +1,129 @@
+//! A manifest as a text that knows its own digest.
+//!
+//! The text is one JSON object whose last key is `checksum`, the BLAKE3 of the same object without
+//! that key. So a manifest is replaced together with its checksum by one rename, and a flipped bit
+//! anywhere in it is found, also one that leaves a valid manifest. This file must not know stores.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use dayfly_types::SnapshotId;
+use dayfly_types::limits::MEMORY_EXTENTS_MAX;
+use dayfly_vmm::{PAGE_BYTES, PageRange};
+
+use super::file_names;
+use super::manifest::{CAPTURE_FORMAT, CaptureManifest};
+use crate::files;
+use crate::manifest::is_plain_name;
+
+/// A manifest with a full map of extents; more is damage.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+const BEFORE_CHECKSUM: &[u8] = b",\"checksum\":\"";
+const BEHIND_CHECKSUM: &[u8] = b"\"}\n";
+const CHECKSUM_CHARACTERS: usize = 64;
+
+/// Why a text is not a manifest that this program can use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DocumentError {
+    #[error("cannot read the manifest")]
+    Read(#[source] io::Error),
+    #[error("the manifest is too long")]
+    TooLong,
+    #[error("the manifest does not fit its checksum")]
+    Checksum,
+    #[error("the manifest is not valid")]
+    Syntax(#[source] serde_json::Error),
+    #[error("the manifest is another capture's")]
+    OtherCapture,
+    #[error("the manifest has format {found}; this program reads up to {CAPTURE_FORMAT}")]
+    Newer { found: u32 },
+    #[error("the manifest names {name:?}, which is not a plain file name or is there twice")]
+    BadFileName { name: String },
+    #[error("the map of memory does not fit the memory layer")]
+    BadExtents,
+}
+
+/// The text that goes to disk.
+pub(super) fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentError> {
+    let mut text = serde_json::to_vec(manifest).map_err(DocumentError::Syntax)?;
+    let checksum = blake3::hash(&text).to_hex();
+    text.pop();
+    text.extend(BEFORE_CHECKSUM);
+    text.extend(checksum.as_bytes());
+    text.extend(BEHIND_CHECKSUM);
+    Ok(text)
+}
+
+/// Reads a text that must be the manifest of this capture.
+pub(super) fn decode(text: &[u8], id: &SnapshotId) -> Result<CaptureManifest, DocumentError> {
+    let body = verified_body(text).ok_or(DocumentError::Checksum)?;
+    let manifest: CaptureManifest = serde_json::from_slice(&body).map_err(DocumentError::Syntax)?;
+    if manifest.format > CAPTURE_FORMAT {
+        let found = manifest.format;
+        return Err(DocumentError::Newer { found });
+    }
+    if manifest.id != *id {
+        return Err(DocumentError::OtherCapture);
+    }
+    check(&manifest)?;
+    Ok(manifest)
+}
+
+/// The object without its checksum, if that is right.
+fn verified_body(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(BEHIND_CHECKSUM)?;
+    let (text, checksum) = text.split_at_checked(text.len().checked_sub(CHECKSUM_CHARACTERS)?)?;
+    let mut body = text.strip_suffix(BEFORE_CHECKSUM)?.to_vec();
+    body.push(b'}');
+    (blake3::hash(&body).to_hex().as_bytes() == checksum).then_some(body)
+}
+
+/// Reads the text of the manifest in a capture's directory.
+pub(super) fn read(directory: &Path) -> Result<Vec<u8>, DocumentError> {
+    let file =
+        files::open_regular(&directory.join(file_names::MANIFEST)).map_err(DocumentError::Read)?;
+    let mut text = Vec::new();
+    file.take(MANIFEST_BYTES_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(DocumentError::Read)?;
+    if text.len() as u64 > MANIFEST_BYTES_MAX {
+        return Err(DocumentError::TooLong);
+    }
+    Ok(text)
+}
+
+/// What every manifest promises beyond its form. Checked when it is made and when it is read.
+pub(super) fn check(manifest: &CaptureManifest) -> Result<(), DocumentError> {
+    let entries = &manifest.files;
+    for (index, entry) in entries.iter().enumerate() {
+        let name = &entry.name;
+        let is_again = entries[..index].iter().any(|other| other.name == *name);
+        if is_again || !is_plain_name(name) || name == file_names::MANIFEST {
+            return Err(DocumentError::BadFileName { name: name.clone() });
+        }
+    }
+    for name in [&manifest.memory_file, &manifest.disk_file] {
+        if !is_plain_name(name) {
+            return Err(DocumentError::BadFileName { name: name.clone() });
+        }
+    }
+    let memory = manifest.entry(&manifest.memory_file);
+    if !extents_fit(&manifest.extents, memory.map_or(0, |entry| entry.bytes)) {
+        return Err(DocumentError::BadExtents);
+    }
+    Ok(())
+}
+
+/// Whether ranges are in order, apart, few enough, and inside a file of so many bytes. An engine
+/// that maps a page behind the end of a file dies at the first touch.
+fn extents_fit(extents: &[PageRange], file_bytes: u64) -> bool {
+    let pages = file_bytes / PAGE_BYTES;
+    let mut behind_last = 0;
+    let fits = extents.iter().all(|extent| {
+        let end = extent.first.saturating_add(extent.count);
+        let fits = extent.first >= behind_last && extent.count > 0 && end <= pages;
+        behind_last = end;
+        fits
+    });
+    fits && extents.len() <= MEMORY_EXTENTS_MAX
+}

@@ -1,0 +1,174 @@
+//! The one document that makes a directory of files a capture.
+
+use std::time::SystemTime;
+
+use dayfly_types::{ProjectId, SandboxId, SnapshotId, TemplateName};
+use dayfly_vmm::{MachineSpec, PageRange};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::file_names;
+use crate::manifest::{EngineIdentity, FileEntry};
+
+/// The format that this program writes, and the newest that it reads.
+pub const CAPTURE_FORMAT: u32 = 1;
+
+/// Why a capture was made, which decides who keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CapturePurpose {
+    /// Kept until somebody deletes it.
+    Snapshot,
+    /// Kept for as long as a child runs on it.
+    Fork,
+    /// Kept for as long as the sandbox sleeps, and then runs on it.
+    Hibernation,
+    /// Only a disk layer that a running machine needs: the capture was cut short behind its seal.
+    Layer,
+}
+
+/// What a published capture is and what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureManifest {
+    pub format: u32,
+    pub id: SnapshotId,
+    pub purpose: CapturePurpose,
+    /// Nobody can see it any more; its bytes stay while something lies on them.
+    #[serde(default)]
+    pub deleted: bool,
+    pub project: ProjectId,
+    pub sandbox: SandboxId,
+    pub template: TemplateName,
+    pub template_version: String,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When it is deleted by itself.
+    #[serde(default, with = "time::serde::rfc3339::option")]
+    pub expires_at: Option<OffsetDateTime>,
+    pub machine: MachineSpec,
+    /// Of the guest's writable disk, which may have grown.
+    pub disk_mib: u64,
+    pub engine: EngineIdentity,
+    /// The captures whose memory lies below this one's, lowest first.
+    pub memory_below: Vec<SnapshotId>,
+    /// The captures whose disks lie below this one's, lowest first.
+    pub disk_below: Vec<SnapshotId>,
+    /// The pages in this capture's own memory layer.
+    pub extents: Vec<PageRange>,
+    pub cost: CaptureCost,
+    /// Which of the files is the memory layer.
+    #[serde(default = "first_memory_file")]
+    pub memory_file: String,
+    /// Which of the files is the disk layer.
+    #[serde(default = "first_disk_file")]
+    pub disk_file: String,
+    /// What lay below was merged into its own files, so it stands for all that lies below it in
+    /// the lists of others, too.
+    #[serde(default)]
+    pub flattened: bool,
+    pub files: Vec<FileEntry>,
+}
+
+fn first_memory_file() -> String {
+    file_names::MEMORY_LAYER.to_owned()
+}
+
+fn first_disk_file() -> String {
+    file_names::DISK_LAYER.to_owned()
+}
+
+/// What is known about a capture before its files are digested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureDraft {
+    pub id: SnapshotId,
+    pub purpose: CapturePurpose,
+    pub project: ProjectId,
+    pub sandbox: SandboxId,
+    pub template: TemplateName,
+    pub template_version: String,
+    pub name: Option<String>,
+    pub created_at: SystemTime,
+    pub expires_at: Option<SystemTime>,
+    pub machine: MachineSpec,
+    pub disk_mib: u64,
+    pub engine: EngineIdentity,
+    pub memory_below: Vec<SnapshotId>,
+    pub disk_below: Vec<SnapshotId>,
+    pub extents: Vec<PageRange>,
+    pub cost: CaptureCost,
+}
+
+/// What the capture cost, in microseconds and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CaptureCost {
+    pub pause_us: u64,
+    pub frozen_us: u64,
+    pub device_us: u64,
+    pub memory_us: u64,
+    pub disk_us: u64,
+    pub total_us: u64,
+    pub memory_bytes: u64,
+    pub disk_bytes: u64,
+}
+
+impl CaptureDraft {
+    pub(crate) fn finish(self, files: Vec<FileEntry>) -> CaptureManifest {
+        CaptureManifest {
+            format: CAPTURE_FORMAT,
+            id: self.id,
+            purpose: self.purpose,
+            deleted: false,
+            project: self.project,
+            sandbox: self.sandbox,
+            template: self.template,
+            template_version: self.template_version,
+            name: self.name,
+            created_at: OffsetDateTime::from(self.created_at),
+            expires_at: self.expires_at.map(OffsetDateTime::from),
+            machine: self.machine,
+            disk_mib: self.disk_mib,
+            engine: self.engine,
+            memory_below: self.memory_below,
+            disk_below: self.disk_below,
+            extents: self.extents,
+            cost: self.cost,
+            memory_file: first_memory_file(),
+            disk_file: first_disk_file(),
+            flattened: false,
+            files,
+        }
+    }
+}
+
+impl CaptureManifest {
+    /// Bytes of guest memory in its own layer.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.bytes()).sum()
+    }
+
+    /// Everything that must stay for this capture to be restored.
+    pub fn below(&self) -> impl Iterator<Item = &SnapshotId> {
+        self.memory_below.iter().chain(&self.disk_below)
+    }
+
+    /// Whether callers may see it and restore it.
+    #[must_use]
+    pub fn is_snapshot(&self) -> bool {
+        self.purpose == CapturePurpose::Snapshot && !self.deleted
+    }
+
+    /// Whether it lies on the template alone.
+    #[must_use]
+    pub fn is_lowest(&self) -> bool {
+        self.memory_below.is_empty() && self.disk_below.is_empty()
+    }
+
+    /// A file of this capture by its entry.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&FileEntry> {
+        self.files.iter().find(|entry| entry.name == name)
+    }
+}
