@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{
-    ImageParts, ProgressReporter, ResolvedRecipe, Template, Verifier, VersionId,
+    CaptureStore, ImageParts, ProgressReporter, ResolvedRecipe, Template, Verifier, VersionId,
 };
 use dayfly_types::TemplateName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bake::{BakeDeps, agent_hash, bake_template, fingerprint};
+use crate::bake::{BakeDeps, agent_hash, bake_template, engine_identity, fingerprint};
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
 use crate::templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
@@ -183,11 +183,7 @@ impl Baker {
     fn ready(&self, template: &Template) {
         let manifest = template.manifest();
         let name = manifest.name.clone();
-        let ready = ReadyTemplate {
-            name: name.clone(),
-            version: template.version().as_str().to_owned(),
-            restore: template.restore_spec(),
-        };
+        let ready = ready_template(template);
         if let Some(entry) = self.lock().get_mut(&name) {
             entry.ready = Some(Arc::new(ready));
             entry.report.size_bytes = manifest.files.iter().map(|file| file.bytes).sum();
@@ -209,12 +205,34 @@ impl Baker {
         (self.listener)(&report);
     }
 
+    fn open_old_version(&self, name: &TemplateName, version: &str) -> Result<Template, String> {
+        let id = VersionId::parse(version).ok_or("it has no such version")?;
+        let template = self
+            .deps
+            .store
+            .open_version(name, &id)
+            .map_err(|error| error_chain(&error))?;
+        let capabilities = self.deps.engine.capabilities();
+        template
+            .manifest()
+            .engine_fits(&engine_identity(capabilities))
+            .map_err(|mismatch| mismatch.to_string())?;
+        self.verifier
+            .verify(&template)
+            .map_err(|error| error_chain(&error))?;
+        Ok(template)
+    }
+
     /// Removes bakes that nothing uses: neither the newest of a template nor one that a sandbox
-    /// of the journal was restored from.
-    pub fn remove_unused(&self, journal: &Journal) {
+    /// of the journal or a capture was made from.
+    pub fn remove_unused(&self, journal: &Journal, captures: &CaptureStore) {
         let Ok(entries) = journal.entries() else {
             return;
         };
+        // A capture that cannot be read might have named any version.
+        if !captures.damaged().is_empty() {
+            return;
+        }
         for recipe in &self.recipes {
             let name = &recipe.recipe.name;
             let current = self.lock().get(name).and_then(|entry| entry.ready.clone());
@@ -232,6 +250,9 @@ impl Baker {
                     Entry::Unreadable { .. } => return,
                 }
             }
+            let captured = captures.all();
+            let captured = captured.iter().filter(|capture| capture.template == *name);
+            keep.extend(captured.filter_map(|capture| VersionId::parse(&capture.template_version)));
             if let Err(error) = self.deps.store.remove_old_versions(name, &keep) {
                 tracing::warn!(template = %name, error = %error_chain(&error), "cannot remove old bakes");
             }
@@ -285,8 +306,35 @@ impl TemplateSource for Baker {
         })
     }
 
+    fn version(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        let current = self.lock().get(name).and_then(|entry| entry.ready.clone());
+        if let Some(current) = current.filter(|current| current.version == version) {
+            return Ok(current);
+        }
+        let template = self.open_old_version(name, version).map_err(|reason| {
+            TemplateUnavailable::Version {
+                name: name.as_str().to_owned(),
+                version: version.to_owned(),
+                reason,
+            }
+        })?;
+        Ok(Arc::new(ready_template(&template)))
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+}
+
+fn ready_template(template: &Template) -> ReadyTemplate {
+    ReadyTemplate {
+        name: template.manifest().name.clone(),
+        version: template.version().as_str().to_owned(),
+        restore: template.restore_spec(),
     }
 }
 

@@ -22,19 +22,22 @@ use futures::StreamExt;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::parts::Parts;
-use crate::sandbox::{Published, SandboxHandle};
+use crate::sandbox::{OpenCall, Published, SandboxHandle, wrong_state};
 
 /// How long a call waits for a conversation that is being opened anew, after a restart of the node
 /// for example.
 const AGENT_WAIT: Duration = Duration::from_secs(10);
 
-/// The agent of a sandbox that takes calls.
-pub(crate) async fn agent(handle: &SandboxHandle) -> Result<AgentClient, NodeError> {
+/// The agent of a sandbox that takes calls, and what counts as activity until it is dropped. One
+/// that sleeps is woken first.
+pub(crate) async fn agent(handle: &SandboxHandle) -> Result<(AgentClient, OpenCall), NodeError> {
+    let call = handle.activity.begin();
+    handle.wake_if_asleep().await?;
     let mut published = handle.published.clone();
     let settled = |now: &Published| now.agent.is_some() || !may_come(now.report.state);
     match tokio::time::timeout(AGENT_WAIT, published.wait_for(settled)).await {
         Ok(Ok(now)) => match &now.agent {
-            Some(agent) if takes_calls(now.report.state) => Ok(agent.clone()),
+            Some(agent) if takes_calls(now.report.state) => Ok((agent.clone(), call)),
             _ => Err(wrong_state(now.report.state)),
         },
         Ok(Err(_)) => Err(wrong_state(SandboxState::Deleted)),
@@ -46,18 +49,17 @@ pub(crate) async fn agent(handle: &SandboxHandle) -> Result<AgentClient, NodeErr
 }
 
 fn may_come(state: SandboxState) -> bool {
-    matches!(state, SandboxState::Creating | SandboxState::Running)
-}
-
-fn wrong_state(state: SandboxState) -> NodeError {
-    let text = format!("the sandbox is {}", state.as_str());
-    NodeError::new(ErrorCode::WrongState, text)
+    matches!(
+        state,
+        SandboxState::Creating | SandboxState::Running | SandboxState::Resuming
+    )
 }
 
 /// Starts an exec and gives its events. Dropping them ends the process in the guest.
 pub(crate) async fn exec(
     agent: &AgentClient,
     request: ExecRequest,
+    call: OpenCall,
 ) -> Result<ExecEvents, NodeError> {
     let stdin = request.stdin.map(Bytes::from);
     let spec = ExecSpec {
@@ -87,10 +89,10 @@ pub(crate) async fn exec(
             }
         });
     }
-    let events = futures::stream::unfold(Some(session), |session| async move {
-        let mut session = session?;
+    let events = futures::stream::unfold(Some((session, call)), |open| async move {
+        let (mut session, call) = open?;
         match session.next().await {
-            Ok(Some(event)) => Some((Ok(exec_event(event)), Some(session))),
+            Ok(Some(event)) => Some((Ok(exec_event(event)), Some((session, call)))),
             Ok(None) => None,
             Err(error) => Some((Err(lost(&error)), None)),
         }
@@ -126,6 +128,7 @@ fn exit_reason(reason: GuestReason) -> ExitReason {
 pub(crate) async fn read_file(
     agent: &AgentClient,
     request: FileRead,
+    call: OpenCall,
 ) -> Result<(FileInfo, FileBytes), NodeError> {
     let file = agent
         .read_file(&request.path, request.user.as_deref(), ReadRange::default())
@@ -136,7 +139,10 @@ pub(crate) async fn read_file(
         mode: permission_bits(&file.info().mode),
         mtime: file.info().mtime,
     };
-    let bytes = file.into_stream().map(|part| part.map_err(stream_failed));
+    let bytes = file.into_stream().map(move |part| {
+        let _open = &call;
+        part.map_err(stream_failed)
+    });
     Ok((info, bytes.boxed()))
 }
 
@@ -268,6 +274,10 @@ fn refused(refusal: &GuestError) -> NodeError {
         GuestErrorCode::Unsupported => (
             ErrorCode::NotImplemented,
             "the guest agent of this template is too old for it",
+        ),
+        GuestErrorCode::Busy => (
+            ErrorCode::WrongState,
+            "something in the guest still uses it",
         ),
         GuestErrorCode::WrongState => (ErrorCode::WrongState, "the guest is in another state"),
         GuestErrorCode::Io | _ => (ErrorCode::GuestUnavailable, "the guest's disk failed"),

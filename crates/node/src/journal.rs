@@ -1,20 +1,29 @@
 //! What exists on this host, one directory and one small file for each sandbox.
 //!
 //! The file is replaced by rename, so a reader sees one whole record or the one before. It is not
-//! synced to the disk: a record of a running sandbox must outlive this process, whose memory the
-//! page cache is not part of, and it has no use after the host lost power, because the vm is gone
-//! then too.
+//! synced to the disk while a machine runs: such a record must outlive this process, whose memory
+//! the page cache is not part of, and it has no use after the host lost power, because the vm is
+//! gone then too. The record of a sleeping sandbox is synced.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dayfly_types::{Generation, Moment, ProjectId, SandboxId, SandboxState, TemplateName};
+use dayfly_host::files::sync_directory;
+use dayfly_node_api::VolumeMount;
+use dayfly_types::{
+    CpuMillis, DiskMib, Generation, Lifecycle, Moment, ProjectId, SandboxId, SandboxState,
+    SnapshotId, TemplateName,
+};
 use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
 use serde::{Deserialize, Serialize};
 
+use crate::effects::{Effect, Effects};
+
 /// Bumped when an old reader would misread a record.
-pub const JOURNAL_FORMAT: u32 = 1;
+pub const JOURNAL_FORMAT: u32 = 2;
+/// The oldest format that is still read: what it lacks has a default.
+const JOURNAL_FORMAT_OLDEST: u32 = 1;
 
 const RECORD_FILE: &str = "record.json";
 /// A record is small; more than this is damage.
@@ -43,6 +52,56 @@ pub struct SandboxRecord {
     /// Shared with the guest at its birth; never leaves the node.
     pub agent_token: String,
     pub ready_ms: Option<u64>,
+    #[serde(default)]
+    pub lifecycle: Lifecycle,
+    /// Less processor time than the machine's processors could use.
+    #[serde(default)]
+    pub cpu: Option<CpuMillis>,
+    /// The size of the writable disk, when it was made larger than the template's.
+    #[serde(default)]
+    pub disk: Option<DiskMib>,
+    /// The snapshot that the caller asked for, to show.
+    #[serde(default)]
+    pub from_snapshot: Option<SnapshotId>,
+    /// The capture that the machine was restored from. `None`: the template itself.
+    #[serde(default)]
+    pub origin: Option<SnapshotId>,
+    /// Captures that the machine has sealed disk layers into since, lowest first.
+    #[serde(default)]
+    pub sealed: Vec<SnapshotId>,
+    /// The capture that a sleeping sandbox wakes from.
+    #[serde(default)]
+    pub asleep_in: Option<SnapshotId>,
+    /// A capture under way whose disk layer may or may not be sealed.
+    #[serde(default)]
+    pub sealing: Option<Sealing>,
+    /// The number of the next disk layer in the run directory.
+    #[serde(default)]
+    pub next_layer: u32,
+    #[serde(default)]
+    pub volumes: Vec<AttachedVolume>,
+    #[serde(default)]
+    pub reseed_user_space: bool,
+}
+
+/// What a fresh process must know of a capture that was cut short: if the machine writes to
+/// `layer`, what it wrote to before belongs to the capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealing {
+    pub capture: SnapshotId,
+    pub layer: String,
+    /// The file in the run directory that is being sealed.
+    pub sealed: String,
+}
+
+/// A volume of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachedVolume {
+    pub mount: VolumeMount,
+    /// Which spare disk it takes the place of.
+    pub spare: u8,
+    /// The number under which the sandbox may write.
+    pub fence: u64,
 }
 
 /// Why the journal could not be read or written.
@@ -86,6 +145,7 @@ pub enum Entry {
 #[derive(Debug, Clone)]
 pub struct Journal {
     directory: PathBuf,
+    effects: Effects,
 }
 
 impl Journal {
@@ -100,7 +160,15 @@ impl Journal {
         })?;
         Ok(Self {
             directory: directory.to_owned(),
+            effects: Effects::default(),
         })
+    }
+
+    /// The same journal with a point around each effect.
+    #[must_use]
+    pub fn observed(mut self, effects: Effects) -> Self {
+        self.effects = effects;
+        self
     }
 
     fn sandbox_directory(&self, id: &SandboxId) -> PathBuf {
@@ -112,6 +180,11 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Write`]; the former record is then still in place.
     pub fn write(&self, record: &SandboxRecord) -> Result<(), JournalError> {
+        self.effects
+            .around(Effect::JournalWrite, || self.write_here(record))
+    }
+
+    fn write_here(&self, record: &SandboxRecord) -> Result<(), JournalError> {
         let directory = self.sandbox_directory(&record.id);
         let path = directory.join(RECORD_FILE);
         let fail = |source| JournalError::Write {
@@ -122,7 +195,18 @@ impl Journal {
         let text = serde_json::to_vec_pretty(record).map_err(|e| fail(io::Error::other(e)))?;
         let temporary = directory.join("record.json.new");
         fs::write(&temporary, text).map_err(fail)?;
-        fs::rename(&temporary, &path).map_err(fail)
+        if record.state == SandboxState::Hibernated {
+            // This one has a use after the host lost power.
+            fs::File::open(&temporary)
+                .and_then(|file| file.sync_all())
+                .map_err(fail)?;
+        }
+        fs::rename(&temporary, &path).map_err(fail)?;
+        if record.state == SandboxState::Hibernated {
+            let synced = sync_directory(&directory).and_then(|()| sync_directory(&self.directory));
+            synced.map_err(fail)?;
+        }
+        Ok(())
     }
 
     /// Forgets a sandbox. An absent one is a success.
@@ -130,6 +214,11 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Write`] when something of it is still there.
     pub fn remove(&self, id: &SandboxId) -> Result<(), JournalError> {
+        self.effects
+            .around(Effect::JournalRemove, || self.remove_here(id))
+    }
+
+    fn remove_here(&self, id: &SandboxId) -> Result<(), JournalError> {
         let directory = self.sandbox_directory(id);
         match fs::remove_dir_all(&directory) {
             Ok(()) => Ok(()),
@@ -189,18 +278,21 @@ impl Journal {
             .get("format")
             .and_then(serde_json::Value::as_u64)
             .unwrap_or(0);
-        if found != u64::from(JOURNAL_FORMAT) {
+        let readable = u64::from(JOURNAL_FORMAT_OLDEST)..=u64::from(JOURNAL_FORMAT);
+        if !readable.contains(&found) {
             let found = u32::try_from(found).unwrap_or(u32::MAX);
             return Err(JournalError::Format { path, found });
         }
-        serde_json::from_value(value).map_err(malformed)
+        let mut record: SandboxRecord = serde_json::from_value(value).map_err(malformed)?;
+        record.format = JOURNAL_FORMAT;
+        Ok(record)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dayfly_types::{CellName, DiskMib, MemoryMib, Vcpus};
+    use dayfly_types::{CellName, MemoryMib, Vcpus, VolumeName};
 
     fn sample(byte: u8) -> SandboxRecord {
         SandboxRecord {
@@ -228,7 +320,47 @@ mod tests {
             }),
             agent_token: "t".to_owned(),
             ready_ms: Some(12),
+            lifecycle: Lifecycle::default(),
+            cpu: Some(CpuMillis::new(500).unwrap()),
+            disk: None,
+            from_snapshot: None,
+            origin: Some(SnapshotId::parse("snap-a").unwrap()),
+            sealed: vec![SnapshotId::parse("snap-b").unwrap()],
+            asleep_in: None,
+            sealing: Some(Sealing {
+                capture: SnapshotId::parse("snap-c").unwrap(),
+                layer: "disk-2.img".to_owned(),
+                sealed: "disk.img".to_owned(),
+            }),
+            next_layer: 2,
+            volumes: vec![AttachedVolume {
+                mount: VolumeMount {
+                    name: VolumeName::parse("data").unwrap(),
+                    path: "/volumes/data".to_owned(),
+                    read_only: false,
+                },
+                spare: 0,
+                fence: 7,
+            }],
+            reseed_user_space: false,
         }
+    }
+
+    #[test]
+    fn a_record_of_the_former_format_is_still_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(directory.path()).unwrap();
+        let id = sample(1).id;
+        let path = journal.sandbox_directory(&id);
+        fs::create_dir(&path).unwrap();
+        fs::write(
+            path.join(RECORD_FILE),
+            include_str!("../schema/journal-1.json"),
+        )
+        .unwrap();
+        let record = journal.read(&id).unwrap();
+        assert_eq!((record.format, record.next_layer), (JOURNAL_FORMAT, 0));
+        assert!(record.origin.is_none() && record.volumes.is_empty());
     }
 
     #[test]
@@ -263,8 +395,13 @@ mod tests {
     /// The file is read by later versions of this program, so its shape is frozen.
     #[test]
     fn the_shape_of_a_record_has_not_drifted() {
-        let frozen = include_str!("../schema/journal-1.json");
+        let frozen = include_str!("../schema/journal-2.json");
         let live = serde_json::to_string_pretty(&sample(1)).unwrap();
+        if std::env::var_os("DAYFLY_BLESS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/journal-2.json");
+            fs::write(path, format!("{live}\n")).unwrap();
+            return;
+        }
         assert_eq!(
             frozen.trim(),
             live,

@@ -10,18 +10,27 @@ pub mod bake;
 pub mod baker;
 mod calls;
 pub mod capacity;
+pub mod effects;
+mod failure;
 pub mod guest;
+mod housekeeping;
 pub mod journal;
 pub mod node;
+mod origin;
 mod parts;
+pub mod pause_guard;
 pub mod pool;
 pub mod reconcile;
 mod sandbox;
 pub mod slots;
+mod state_calls;
 pub mod templates;
+pub mod volumes;
 
 pub use capacity::{HostResources, RealResources, Reserve};
+pub use effects::{Effect, Effects, ObservedSlots, Point};
 pub use node::{Node, NodeConfig, NodePorts, StartError};
+pub use pause_guard::PauseGuard;
 pub use pool::PoolTargets;
 pub use templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
 

@@ -1,32 +1,39 @@
 //! The node as the control plane sees it: [`NodeApi`] over the owners of this host's sandboxes.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use dayfly_core::admission::Demand;
-use dayfly_core::expiry;
 use dayfly_node_api::{
-    Directory, DirectoryEntry, EnsureSandbox, ExecEvents, ExecRequest, FileBytes, FileInfo,
-    FileRead, FileWrite, NodeApi, NodeError, NodeStatus, PoolStatus, SandboxReport, TemplateReport,
-    Watch,
+    Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecEvents, ExecRequest, FileBytes,
+    FileInfo, FileRead, FileWrite, ForkReport, ForkRequest, LifecycleChange, LifecycleReport,
+    NodeApi, NodeError, NodeStatus, PoolStatus, SandboxReport, SnapshotReport, SnapshotRequest,
+    TemplateReport, VolumeReport, Watch,
 };
-use dayfly_types::{Clock, ErrorCode, Isolation, NodeId, SandboxId, SandboxState};
+use dayfly_snapshots::CaptureStore;
+use dayfly_types::{
+    Clock, ErrorCode, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, VolumeName,
+};
 use dayfly_vmm::{Engine, SlotProvider};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls;
-use crate::capacity::{HostResources, Ledger, Reserve};
-use crate::journal::{JOURNAL_FORMAT, Journal, JournalError, SandboxRecord};
+use crate::capacity::{HostResources, Ledger, Promise, Reserve};
+use crate::effects::{Captures, Effects, ObservedEngine, ObservedSlots};
+use crate::housekeeping;
+use crate::journal::{Journal, JournalError};
 use crate::parts::{Parts, Registry};
+use crate::pause_guard::PauseGuard;
 use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
-use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{Request, SandboxHandle};
-use crate::templates::{ReadyTemplate, TemplateSource};
+use crate::templates::TemplateSource;
+use crate::volumes::VolumeStore;
 
 /// How soon a caller may ask again when the node is full.
 const FULL_RETRY: Duration = Duration::from_secs(5);
@@ -37,6 +44,8 @@ pub struct NodeConfig {
     pub node: NodeId,
     /// Where the journal is.
     pub journal_directory: PathBuf,
+    pub captures_directory: PathBuf,
+    pub volumes_directory: PathBuf,
     pub reserve: Reserve,
     pub pool: PoolTargets,
     /// Let several projects share a node whose guests are only emulated.
@@ -52,6 +61,9 @@ pub struct NodePorts {
     pub templates: Arc<dyn TemplateSource>,
     pub clock: Arc<dyn Clock>,
     pub resources: Box<dyn HostResources>,
+    pub pause_guard: PauseGuard,
+    /// Told of everything that the node does to the world.
+    pub effects: Effects,
 }
 
 /// Why a node did not start.
@@ -59,6 +71,10 @@ pub struct NodePorts {
 pub enum StartError {
     #[error("cannot open the journal")]
     Journal(#[source] JournalError),
+    #[error("cannot open the captures")]
+    Captures(#[source] io::Error),
+    #[error("cannot open the volumes")]
+    Volumes(#[source] io::Error),
     #[error("cannot find out what an earlier run left")]
     Reconcile(#[source] ReconcileError),
 }
@@ -66,8 +82,8 @@ pub enum StartError {
 /// One host's node.
 #[derive(Debug)]
 pub struct Node {
-    config: NodeConfig,
-    parts: Arc<Parts>,
+    pub(crate) config: NodeConfig,
+    pub(crate) parts: Arc<Parts>,
     reconciled: Reconciled,
     /// The pool, which gives everything back before it ends.
     tasks: TaskTracker,
@@ -83,16 +99,27 @@ impl Node {
         ports: NodePorts,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, StartError> {
-        let journal = Journal::open(&config.journal_directory).map_err(StartError::Journal)?;
+        let effects = ports.effects;
+        let engine =
+            Arc::new(ObservedEngine::new(ports.engine, effects.clone())) as Arc<dyn Engine>;
+        let slots =
+            Arc::new(ObservedSlots::new(ports.slots, effects.clone())) as Arc<dyn SlotProvider>;
+        let journal = Journal::open(&config.journal_directory)
+            .map_err(StartError::Journal)?
+            .observed(effects.clone());
+        let captures =
+            CaptureStore::open(config.captures_directory.clone()).map_err(StartError::Captures)?;
+        let volumes =
+            VolumeStore::open(config.volumes_directory.clone()).map_err(StartError::Volumes)?;
         let pool = Pool::new(
-            Arc::clone(&ports.engine),
-            Arc::clone(&ports.slots),
+            Arc::clone(&engine),
+            Arc::clone(&slots),
             Arc::clone(&ports.templates),
             config.pool,
         );
         let parts = Arc::new(Parts {
-            engine: ports.engine,
-            slots: ports.slots,
+            engine,
+            slots,
             templates: ports.templates,
             clock: ports.clock,
             journal,
@@ -100,10 +127,17 @@ impl Node {
             ledger: Arc::new(Ledger::new(ports.resources, config.reserve)),
             boot_id: config.boot_id.clone(),
             registry: Registry::default(),
+            captures: Arc::new(Captures::new(Arc::new(captures), effects.clone())),
+            volumes: Arc::new(volumes.observed(effects.clone())),
+            effects,
+            pins: Arc::default(),
+            pause_guard: ports.pause_guard,
+            housekeeping: Notify::new(),
         });
         let reconciled = reconcile(&parts).await.map_err(StartError::Reconcile)?;
         let tasks = TaskTracker::new();
-        tasks.spawn(pool.run(stop));
+        tasks.spawn(pool.run(stop.clone()));
+        tasks.spawn(housekeeping::run(Arc::clone(&parts), stop));
         tasks.close();
         Ok(Arc::new(Self {
             config,
@@ -124,51 +158,24 @@ impl Node {
         self.reconciled
     }
 
+    /// The captures of this node, for whoever must know which templates they lie on.
+    #[must_use]
+    pub fn captures(&self) -> Arc<CaptureStore> {
+        self.parts.captures.store()
+    }
+
     fn isolation(&self) -> Isolation {
         self.parts.engine.capabilities().accelerator.isolation()
     }
 
-    fn find(&self, id: &SandboxId) -> Result<SandboxHandle, NodeError> {
+    pub(crate) fn find(&self, id: &SandboxId) -> Result<SandboxHandle, NodeError> {
         self.parts
             .find(id)
             .ok_or_else(|| NodeError::not_found(format!("no sandbox {id}")))
     }
 
-    /// The handle of the sandbox, made now if it is not there. A repeat finds the same owner.
-    fn find_or_begin(&self, wanted: &EnsureSandbox) -> Result<SandboxHandle, NodeError> {
-        if let Some(handle) = self.parts.find(&wanted.id) {
-            return Ok(handle);
-        }
-        let template = self.parts.templates.ready(&wanted.template)?;
-        let machine = &template.restore.machine;
-        let demand = Demand::of_guest(machine.memory.into(), machine.disk.into());
-        let promise = self.parts.ledger.promise(demand).map_err(|refusal| {
-            NodeError::new(
-                ErrorCode::NoCapacity,
-                format!("this node is full: {refusal}"),
-            )
-            .retry_after(FULL_RETRY)
-        })?;
-        let record = self.new_record(wanted, &template)?;
-        let mut sandboxes = self.parts.sandboxes();
-        // Asked again under the lock: two repeats of one call may have come this far.
-        if let Some(handle) = sandboxes.get(&wanted.id) {
-            return Ok(handle.clone());
-        }
-        self.check_sharing(wanted, sandboxes.values())?;
-        self.parts.journal.write(&record).map_err(|error| {
-            tracing::error!(error = %crate::error_chain(&error), "cannot write the journal");
-            NodeError::internal("the node could not write its journal")
-        })?;
-        let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
-        sandboxes.insert(wanted.id.clone(), handle.clone());
-        drop(sandboxes);
-        tokio::spawn(owner.create_and_run(template, incoming));
-        Ok(handle)
-    }
-
     /// Emulation is not a boundary between tenants.
-    fn check_sharing<'a>(
+    pub(crate) fn check_sharing<'a>(
         &self,
         wanted: &EnsureSandbox,
         mut others: impl Iterator<Item = &'a SandboxHandle>,
@@ -182,44 +189,6 @@ impl Node {
             return Err(NodeError::new(ErrorCode::EmulationNotShared, text));
         }
         Ok(())
-    }
-
-    fn new_record(
-        &self,
-        wanted: &EnsureSandbox,
-        template: &ReadyTemplate,
-    ) -> Result<SandboxRecord, NodeError> {
-        let mut token = [0_u8; 32];
-        getrandom::fill(&mut token)
-            .map_err(|_| NodeError::internal("no randomness could be had"))?;
-        let wall = self
-            .parts
-            .clock
-            .wall()
-            .duration_since(std::time::SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let expires_wall = wanted
-            .ttl_seconds
-            .map(|seconds| wall + Duration::from_secs(seconds));
-        Ok(SandboxRecord {
-            format: JOURNAL_FORMAT,
-            id: wanted.id.clone(),
-            project: wanted.project.clone(),
-            template: wanted.template.clone(),
-            template_version: template.version.clone(),
-            machine: template.restore.machine.clone(),
-            state: SandboxState::Creating,
-            generation: FIRST_GENERATION,
-            reason: None,
-            boot_id: self.config.boot_id.clone(),
-            expires: expiry::deadline(self.parts.clock.now(), wanted.ttl_seconds),
-            expires_wall_ms: expires_wall
-                .map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX)),
-            slot: None,
-            process: None,
-            agent_token: hex::encode(token),
-            ready_ms: None,
-        })
     }
 
     fn pools(&self) -> Vec<PoolStatus> {
@@ -272,10 +241,7 @@ impl NodeApi for Node {
     }
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
-        let handle = self.find_or_begin(&wanted)?;
-        if handle.report().project != wanted.project {
-            return Err(NodeError::not_found(format!("no sandbox {}", wanted.id)));
-        }
+        let handle = self.find_or_begin(&wanted).await?;
         handle.created().await.map(|report| (*report).clone())
     }
 
@@ -283,6 +249,8 @@ impl NodeApi for Node {
         let Some(handle) = self.parts.find(id) else {
             return Ok(());
         };
+        // Whatever the owner is busy with ends now; a delete waits for nothing.
+        handle.doomed.cancel();
         let (done, finished) = oneshot::channel();
         // A closed queue means that the owner has ended, and it ends only when nothing is left.
         if handle
@@ -316,8 +284,8 @@ impl NodeApi for Node {
     }
 
     async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
-        let agent = calls::agent(&self.find(id)?).await?;
-        calls::exec(&agent, request).await
+        let (agent, call) = calls::agent(&self.find(id)?).await?;
+        calls::exec(&agent, request, call).await
     }
 
     async fn read_file(
@@ -325,8 +293,8 @@ impl NodeApi for Node {
         id: &SandboxId,
         request: FileRead,
     ) -> Result<(FileInfo, FileBytes), NodeError> {
-        let agent = calls::agent(&self.find(id)?).await?;
-        calls::read_file(&agent, request).await
+        let (agent, call) = calls::agent(&self.find(id)?).await?;
+        calls::read_file(&agent, request, call).await
     }
 
     async fn write_file(
@@ -335,17 +303,114 @@ impl NodeApi for Node {
         request: FileWrite,
         content: FileBytes,
     ) -> Result<u64, NodeError> {
-        let agent = calls::agent(&self.find(id)?).await?;
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
         calls::write_file(&agent, request, content).await
     }
 
     async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError> {
-        let agent = calls::agent(&self.find(id)?).await?;
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
         calls::list_directory(&agent, path).await
     }
 
     async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        let agent = calls::agent(&self.find(id)?).await?;
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
         calls::stat(&agent, path).await
     }
+
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.find(id)?.ask(Request::Pause).await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.find(id)?.ask(Request::Resume).await
+    }
+
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.find(id)?.ask(Request::Hibernate).await
+    }
+
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.find(id)?.ask(Request::Wake).await
+    }
+
+    async fn rollback(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        let to = snapshot.clone();
+        self.find(id)?
+            .ask(|reply| Request::Rollback { to, reply })
+            .await
+    }
+
+    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        Ok(self.find(id)?.lifecycle_at(self.parts.clock.now()))
+    }
+
+    async fn set_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        self.find(id)?
+            .ask(|reply| Request::SetLifecycle { change, reply })
+            .await
+    }
+
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        self.take_snapshot(id, request).await
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
+        Ok(self.snapshot_reports())
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        self.hide_snapshot(id).await
+    }
+
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
+        self.make_children(id, request).await
+    }
+
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        let created_at = unix_seconds(self.parts.clock.wall());
+        let volumes = Arc::clone(&self.parts.volumes);
+        self.volume_work(move || volumes.ensure(&wanted, created_at))
+            .await
+    }
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        Ok(self.parts.volumes.reports())
+    }
+
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
+        let (volumes, project, name) = (
+            Arc::clone(&self.parts.volumes),
+            project.clone(),
+            name.clone(),
+        );
+        self.volume_work(move || volumes.delete(&project, &name))
+            .await
+    }
+}
+
+/// Books room for one more machine, or says what is short.
+pub(crate) fn admit(parts: &Parts, demand: Demand) -> Result<Promise, NodeError> {
+    parts.ledger.promise(demand).map_err(|refusal| {
+        let text = format!("this node is full: {refusal}");
+        NodeError::new(ErrorCode::NoCapacity, text).retry_after(FULL_RETRY)
+    })
+}
+
+pub(crate) fn unix_seconds(at: SystemTime) -> i64 {
+    let since = at
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

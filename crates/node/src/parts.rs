@@ -4,15 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::SandboxReport;
-use dayfly_types::{Clock, SandboxId};
+use dayfly_types::{Clock, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, SlotProvider};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 use crate::capacity::Ledger;
+use crate::effects::{Captures, Effects};
 use crate::journal::Journal;
+use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
 use crate::sandbox::SandboxHandle;
 use crate::templates::TemplateSource;
+use crate::volumes::VolumeStore;
 
 /// Reports that a slow watcher may miss before it is told everything anew.
 const ANNOUNCEMENTS_MAX: usize = 1024;
@@ -29,6 +32,54 @@ pub(crate) struct Parts {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) boot_id: String,
     pub(crate) registry: Registry,
+    pub(crate) captures: Arc<Captures>,
+    pub(crate) effects: Effects,
+    pub(crate) volumes: Arc<VolumeStore>,
+    pub(crate) pins: Arc<Pins>,
+    pub(crate) pause_guard: PauseGuard,
+    /// Woken when something may have become garbage.
+    pub(crate) housekeeping: Notify,
+}
+
+/// Captures that must stay although no record names them yet.
+#[derive(Debug, Default)]
+pub(crate) struct Pins(Mutex<HashMap<SnapshotId, usize>>);
+
+/// Keeps one capture for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    pins: Arc<Pins>,
+    id: SnapshotId,
+}
+
+impl Pins {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SnapshotId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pin(self: &Arc<Self>, id: &SnapshotId) -> Pin {
+        *self.lock().entry(id.clone()).or_default() += 1;
+        Pin {
+            pins: Arc::clone(self),
+            id: id.clone(),
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<SnapshotId> {
+        self.lock().keys().cloned().collect()
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut pins = self.pins.lock();
+        if let Some(count) = pins.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&self.id);
+            }
+        }
+    }
 }
 
 /// Every sandbox of this node, and who wants to hear of them.

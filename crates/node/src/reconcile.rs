@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dayfly_core::admission::Demand;
-use dayfly_types::SandboxState;
+use dayfly_snapshots::capture::file_names;
+use dayfly_types::{SandboxId, SandboxState};
 use dayfly_vmm::{AdoptError, SlotError, SlotIndex, Vm};
 
-use crate::journal::{Entry, JournalError, SandboxRecord};
+use crate::journal::{Entry, JournalError, SandboxRecord, Sealing};
 use crate::parts::Parts;
+use crate::sandbox::capture::keep_layer;
 use crate::sandbox::owner::Owner;
 
 /// Why the node could not find out what is there.
@@ -65,52 +67,146 @@ pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, Reconcil
             tracing::error!(slot = index.0, error = %crate::error_chain(&error), "cannot release an orphan slot");
         }
     }
+    // Every engine without a record is dead now, so nobody writes under a lease without one.
+    let exists = |id: &SandboxId| parts.sandboxes().contains_key(id);
+    parts.volumes.release_absent(exists);
+    let needed = crate::housekeeping::roots(parts);
+    if let Err(error) = parts.captures.sweep(|id| needed.contains(id)) {
+        tracing::warn!(%error, "cannot sweep unfinished captures");
+    }
     Ok(found)
 }
 
 async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Reconciled) {
     keep_deadline(parts, &mut record);
     let vm = match record.state {
-        SandboxState::Running => adopt(parts, &record).await,
-        SandboxState::Failed => None,
-        // Nobody was told that a half-made sandbox exists, so it goes. The rest was on its way out
-        // or cannot have been written by this version.
-        SandboxState::Creating
+        SandboxState::Running
         | SandboxState::Pausing
         | SandboxState::Paused
         | SandboxState::Resuming
-        | SandboxState::Hibernating
-        | SandboxState::Hibernated
-        | SandboxState::Waking
-        | SandboxState::Deleting
-        | SandboxState::Deleted => {
+        | SandboxState::Hibernating => take_over_machine(parts, &mut record).await,
+        // A restore that was cut short: whatever there is of a machine goes, the capture stays.
+        SandboxState::Hibernated | SandboxState::Waking => {
+            sleep_on(parts, &mut record).await;
+            None
+        }
+        SandboxState::Failed => None,
+        // Nobody was told that a half-made sandbox exists, so it goes. The rest was on its way out.
+        SandboxState::Creating | SandboxState::Deleting | SandboxState::Deleted => {
             record.state = SandboxState::Deleting;
             None
         }
     };
-    if record.state == SandboxState::Running && vm.is_none() {
-        fail(parts, &mut record).await;
-    }
-    let promise = (record.state == SandboxState::Running).then(|| {
+    let has_machine = vm.is_some();
+    let promise = has_machine.then(|| {
         let machine = &record.machine;
+        let disk = record.disk.unwrap_or(machine.disk);
         parts
             .ledger
-            .book(Demand::of_guest(machine.memory.into(), machine.disk.into()))
+            .book(Demand::of_guest(machine.memory.into(), disk.into()))
     });
-    if record.state == SandboxState::Running {
-        found.adopted += 1;
-    } else if record.state == SandboxState::Failed {
+    if record.state == SandboxState::Failed {
         found.failed += 1;
-    } else {
+    } else if record.state == SandboxState::Deleting {
         found.removed += 1;
+    } else {
+        found.adopted += 1;
     }
     let (owner, handle, incoming) = Owner::new(Arc::clone(parts), record, promise);
     parts.sandboxes().insert(handle.id.clone(), handle);
     tokio::spawn(owner.adopt_and_run(vm, incoming));
 }
 
-/// The engine died while nobody watched: its resources go, the reason stays.
-async fn fail(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+/// Finds the machine of a sandbox that has one, and brings it out of whatever was cut short.
+async fn take_over_machine(parts: &Arc<Parts>, record: &mut SandboxRecord) -> Option<Box<dyn Vm>> {
+    let Some(mut vm) = adopt(parts, record).await else {
+        fail(parts, record).await;
+        return None;
+    };
+    if let Err(reason) = settle_disk(parts, record, vm.as_mut()).await {
+        tracing::error!(sandbox_id = %record.id, reason, "a capture that was cut short is in doubt");
+    }
+    if record.state != SandboxState::Paused {
+        // A capture or a sleep may have left it stopped. Its guest, if frozen, is let go by the
+        // owner's next conversation.
+        if let Err(error) = vm.resume().await {
+            tracing::warn!(sandbox_id = %record.id, error = %crate::error_chain(&error), "cannot resume");
+        }
+        record.state = SandboxState::Running;
+    }
+    record.asleep_in = None;
+    write(parts, record);
+    Some(vm)
+}
+
+/// Decides what a capture that was cut short has become: if the machine writes to the new layer
+/// already, the old one is part of its disk; if not, nothing has happened.
+async fn settle_disk(
+    parts: &Arc<Parts>,
+    record: &mut SandboxRecord,
+    vm: &mut dyn Vm,
+) -> Result<(), String> {
+    if let Some(sealing) = record.sealing.take() {
+        let now = vm.writable_disk().await;
+        let now = now.map_err(|error| crate::error_chain(&error))?;
+        if now == sealing.layer && !record.sealed.contains(&sealing.capture) {
+            record.sealed.push(sealing.capture.clone());
+        }
+        if record.sealed.contains(&sealing.capture) {
+            take_sealed_file(parts, record, &sealing).await?;
+        }
+        write(parts, record);
+    }
+    // Sealed, and not published: the disk layer alone is kept.
+    for (index, id) in record.sealed.iter().enumerate() {
+        if parts.captures.get(id).is_none() {
+            keep_layer(parts, record, id, &record.sealed[..index])
+                .map_err(|error| crate::error_chain(&error))?;
+        }
+    }
+    Ok(())
+}
+
+async fn take_sealed_file(
+    parts: &Arc<Parts>,
+    record: &SandboxRecord,
+    sealing: &Sealing,
+) -> Result<(), String> {
+    let index = record.slot.ok_or("it has no slot")?;
+    let slot = parts.slots.reopen(index).await;
+    let slot = slot.map_err(|error| crate::error_chain(&error))?;
+    let from = slot.run_directory.join(&sealing.sealed);
+    if !from.exists() {
+        return Ok(());
+    }
+    parts
+        .captures
+        .take(&sealing.capture, &from, file_names::DISK_LAYER)
+        .map_err(|error| crate::error_chain(&error))
+}
+
+/// Leaves a sandbox asleep, with nothing of a machine.
+async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+    release(parts, record).await;
+    record.origin = None;
+    record.sealed.clear();
+    record.state = SandboxState::Hibernated;
+    record.generation = record.generation.next();
+    let capture = record.asleep_in.clone();
+    if capture.is_none_or(|id| parts.captures.get(&id).is_none()) {
+        record.state = SandboxState::Failed;
+        record.reason = Some("the capture that it slept in cannot be read".to_owned());
+    }
+    write(parts, record);
+}
+
+fn write(parts: &Parts, record: &SandboxRecord) {
+    if let Err(error) = parts.journal.write(record) {
+        tracing::error!(sandbox_id = %record.id, error = %crate::error_chain(&error), "cannot write the journal");
+    }
+}
+
+async fn release(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     if let Some(slot) = record.slot {
         match parts.slots.release(slot).await {
             Ok(()) => record.slot = None,
@@ -120,12 +216,15 @@ async fn fail(parts: &Arc<Parts>, record: &mut SandboxRecord) {
         }
     }
     record.process = None;
+}
+
+/// The engine died while nobody watched: its resources go, the reason stays.
+async fn fail(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+    release(parts, record).await;
     record.state = SandboxState::Failed;
     record.generation = record.generation.next();
     record.reason = Some("the engine ended while the node was down".to_owned());
-    if let Err(error) = parts.journal.write(record) {
-        tracing::error!(sandbox_id = %record.id, error = %crate::error_chain(&error), "cannot write the journal");
-    }
+    write(parts, record);
 }
 
 async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Option<Box<dyn Vm>> {

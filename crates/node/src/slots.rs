@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use dayfly_host::jail::{self, BindMount, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree, netns};
-use dayfly_types::limits;
+use dayfly_types::{CpuMillis, limits};
 use dayfly_vmm::{
     EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex, SlotLimits,
     SlotProvider, file_names,
@@ -222,6 +222,21 @@ impl Inner {
         Ok(group.procs_paths())
     }
 
+    fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
+        let what = "limit the processor time";
+        let name = index.0.to_string();
+        let group = self
+            .cgroups
+            .open_existing(&name)
+            .map_err(|e| step(index, what)(Box::new(e)))?;
+        let mut limits = group.limits().map_err(|e| step(index, what)(Box::new(e)))?;
+        limits.cpu_quota_percent = (cpu.get() / 10).max(1);
+        group
+            .set_limits(&limits)
+            .map_err(|e| step(index, what)(Box::new(e)))?;
+        Ok(())
+    }
+
     fn jail_spec(&self, slot: &Slot, command: EngineCommand) -> Result<JailSpec, Source> {
         let uid = self.uid(slot.index);
         let mut mounts = vec![BindMount {
@@ -250,7 +265,7 @@ impl Inner {
             },
             program: command.program,
             arguments: command.arguments,
-            environment: std::collections::BTreeMap::new(),
+            environment: command.environment.into_iter().collect(),
             working_directory: slot.engine_run_directory.clone(),
             // Under pressure the host gives up a guest before it gives up the daemon.
             out_of_memory_adjustment: 500,
@@ -313,6 +328,11 @@ impl SlotProvider for HostSlots {
             pid: identity.pid,
             start_time_ticks: identity.start_time_ticks,
         })
+    }
+
+    async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
+        self.blocking(move |inner| inner.limit_cpu(index, cpu))
+            .await
     }
 
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {

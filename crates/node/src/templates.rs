@@ -30,6 +30,12 @@ pub enum TemplateUnavailable {
         percent: u8,
         step: String,
     },
+    #[error("version {version} of template {name:?} cannot be restored here: {reason}")]
+    Version {
+        name: String,
+        version: String,
+        reason: String,
+    },
     #[error("template {name:?} could not be baked: {reason}")]
     Failed { name: String, reason: String },
 }
@@ -47,6 +53,7 @@ impl From<TemplateUnavailable> for NodeError {
                     .retry_after(BAKING_RETRY)
                     .at_percent(percent)
             }
+            TemplateUnavailable::Version { .. } => NodeError::new(ErrorCode::SnapshotUnfit, text),
             TemplateUnavailable::Failed { .. } => NodeError::new(ErrorCode::TemplateFailed, text),
         }
     }
@@ -64,6 +71,17 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     /// # Errors
     /// [`TemplateUnavailable`] says why not now, or why never.
     fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
+
+    /// One bake of a template, current or not, for what was captured on top of it. May block on
+    /// the disk the first time.
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable::Version`] when it is gone, damaged, or made by another engine.
+    fn version(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
 
     /// Changes whenever a template becomes ready.
     fn changes(&self) -> watch::Receiver<u64>;

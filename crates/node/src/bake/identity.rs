@@ -28,7 +28,9 @@ pub fn agent_hash(program: &Path) -> io::Result<String> {
     digest::digest_path(program).map(|digest| digest.as_str().to_owned())
 }
 
-pub(super) fn engine_identity(capabilities: &Capabilities) -> EngineIdentity {
+/// What a snapshot records of the engine, and a restore needs again.
+#[must_use]
+pub fn engine_identity(capabilities: &Capabilities) -> EngineIdentity {
     EngineIdentity {
         kind: capabilities.engine,
         version: capabilities.engine_version.clone(),

@@ -5,10 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use dayfly_guest_client::AgentClient;
+use dayfly_guest_client::{AgentClient, QuiesceSpec};
 use dayfly_host::files::open_without_links;
 use dayfly_snapshots::{ProgressReporter, Recipe, Staging, file_names as template_files};
-use dayfly_vmm::{BootSpec, Slot, Vm, file_names};
+use dayfly_vmm::{BootSpec, CaptureSpec, Slot, Vm, file_names};
 
 use super::error::BakeError;
 use super::ports::BakeDeps;
@@ -81,13 +81,16 @@ async fn find_agent(
 
 /// Freezes the guest and writes its device state; its memory is in its file already.
 async fn freeze(vm: &mut dyn Vm, agent: AgentClient, slot: &Slot) -> Result<(), BakeError> {
-    agent.quiesce().await.map_err(BakeError::Quiesce)?;
+    agent
+        .quiesce(QuiesceSpec::default())
+        .await
+        .map_err(BakeError::Quiesce)?;
     // The ports close before the pause, so that the guest is captured without a host.
     drop(agent);
     let control = |what| move |source| BakeError::Control { what, source };
     vm.pause().await.map_err(control("paused"))?;
     let device_state = slot.run_directory.join(file_names::DEVICE_STATE);
-    vm.capture(&device_state)
+    vm.capture(&CaptureSpec::devices(device_state))
         .await
         .map_err(BakeError::Capture)?;
     vm.kill().await.map_err(control("ended"))

@@ -19,7 +19,7 @@ mod template;
 mod warm_up;
 
 pub use error::BakeError;
-pub use identity::{agent_hash, fingerprint};
+pub use identity::{agent_hash, engine_identity, fingerprint};
 pub use ports::{BakeDeps, BakeLimits, EmptyLayerMaker, ImageProvider};
 pub use template::bake_template;
 pub use warm_up::WarmUpError;

@@ -6,35 +6,44 @@ use std::time::Duration;
 use dayfly_core::expiry;
 use dayfly_core::lifecycle::{self, Event};
 use dayfly_guest_client::AgentClient;
-use dayfly_node_api::{NodeError, SandboxReport, Stage};
-use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
+use dayfly_guest_proto::IdentityEvent;
+use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError, SandboxReport, Stage};
+use dayfly_types::{ErrorCode, Generation, OnTimeout, SandboxState, limits};
 use dayfly_vmm::{SlotIndex, Vm};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
-use super::create::{CreateError, Created, Supply, create};
-use super::{Published, Request, SandboxHandle};
+use super::activity::guest_is_busy;
+use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
+use super::connect::connect_again;
+use super::handle::wrong_state;
+use super::report::{captures_of, report};
+use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
-use crate::guest::open_agent;
+use crate::effects::Effect;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
-use crate::templates::ReadyTemplate;
 
 /// How long to wait before a failed teardown or a failed agent connection is tried again.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait before an idle sandbox that could not be put to sleep is tried again.
+const SLEEP_RETRY: Duration = Duration::from_secs(30);
 
 /// The owner's own state. Nobody else writes any of it.
 #[derive(Debug)]
 pub(crate) struct Owner {
-    parts: Arc<Parts>,
-    record: SandboxRecord,
-    vm: Option<Box<dyn Vm>>,
-    agent: Option<AgentClient>,
-    stages: Vec<Stage>,
+    pub(super) parts: Arc<Parts>,
+    pub(super) record: SandboxRecord,
+    pub(super) vm: Option<Box<dyn Vm>>,
+    pub(super) agent: Option<AgentClient>,
+    pub(super) stages: Vec<Stage>,
     refusal: Option<NodeError>,
     /// Held for as long as the sandbox may use what it was promised.
-    promise: Option<Promise>,
+    pub(super) promise: Option<Promise>,
     publish: watch::Sender<Published>,
     delete_waiters: Vec<oneshot::Sender<()>>,
+    doomed: CancellationToken,
+    pub(super) activity: Arc<Activity>,
 }
 
 /// What the owner does next.
@@ -43,10 +52,14 @@ enum Next {
     TearDown,
 }
 
-/// How one attempt at a creation ended.
-enum Attempt {
-    Done(Result<Created, CreateError>),
-    Deleted,
+/// What made the owner look up.
+enum Occasion {
+    Request(Option<Request>),
+    Expired,
+    Idle,
+    EngineDied(String),
+    AgentLost,
+    AgentFound(Option<AgentClient>),
 }
 
 impl Owner {
@@ -57,17 +70,22 @@ impl Owner {
         promise: Option<Promise>,
     ) -> (Self, SandboxHandle, mpsc::Receiver<Request>) {
         let (requests, incoming) = mpsc::channel(limits::SANDBOX_QUEUE_LENGTH_MAX);
+        let activity = Activity::new(parts.clock.now());
+        let doomed = CancellationToken::new();
         let first = Published {
             report: Arc::new(report(&parts, &record, &[])),
             agent: None,
             refusal: None,
             expires: record.expires,
+            captures: captures_of(&record),
         };
         let (publish, published) = watch::channel(first);
         let handle = SandboxHandle {
             id: record.id.clone(),
             requests,
             published,
+            doomed: doomed.clone(),
+            activity: Arc::clone(&activity),
         };
         let owner = Self {
             parts,
@@ -79,6 +97,8 @@ impl Owner {
             promise,
             publish,
             delete_waiters: Vec::new(),
+            doomed,
+            activity,
         };
         (owner, handle, incoming)
     }
@@ -86,11 +106,11 @@ impl Owner {
     /// Creates the sandbox and then serves it until it is gone.
     pub(crate) async fn create_and_run(
         mut self,
-        template: Arc<ReadyTemplate>,
-        mut incoming: mpsc::Receiver<Request>,
+        origin: Origin,
+        incoming: mpsc::Receiver<Request>,
     ) {
         let under_way = self.parts.pool.create_begins();
-        let next = self.create_unless_deleted(&template, &mut incoming).await;
+        let next = self.create_unless_deleted(&origin).await;
         under_way.linger();
         self.run(next, incoming).await;
     }
@@ -117,6 +137,7 @@ impl Owner {
         self.tear_down(&mut incoming).await;
         self.parts.forget(&self.record.id);
         self.publish_now();
+        self.parts.housekeeping.notify_one();
         for waiter in self.delete_waiters.drain(..) {
             // A caller that stopped waiting does not need the answer.
             let _ = waiter.send(());
@@ -124,74 +145,16 @@ impl Owner {
     }
 
     /// Runs the creation; a delete wins over it at any point.
-    async fn create_unless_deleted(
-        &mut self,
-        template: &Arc<ReadyTemplate>,
-        incoming: &mut mpsc::Receiver<Request>,
-    ) -> Next {
-        let mut outcome = self.attempt(Supply::Any, template, incoming).await;
-        if let Attempt::Done(Err(CreateError::Restore(error))) = &outcome {
-            // A parked engine may have died on the shelf; one started now has not.
-            let text = crate::error_chain(error);
-            tracing::warn!(sandbox_id = %self.record.id, error = %text, "restore failed, trying once more");
-            if let Some(slot) = self.record.slot
-                && self.release_slot(slot).await
-            {
-                outcome = self.attempt(Supply::FreshOnly, template, incoming).await;
-            }
-        }
-        match outcome {
-            Attempt::Done(Ok(created)) => self.created(created),
-            Attempt::Done(Err(error)) => {
-                let text = crate::error_chain(&error);
-                tracing::warn!(sandbox_id = %self.record.id, error = %text, "cannot create");
-                self.refusal = Some(refusal_of(&error));
-                Next::TearDown
-            }
-            Attempt::Deleted => {
+    async fn create_unless_deleted(&mut self, origin: &Origin) -> Next {
+        let doomed = self.doomed.clone();
+        let outcome = tokio::select! {
+            outcome = self.start_machine(origin) => outcome,
+            () = doomed.cancelled() => {
                 let text = "deleted while it was being created";
-                self.refusal = Some(NodeError::new(ErrorCode::WrongState, text));
-                Next::TearDown
+                Err(NodeError::new(ErrorCode::WrongState, text))
             }
-        }
-    }
-
-    async fn attempt(
-        &mut self,
-        supply: Supply,
-        template: &Arc<ReadyTemplate>,
-        incoming: &mut mpsc::Receiver<Request>,
-    ) -> Attempt {
-        let parts = Arc::clone(&self.parts);
-        let limit = limits::CREATE_DEADLINE;
-        let clock = parts.clock.as_ref();
-        let work = create(
-            &parts.pool,
-            &parts.journal,
-            &mut self.record,
-            template,
-            clock,
-            supply,
-        );
-        tokio::select! {
-            done = tokio::time::timeout(limit, work) => {
-                Attempt::Done(done.unwrap_or(Err(CreateError::TimedOut(limit))))
-            }
-            request = incoming.recv() => {
-                if let Some(Request::Delete { done }) = request {
-                    self.delete_waiters.push(done);
-                }
-                Attempt::Deleted
-            }
-        }
-    }
-
-    fn created(&mut self, created: Created) -> Next {
-        self.vm = Some(created.vm);
-        self.agent = Some(created.agent);
-        self.record.ready_ms = Some(created.stages.total_ms());
-        self.stages = created.stages.into_laps();
-        match self.change(Event::Ready, None) {
+        };
+        match outcome {
             Ok(()) => Next::Serve,
             Err(error) => {
                 self.refusal = Some(error);
@@ -200,38 +163,116 @@ impl Owner {
         }
     }
 
-    /// Waits for whatever ends the sandbox, and repairs what can be repaired meanwhile.
+    /// Brings the machine up, with one more try when a parked engine was found dead, and lets user
+    /// code run. The journal says `running` before the first instruction of it.
+    pub(super) async fn start_machine(&mut self, origin: &Origin) -> Result<(), NodeError> {
+        let what = if origin.event == IdentityEvent::Wake {
+            "the sandbox could not be woken"
+        } else if origin.event == IdentityEvent::Rollback {
+            "the sandbox could not be taken back"
+        } else {
+            "the sandbox could not be created"
+        };
+        let mut outcome = self.attempt(origin, Supply::Any).await;
+        if let Err(BringUpError::Restore(error)) = &outcome {
+            // A parked engine may have died on the shelf; one started now has not.
+            let text = crate::error_chain(error);
+            tracing::warn!(sandbox_id = %self.record.id, error = %text, "restore failed, trying once more");
+            if let Some(slot) = self.record.slot
+                && self.release_slot(slot).await
+            {
+                outcome = self.attempt(origin, Supply::FreshOnly).await;
+            }
+        }
+        let started = match outcome {
+            Ok(brought_up) => self.go(brought_up, what).await,
+            Err(error) => {
+                let text = crate::error_chain(&error);
+                tracing::warn!(sandbox_id = %self.record.id, error = %text, what);
+                Err(error.into_node_error(what))
+            }
+        };
+        self.publish_now();
+        started
+    }
+
+    async fn attempt(
+        &mut self,
+        origin: &Origin,
+        supply: Supply,
+    ) -> Result<BroughtUp, BringUpError> {
+        let limit = limits::CREATE_DEADLINE;
+        let parts = Arc::clone(&self.parts);
+        let work = bring_up(&parts, &mut self.record, origin, supply);
+        tokio::time::timeout(limit, work)
+            .await
+            .unwrap_or(Err(BringUpError::TimedOut(limit)))
+    }
+
+    async fn go(&mut self, brought_up: BroughtUp, what: &str) -> Result<(), NodeError> {
+        let BroughtUp {
+            vm,
+            agent,
+            identified,
+            mut stages,
+        } = brought_up;
+        for hook in &identified.hooks {
+            let failed = hook.timed_out || hook.exit_code != Some(0);
+            tracing::info!(sandbox_id = %self.record.id, hook = ?hook.name, failed, "hook ran");
+        }
+        let event = if self.record.state == SandboxState::Waking {
+            Event::WakeDone
+        } else {
+            Event::Ready
+        };
+        self.vm = Some(vm);
+        self.transition(event, None)?;
+        let now = unix_nanos(self.parts.clock.as_ref());
+        let effects = &self.parts.effects;
+        effects
+            .around_async(Effect::GuestThaw, agent.thaw_at(now))
+            .await
+            .map_err(|error| BringUpError::Thaw(error).into_node_error(what))?;
+        stages.end("thaw");
+        self.agent = Some(agent);
+        self.record.ready_ms = Some(stages.total_ms());
+        self.stages = stages.into_laps();
+        self.activity.note(self.parts.clock.now());
+        Ok(())
+    }
+
+    /// Waits for whatever ends the sandbox, and does what is asked of it meanwhile.
     async fn serve(&mut self, incoming: &mut mpsc::Receiver<Request>) {
+        self.publish_now();
         loop {
-            let expires = self.record.expires;
-            let clock = Arc::clone(&self.parts.clock);
-            let expiry = async {
-                match expires {
-                    Some(moment) => clock.sleep_until(moment).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let watched = self.agent.clone();
-            tokio::select! {
-                biased;
-                request = incoming.recv() => {
-                    if let Some(Request::Delete { done }) = request {
-                        self.delete_waiters.push(done);
-                    }
+            match self.next_occasion(incoming).await {
+                Occasion::Request(Some(Request::Delete { done })) => {
+                    self.delete_waiters.push(done);
                     return;
                 }
-                () = expiry => {
+                Occasion::Request(None) => return,
+                Occasion::Request(Some(request)) => {
+                    let doomed = self.doomed.clone();
+                    tokio::select! {
+                        () = self.answer(request) => {}
+                        () = doomed.cancelled() => return,
+                    }
+                }
+                Occasion::Expired => {
                     tracing::info!(sandbox_id = %self.record.id, "expired");
                     return;
                 }
-                exit = wait_for_exit(&mut self.vm) => {
-                    self.engine_died(&exit).await;
+                Occasion::Idle => {
+                    if self.idle_timeout_deletes().await {
+                        return;
+                    }
                 }
-                () = wait_for_loss(watched.as_ref()) => {
+                Occasion::EngineDied(exit) => self.engine_died(&exit).await,
+                Occasion::AgentLost => {
                     self.agent = None;
                     self.publish_now();
                 }
-                agent = connect_again(&self.parts, &self.record), if self.needs_agent() => {
+                Occasion::AgentFound(agent) => {
                     self.agent = agent;
                     self.publish_now();
                 }
@@ -239,8 +280,132 @@ impl Owner {
         }
     }
 
+    async fn next_occasion(&mut self, incoming: &mut mpsc::Receiver<Request>) -> Occasion {
+        let expires = self.record.expires;
+        let clock = Arc::clone(&self.parts.clock);
+        let expiry = async {
+            match expires {
+                Some(moment) => clock.sleep_until(moment).await,
+                None => std::future::pending().await,
+            }
+        };
+        let watched = self.agent.clone();
+        let needs_agent = self.needs_agent();
+        let idle_limit = self.idle_limit();
+        let pid = self.vm.as_ref().map(|vm| vm.process().pid);
+        tokio::select! {
+            biased;
+            request = incoming.recv() => Occasion::Request(request),
+            () = expiry => Occasion::Expired,
+            exit = wait_for_exit(&mut self.vm) => Occasion::EngineDied(exit),
+            () = wait_for_loss(watched.as_ref()) => Occasion::AgentLost,
+            agent = connect_again(&self.parts, &self.record), if needs_agent => {
+                Occasion::AgentFound(agent)
+            }
+            () = wait_for_idleness(&self.parts, &self.activity, pid, idle_limit) => Occasion::Idle,
+        }
+    }
+
+    /// How long it may do nothing, while that counts.
+    fn idle_limit(&self) -> Option<Duration> {
+        let rules = self.record.lifecycle;
+        let counts = self.record.state == SandboxState::Running && !rules.persistent;
+        rules
+            .idle_seconds
+            .filter(|_| counts)
+            .map(Duration::from_secs)
+    }
+
+    /// Acts on idleness. `true`: the sandbox ends.
+    async fn idle_timeout_deletes(&mut self) -> bool {
+        if let Some(agent) = self.agent.clone()
+            && guest_is_busy(&agent).await
+        {
+            self.activity.note(self.parts.clock.now());
+            return false;
+        }
+        tracing::info!(sandbox_id = %self.record.id, "idle");
+        match self.record.lifecycle.on_timeout {
+            OnTimeout::Delete => true,
+            OnTimeout::Hibernate => {
+                if let Err(error) = self.hibernate().await {
+                    tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
+                    let later = self.parts.clock.now().plus(SLEEP_RETRY);
+                    self.activity.note(later);
+                }
+                false
+            }
+        }
+    }
+
+    /// Does what was asked and answers. Dropped in the middle when the sandbox is deleted.
+    async fn answer(&mut self, request: Request) {
+        // A caller that stopped waiting does not need the answer.
+        match request {
+            Request::Delete { .. } => {}
+            Request::Pause(reply) => {
+                let done = self.pause().await;
+                let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::Resume(reply) => {
+                let done = self.resume().await;
+                let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::Hibernate(reply) => {
+                let done = self.hibernate().await;
+                let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::Wake(reply) => {
+                let done = self.wake().await;
+                let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::Rollback { to, reply } => {
+                let done = self.rollback(&to).await;
+                let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::Capture { wish, reply } => {
+                let captured = self.capture(&wish).await;
+                let _ = reply.send(captured);
+            }
+            Request::SetLifecycle { change, reply } => {
+                let _ = reply.send(self.set_lifecycle(change));
+            }
+        }
+    }
+
+    fn set_lifecycle(&mut self, change: LifecycleChange) -> Result<LifecycleReport, NodeError> {
+        if matches!(
+            self.record.state,
+            SandboxState::Deleting | SandboxState::Deleted
+        ) {
+            return Err(wrong_state(self.record.state));
+        }
+        let rules = &mut self.record.lifecycle;
+        rules.persistent = change.persistent.unwrap_or(rules.persistent);
+        rules.idle_seconds = change.idle_seconds.unwrap_or(rules.idle_seconds);
+        rules.on_timeout = change.on_timeout.unwrap_or(rules.on_timeout);
+        if let Some(ttl_seconds) = change.ttl_seconds {
+            rules.ttl_seconds = ttl_seconds;
+            let clock = &self.parts.clock;
+            self.record.expires = expiry::deadline(clock.now(), ttl_seconds);
+            self.record.expires_wall_ms = expiry::wall_deadline_ms(clock.wall(), ttl_seconds);
+        }
+        self.record.generation = self.record.generation.next();
+        self.write_record()?;
+        self.publish_now();
+        let now = self.parts.clock.now();
+        Ok(LifecycleReport {
+            lifecycle: self.record.lifecycle,
+            expires_in_seconds: self
+                .record
+                .expires
+                .map(|deadline| expiry::seconds_left(now, deadline)),
+            idle_for_seconds: self.activity.idle_for(now).as_secs(),
+        })
+    }
+
     fn needs_agent(&self) -> bool {
-        self.agent.is_none() && self.record.state == SandboxState::Running
+        self.agent.is_none() && self.vm.is_some() && self.record.state == SandboxState::Running
     }
 
     /// The guest is gone for good: give its resources back at once, keep the reason to show.
@@ -263,6 +428,7 @@ impl Owner {
         if let Err(error) = self.change(Event::Delete, None) {
             tracing::warn!(sandbox_id = %self.record.id, %error, "deleting without a record of it");
         }
+        self.leave_volumes().await;
         self.agent = None;
         // The record names the slot from the moment it was taken, also when the creation was cut
         // short, so nothing that was made can be missed here.
@@ -273,6 +439,11 @@ impl Owner {
             self.pause_and_collect(incoming).await;
         }
         self.vm = None;
+        // Behind the engine's end, before the record's: nobody writes, and nobody forgets.
+        while !self.release_volumes() {
+            self.pause_and_collect(incoming).await;
+        }
+        self.abandon_capture();
         while let Err(error) = self.parts.journal.remove(&self.record.id) {
             tracing::error!(sandbox_id = %self.record.id, error = %crate::error_chain(&error), "cannot forget");
             self.pause_and_collect(incoming).await;
@@ -280,20 +451,27 @@ impl Owner {
         self.promise = None;
         self.record.state = SandboxState::Deleted;
         self.record.generation = self.record.generation.next();
-        // Deletes that arrived in the meantime are answered with the first.
-        while let Ok(Request::Delete { done }) = incoming.try_recv() {
-            self.delete_waiters.push(done);
+        // Deletes that arrived in the meantime are answered with the first; other requests are
+        // dropped, which tells their callers that the sandbox is gone.
+        while let Ok(request) = incoming.try_recv() {
+            if let Request::Delete { done } = request {
+                self.delete_waiters.push(done);
+            }
         }
     }
 
     async fn pause_and_collect(&mut self, incoming: &mut mpsc::Receiver<Request>) {
         tokio::select! {
             () = tokio::time::sleep(RETRY_PAUSE) => {}
-            Some(Request::Delete { done }) = incoming.recv() => self.delete_waiters.push(done),
+            Some(request) = incoming.recv() => {
+                if let Request::Delete { done } = request {
+                    self.delete_waiters.push(done);
+                }
+            }
         }
     }
 
-    async fn release_slot(&mut self, slot: SlotIndex) -> bool {
+    pub(super) async fn release_slot(&mut self, slot: SlotIndex) -> bool {
         match self.parts.slots.release(slot).await {
             Ok(()) => {
                 self.record.slot = None;
@@ -309,7 +487,18 @@ impl Owner {
     }
 
     /// Moves to the next state: journal first, then everybody else.
-    fn change(&mut self, event: Event, reason: Option<String>) -> Result<(), NodeError> {
+    pub(super) fn change(&mut self, event: Event, reason: Option<String>) -> Result<(), NodeError> {
+        let written = self.transition(event, reason);
+        self.publish_now();
+        written
+    }
+
+    /// Moves to the next state in the journal alone.
+    pub(super) fn transition(
+        &mut self,
+        event: Event,
+        reason: Option<String>,
+    ) -> Result<(), NodeError> {
         let to = match lifecycle::next(self.record.state, event) {
             Ok(state) => state,
             // A repeated delete finds the sandbox where it should be.
@@ -323,38 +512,29 @@ impl Owner {
         if reason.is_some() {
             self.record.reason = reason;
         }
-        let written = self.parts.journal.write(&self.record);
-        self.publish_now();
-        written.map_err(|error| {
-            tracing::error!(sandbox_id = %self.record.id, error = %crate::error_chain(&error), "cannot write the journal");
-            NodeError::internal("the node could not write its journal")
+        self.write_record()
+    }
+
+    pub(super) fn write_record(&self) -> Result<(), NodeError> {
+        self.parts.journal.write(&self.record).map_err(|error| {
+            crate::failure::node_error("the node could not write its journal", &error)
         })
     }
 
-    fn publish_now(&self) {
-        let report = Arc::new(report(&self.parts, &self.record, &self.stages));
+    pub(super) fn report(&self) -> SandboxReport {
+        report(&self.parts, &self.record, &self.stages)
+    }
+
+    pub(super) fn publish_now(&self) {
+        let report = Arc::new(self.report());
         self.parts.announce(&report);
         self.publish.send_replace(Published {
             report,
             agent: self.agent.clone(),
             refusal: self.refusal.clone(),
             expires: self.record.expires,
+            captures: captures_of(&self.record),
         });
-    }
-}
-
-fn refusal_of(error: &CreateError) -> NodeError {
-    let message = format!("the sandbox could not be created: {error}");
-    match error {
-        CreateError::Engine(_) | CreateError::TimedOut(_) => {
-            NodeError::new(ErrorCode::NoCapacity, message).retry_after(Duration::from_secs(1))
-        }
-        CreateError::Agent(_) | CreateError::Identity(_) | CreateError::Thaw(_) => {
-            NodeError::new(ErrorCode::GuestUnavailable, message)
-        }
-        CreateError::Journal(_) | CreateError::Restore(_) | CreateError::Randomness => {
-            NodeError::internal(message)
-        }
     }
 }
 
@@ -374,43 +554,26 @@ async fn wait_for_loss(agent: Option<&AgentClient>) {
     }
 }
 
-/// One attempt at a new conversation; an attempt that fails takes at least the pause.
-async fn connect_again(parts: &Parts, record: &SandboxRecord) -> Option<AgentClient> {
-    let slot = record.slot?;
-    let run = match parts.slots.reopen(slot).await {
-        Ok(slot) => slot.run_directory,
-        Err(error) => {
-            tracing::warn!(sandbox_id = %record.id, error = %crate::error_chain(&error), "no slot");
-            tokio::time::sleep(RETRY_PAUSE).await;
-            return None;
-        }
+/// Resolves when nothing was seen for the limit. Processor time has no event, so it is looked at.
+async fn wait_for_idleness(
+    parts: &Parts,
+    activity: &Activity,
+    pid: Option<i32>,
+    limit: Option<Duration>,
+) {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
     };
-    match open_agent(&run, limits::AGENT_HANDSHAKE_DEADLINE).await {
-        Ok(agent) => Some(agent),
-        Err(error) => {
-            let text = crate::error_chain(&error);
-            tracing::debug!(sandbox_id = %record.id, error = %text, "the agent is away");
-            tokio::time::sleep(RETRY_PAUSE).await;
-            None
+    loop {
+        let now = parts.clock.now();
+        activity.look(now, pid);
+        if activity.idle_for(now) >= limit {
+            return;
         }
-    }
-}
-
-fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) -> SandboxReport {
-    SandboxReport {
-        id: record.id.clone(),
-        project: record.project.clone(),
-        template: record.template.clone(),
-        state: record.state,
-        generation: record.generation,
-        reason: record.reason.clone(),
-        memory: record.machine.memory,
-        vcpus: record.machine.vcpus,
-        ready_ms: record.ready_ms,
-        stages: stages.to_vec(),
-        expires_in_seconds: record
-            .expires
-            .map(|deadline| expiry::seconds_left(parts.clock.now(), deadline)),
+        parts
+            .clock
+            .sleep_until(now.plus(limits::ACTIVITY_PERIOD))
+            .await;
     }
 }
 

@@ -1,0 +1,107 @@
+//! The store of captures with a point around each effect.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use dayfly_snapshots::CaptureStore;
+use dayfly_snapshots::capture::{
+    CaptureDraft, CaptureError, CaptureManifest, Collector, FlattenError, file_names,
+};
+use dayfly_types::SnapshotId;
+
+use super::{Effect, Effects};
+
+/// Captures that are observed. Questions go to the store itself; what changes something is here,
+/// under the same name.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    store: Arc<CaptureStore>,
+    effects: Effects,
+}
+
+impl Deref for Captures {
+    type Target = CaptureStore;
+
+    fn deref(&self) -> &CaptureStore {
+        &self.store
+    }
+}
+
+impl Captures {
+    pub(crate) fn new(store: Arc<CaptureStore>, effects: Effects) -> Self {
+        Self { store, effects }
+    }
+
+    pub(crate) fn store(&self) -> Arc<CaptureStore> {
+        Arc::clone(&self.store)
+    }
+
+    pub(crate) fn begin(&self, id: &SnapshotId) -> Result<(), CaptureError> {
+        self.effects
+            .around(Effect::CaptureBegin, || self.store.begin(id).map(drop))
+    }
+
+    pub(crate) fn take(
+        &self,
+        id: &SnapshotId,
+        from: &Path,
+        name: &str,
+    ) -> Result<(), CaptureError> {
+        self.effects
+            .around(Effect::CaptureTake, || self.store.take(id, from, name))
+    }
+
+    /// Gives the capture a second name of a disk that its machine still has.
+    pub(crate) fn link_disk(&self, id: &SnapshotId, from: &Path) -> io::Result<u64> {
+        let to = self.store.unfinished(id).join(file_names::DISK_LAYER);
+        self.effects.around(Effect::CaptureLink, || {
+            dayfly_host::files::link_regular(from, &to)
+        })
+    }
+
+    pub(crate) fn publish(
+        &self,
+        draft: CaptureDraft,
+    ) -> Result<Arc<CaptureManifest>, CaptureError> {
+        self.effects
+            .around(Effect::CapturePublish, || self.store.publish(draft))
+    }
+
+    pub(crate) fn abandon(&self, id: &SnapshotId) -> Result<(), CaptureError> {
+        self.effects
+            .around(Effect::CaptureAbandon, || self.store.abandon(id))
+    }
+
+    pub(crate) fn hide(&self, id: &SnapshotId) -> Result<(), CaptureError> {
+        self.effects
+            .around(Effect::CaptureHide, || self.store.hide(id))
+    }
+
+    pub(crate) fn sweep(&self, needed: impl Fn(&SnapshotId) -> bool) -> io::Result<usize> {
+        self.effects
+            .around(Effect::CaptureSweep, || self.store.sweep(needed))
+    }
+
+    pub(crate) fn flatten(&self, id: &SnapshotId) -> Result<bool, FlattenError> {
+        self.effects
+            .around(Effect::CaptureFlatten, || self.store.flatten(id))
+    }
+
+    pub(crate) fn drop_superseded(&self, id: &SnapshotId) -> Result<usize, CaptureError> {
+        self.effects
+            .around(Effect::CaptureDrop, || self.store.drop_superseded(id))
+    }
+
+    pub(crate) fn collect(
+        &self,
+        collector: &Collector,
+        roots: &HashSet<SnapshotId>,
+    ) -> Result<Vec<SnapshotId>, CaptureError> {
+        self.effects.around(Effect::CaptureCollect, || {
+            collector.pass(&self.store, roots)
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! From a record to a guest that has its identity and is about to run user code.
+//!
+//! The same for a create, a fork's child, a wake and a rollback: they differ in where the machine
+//! is restored from. Each step that takes something notes it in the record before the next begins,
+//! so that whoever finds the record after a crash can undo it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
+use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
+use dayfly_node_api::NodeError;
+use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
+use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm};
+
+use super::stages::Stages;
+use crate::effects::Effect;
+use crate::guest::{OpenAgentError, open_agent};
+use crate::journal::{JournalError, SandboxRecord};
+use crate::parts::Parts;
+use crate::pool::{Parked, TakeError};
+use crate::templates::ReadyTemplate;
+
+/// Why a machine could not be brought up. The owner releases the slot.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BringUpError {
+    #[error("no engine could be had")]
+    Engine(#[source] TakeError),
+    #[error("the journal could not be written")]
+    Journal(#[source] JournalError),
+    #[error("the processor time could not be limited")]
+    Limit(#[source] SlotError),
+    #[error("the snapshot could not be restored")]
+    Restore(#[source] RestoreError),
+    #[error("the guest did not answer after its restore")]
+    Agent(#[source] OpenAgentError),
+    #[error("the guest did not take its identity")]
+    Identity(#[source] CallError),
+    #[error("a disk could not be enlarged")]
+    Disk(#[source] ControlError),
+    #[error("a volume could not be mounted")]
+    Volume(#[source] CallError),
+    #[error("the guest's disk could not be enlarged")]
+    Grow(#[source] CallError),
+    #[error("the guest's processes could not be thawed")]
+    Thaw(#[source] CallError),
+    #[error("no randomness could be had")]
+    Randomness,
+    #[error("it took longer than {0:?}")]
+    TimedOut(Duration),
+}
+
+impl BringUpError {
+    pub(crate) fn into_node_error(self, what: &str) -> NodeError {
+        let message = format!("{what}: {self}");
+        match &self {
+            Self::Engine(_) | Self::TimedOut(_) => {
+                NodeError::new(ErrorCode::NoCapacity, message).retry_after(Duration::from_secs(1))
+            }
+            Self::Agent(_)
+            | Self::Identity(_)
+            | Self::Volume(_)
+            | Self::Grow(_)
+            | Self::Thaw(_) => NodeError::new(ErrorCode::GuestUnavailable, message),
+            Self::Journal(_) | Self::Limit(_) | Self::Disk(_) | Self::Restore(_) => {
+                crate::failure::node_error(what, &self)
+            }
+            Self::Randomness => NodeError::internal(message),
+        }
+    }
+}
+
+/// Where a machine is restored from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) template: Arc<ReadyTemplate>,
+    /// Whether a parked engine will do: one has the template's own files and nothing else.
+    pub(crate) is_plain: bool,
+    pub(crate) event: IdentityEvent,
+    pub(crate) volumes: Vec<VolumeDisk>,
+    /// The size that the writable disk must have, when it is another than what is restored.
+    pub(crate) grow: Option<DiskMib>,
+}
+
+/// A volume that takes the place of a spare disk.
+#[derive(Debug, Clone)]
+pub(crate) struct VolumeDisk {
+    pub(crate) spare: u8,
+    pub(crate) bytes: u64,
+    pub(crate) path: String,
+    pub(crate) read_only: bool,
+    /// Still mounted in the memory that is restored.
+    pub(crate) is_mounted: bool,
+}
+
+/// A machine whose guest has its identity. User code does not run yet.
+#[derive(Debug)]
+pub(crate) struct BroughtUp {
+    pub(crate) vm: Box<dyn Vm>,
+    pub(crate) agent: AgentClient,
+    pub(crate) identified: Identified,
+    pub(crate) stages: Stages,
+}
+
+/// Where the engine may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// A parked one if there is one.
+    Any,
+    /// One started now: a parked one was found dead.
+    FreshOnly,
+}
+
+/// Brings up the machine that `record` describes, and keeps the record's slot and process true: the
+/// slot is in the record before anything else is done with it.
+pub(crate) async fn bring_up(
+    parts: &Arc<Parts>,
+    record: &mut SandboxRecord,
+    origin: &Origin,
+    supply: Supply,
+) -> Result<BroughtUp, BringUpError> {
+    let mut stages = Stages::begin();
+    let parked = match supply {
+        Supply::Any if origin.is_plain => parts.pool.take(&origin.template).await,
+        Supply::Any | Supply::FreshOnly => parts.pool.make(&origin.template).await,
+    }
+    .map_err(BringUpError::Engine)?;
+    note(parts, record, &parked)?;
+    if let Some(cpu) = record.cpu {
+        let limited = parts.slots.limit_cpu(parked.slot.index, cpu).await;
+        limited.map_err(BringUpError::Limit)?;
+    }
+    stages.end("engine");
+    let slot = parked.slot;
+    let mut vm = parked.vm.restore().await.map_err(BringUpError::Restore)?;
+    stages.end("restore");
+    let agent = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE)
+        .await
+        .map_err(BringUpError::Agent)?;
+    stages.end("agent");
+    let identity = identity(record, parts.clock.as_ref(), origin.event)?;
+    let identified = parts
+        .effects
+        .around_async(Effect::GuestIdentify, agent.identify(identity))
+        .await
+        .map_err(BringUpError::Identity)?;
+    stages.end("identity");
+    if !origin.volumes.is_empty() || origin.grow.is_some() {
+        set_up_disks(parts, vm.as_mut(), &agent, origin).await?;
+        stages.end("disks");
+    }
+    Ok(BroughtUp {
+        vm,
+        agent,
+        identified,
+        stages,
+    })
+}
+
+async fn set_up_disks(
+    parts: &Parts,
+    vm: &mut dyn Vm,
+    agent: &AgentClient,
+    origin: &Origin,
+) -> Result<(), BringUpError> {
+    for volume in origin.volumes.iter().filter(|volume| !volume.is_mounted) {
+        if !volume.read_only {
+            let announced = vm.announce_volume(volume.spare, volume.bytes).await;
+            announced.map_err(BringUpError::Disk)?;
+        }
+        let mount = GuestMount {
+            serial: format!("spare{}", volume.spare),
+            path: volume.path.clone(),
+            read_only: volume.read_only,
+            expect_bytes: Some(volume.bytes),
+        };
+        parts
+            .effects
+            .around_async(Effect::GuestMount, agent.mount_volume(mount))
+            .await
+            .map_err(BringUpError::Volume)?;
+    }
+    if let Some(size) = origin.grow {
+        vm.grow_disk(size).await.map_err(BringUpError::Disk)?;
+        parts
+            .effects
+            .around_async(Effect::GuestGrow, agent.grow_disk(size.bytes()))
+            .await
+            .map_err(BringUpError::Grow)?;
+    }
+    Ok(())
+}
+
+fn note(parts: &Parts, record: &mut SandboxRecord, parked: &Parked) -> Result<(), BringUpError> {
+    record.slot = Some(parked.slot.index);
+    record.process = Some(parked.vm.process());
+    parts.journal.write(record).map_err(BringUpError::Journal)
+}
+
+/// Everything that must differ between two guests of one snapshot.
+pub(crate) fn identity(
+    record: &SandboxRecord,
+    clock: &dyn Clock,
+    event: IdentityEvent,
+) -> Result<Identity, BringUpError> {
+    let mut entropy = [0_u8; 32];
+    getrandom::fill(&mut entropy).map_err(|_| BringUpError::Randomness)?;
+    Ok(Identity {
+        sandbox_id: record.id.clone(),
+        hostname: record.id.as_str().to_owned(),
+        machine_id: machine_id(&record.id, &record.agent_token),
+        wall_clock_unix_nanos: unix_nanos(clock),
+        entropy: Entropy(entropy),
+        agent_token: AgentToken::new(record.agent_token.clone()),
+        event: Some(event),
+        reseed_user_space: record.reseed_user_space,
+    })
+}
+
+/// The same for one sandbox through every sleep, and for no other: drawn from its secret token.
+fn machine_id(id: &SandboxId, token: &str) -> MachineId {
+    let hash = dayfly_snapshots::digest::hash_text(&["machine-id", id.as_str(), token]);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    MachineId::from_random(bytes)
+}
+
+/// Read as late as can be: every microsecond between here and the guest is an error of its clock.
+pub(crate) fn unix_nanos(clock: &dyn Clock) -> u64 {
+    let wall = clock
+        .wall()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,466 @@
+//! Capturing a running sandbox without ending it.
+//!
+//! ```text
+//! unmount volumes, prepare the next disk layer        user code runs
+//! freeze user processes, sync                         frozen
+//!   stop the engine                                   paused
+//!     device state, changed memory, seal the disk
+//!   let the engine run
+//! thaw user processes                                 user code runs
+//! make the files durable, publish, remount
+//! ```
+//! The guest is let go on every path. A lease in the guest thaws it when this process dies in the
+//! middle, and a guard outside lets the engine run; see [`crate::pause_guard`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dayfly_guest_client::{AgentClient, QuiesceSpec};
+use dayfly_guest_proto::copy_mark;
+use dayfly_node_api::NodeError;
+use dayfly_snapshots::capture::{
+    CaptureCost, CaptureDraft, CaptureError, CaptureManifest, CapturePurpose, file_names,
+};
+use dayfly_types::{ErrorCode, SandboxState, SnapshotId, limits};
+use dayfly_vmm::{CaptureSpec, Captured, MemoryCapture, PagePatch, Slot, file_names as slot_files};
+
+use super::CaptureWish;
+use super::bring_up::unix_nanos;
+use super::handle::wrong_state;
+use super::owner::Owner;
+use crate::bake::engine_identity;
+use crate::effects::Effect;
+use crate::failure::{capture_error, node_error};
+use crate::journal::Sealing;
+
+const WHAT: &str = "the sandbox could not be captured";
+
+/// What one pause yielded.
+pub(super) struct Taken {
+    pub(super) captured: Captured,
+    pub(super) cost: CaptureCost,
+}
+
+/// How the machine goes on after its state is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Afterwards {
+    /// A new disk layer takes its writes.
+    GoesOn,
+    /// It is ended; until then it stays paused.
+    Ends,
+}
+
+impl Owner {
+    /// Captures the sandbox, which then goes on as if nothing had happened.
+    pub(super) async fn capture(
+        &mut self,
+        wish: &CaptureWish,
+    ) -> Result<Arc<CaptureManifest>, NodeError> {
+        if let Some(published) = self.parts.captures.get(&wish.id) {
+            return Ok(published);
+        }
+        if matches!(
+            self.record.state,
+            SandboxState::Hibernated | SandboxState::Waking
+        ) {
+            self.wake().await?;
+        }
+        let start = Instant::now();
+        let agent = self.running_agent()?;
+        self.check_chain()?;
+        let _pin = self.parts.pins.pin(&wish.id);
+        self.unmount_volumes(&agent).await?;
+        let taken = self.take(&agent, &wish.id).await;
+        let remounted = self.mount_volumes(&agent).await;
+        let taken = taken?;
+        remounted?;
+        self.publish_capture(wish, taken, start).await
+    }
+
+    /// Captures for a sleep: the machine stays paused and its disk is linked, not sealed, so that
+    /// it can still go on when the capture cannot be published.
+    pub(super) async fn capture_to_end(
+        &mut self,
+        wish: &CaptureWish,
+    ) -> Result<Arc<CaptureManifest>, NodeError> {
+        let start = Instant::now();
+        let agent = self.running_agent()?;
+        let slot = self.slot().await?;
+        self.begin_capture(&wish.id).await?;
+        let taken = self
+            .freeze_and_save(&agent, &slot, &wish.id, Afterwards::Ends)
+            .await;
+        let published = match taken {
+            Ok(taken) => self.publish_capture(wish, taken, start).await,
+            Err(error) => Err(error),
+        };
+        if published.is_err() {
+            self.let_go(&agent).await;
+            self.abandon(&wish.id);
+        }
+        published
+    }
+
+    pub(super) fn running_agent(&self) -> Result<AgentClient, NodeError> {
+        if self.record.state != SandboxState::Running {
+            return Err(wrong_state(self.record.state));
+        }
+        self.agent.clone().ok_or_else(|| {
+            let text = "the guest agent does not answer now";
+            NodeError::new(ErrorCode::GuestUnavailable, text).retry_after(Duration::from_secs(1))
+        })
+    }
+
+    fn check_chain(&self) -> Result<(), NodeError> {
+        if self.record.sealed.len() < limits::DISK_CHAIN_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "the sandbox was captured {} times since it last woke; hibernate and wake it once",
+            self.record.sealed.len()
+        );
+        Err(NodeError::new(ErrorCode::TooMany, text))
+    }
+
+    pub(super) async fn slot(&self) -> Result<Slot, NodeError> {
+        let index = self
+            .record
+            .slot
+            .ok_or_else(|| wrong_state(self.record.state))?;
+        let reopened = self.parts.slots.reopen(index).await;
+        reopened.map_err(|error| node_error(WHAT, &error))
+    }
+
+    async fn begin_capture(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        let (captures, id) = (Arc::clone(&self.parts.captures), id.clone());
+        blocking(move || captures.begin(&id)).await
+    }
+
+    fn abandon(&self, id: &SnapshotId) {
+        if let Err(error) = self.parts.captures.abandon(id) {
+            let error = crate::error_chain(&error);
+            tracing::warn!(capture = %id, error, "cannot remove an unfinished capture");
+        }
+    }
+
+    /// Drops what a capture that was cut short by a delete has made.
+    pub(super) fn abandon_capture(&mut self) {
+        if let Some(sealing) = self.record.sealing.take() {
+            self.abandon(&sealing.capture);
+        }
+    }
+
+    async fn take(&mut self, agent: &AgentClient, id: &SnapshotId) -> Result<Taken, NodeError> {
+        let slot = self.slot().await?;
+        self.begin_capture(id).await?;
+        let prepared = self.prepare_seal(id).await;
+        let taken = match prepared {
+            Ok(()) => {
+                self.freeze_and_save(agent, &slot, id, Afterwards::GoesOn)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        // Whether the disk is sealed decides what the capture's directory is from now on: part of
+        // this machine's disk, or nothing.
+        let is_sealed = self.record.sealed.last() == Some(id);
+        if taken.is_err() && !is_sealed {
+            self.record.sealing = None;
+            self.abandon(id);
+            self.write_record()?;
+        }
+        taken
+    }
+
+    /// Opens the next disk layer, and notes in the journal what is about to happen.
+    async fn prepare_seal(&mut self, id: &SnapshotId) -> Result<(), NodeError> {
+        let record = &self.record;
+        let template = self
+            .parts
+            .templates
+            .version(&record.template, &record.template_version)?;
+        let empty = template.restore.disks.empty_layer.clone();
+        let layer = format!("disk-{}.img", self.record.next_layer + 1);
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(record.state))?;
+        let sealed = vm.writable_disk().await;
+        let sealed = sealed.map_err(|error| node_error(WHAT, &error))?;
+        vm.prepare_seal(&layer, &empty)
+            .await
+            .map_err(|error| node_error(WHAT, &error))?;
+        self.record.next_layer += 1;
+        self.record.sealing = Some(Sealing {
+            capture: id.clone(),
+            layer,
+            sealed,
+        });
+        self.write_record()
+    }
+
+    /// The part in which the sandbox stands still. It goes on afterwards, also after a failure.
+    async fn freeze_and_save(
+        &mut self,
+        agent: &AgentClient,
+        slot: &Slot,
+        id: &SnapshotId,
+        afterwards: Afterwards,
+    ) -> Result<Taken, NodeError> {
+        let mut nonce = [0; copy_mark::NONCE_BYTES];
+        getrandom::fill(&mut nonce)
+            .map_err(|_| NodeError::internal("no randomness could be had"))?;
+        let guard = self
+            .vm
+            .as_ref()
+            .map(|vm| self.parts.pause_guard.watch(slot, vm.process()));
+        let frozen = Instant::now();
+        let spec = QuiesceSpec {
+            lease: Some(limits::QUIESCE_LEASE),
+            mark: Some(nonce),
+        };
+        let quiesced = self
+            .parts
+            .effects
+            .around_async(Effect::GuestQuiesce, agent.quiesce(spec));
+        if let Err(error) = quiesced.await {
+            // It may have frozen and not answered in time.
+            self.let_go(agent).await;
+            let text = format!("{WHAT}: the guest's processes could not be frozen: {error}");
+            return Err(NodeError::new(ErrorCode::GuestUnavailable, text));
+        }
+        let work = self.pause_and_save(slot, id, &nonce, afterwards);
+        let saved = tokio::time::timeout(limits::CAPTURE_DEADLINE, work)
+            .await
+            .unwrap_or_else(|_| Err(NodeError::internal(format!("{WHAT}: it took too long"))));
+        if afterwards == Afterwards::GoesOn || saved.is_err() {
+            self.let_go(agent).await;
+        }
+        if let Some(guard) = guard {
+            guard.release().await;
+        }
+        saved.map(|mut taken| {
+            taken.cost.frozen_us = micros(frozen.elapsed());
+            taken
+        })
+    }
+
+    /// Lets the engine and the user's processes run. Both may be running already.
+    pub(super) async fn let_go(&mut self, agent: &AgentClient) {
+        let id = self.record.id.clone();
+        if let Some(vm) = self.vm.as_mut()
+            && let Err(error) = vm.resume().await
+        {
+            tracing::error!(sandbox_id = %id, error = crate::error_chain(&error), "cannot resume");
+        }
+        let now = unix_nanos(self.parts.clock.as_ref());
+        let thawed = self
+            .parts
+            .effects
+            .around_async(Effect::GuestThaw, agent.thaw_at(now));
+        if let Err(error) = thawed.await {
+            // The conversation is given up: a new one finds out how the guest is and lets it go.
+            tracing::warn!(sandbox_id = %id, error = crate::error_chain(&error), "cannot thaw");
+            self.agent = None;
+            self.publish_now();
+        }
+    }
+
+    async fn pause_and_save(
+        &mut self,
+        slot: &Slot,
+        id: &SnapshotId,
+        nonce: &[u8; copy_mark::NONCE_BYTES],
+        afterwards: Afterwards,
+    ) -> Result<Taken, NodeError> {
+        let directory = self.parts.captures.unfinished(id);
+        let spec = CaptureSpec {
+            device_state: slot.run_directory.join(slot_files::DEVICE_STATE),
+            memory: Some(MemoryCapture {
+                layer: directory.join(file_names::MEMORY_LAYER),
+                patch: Some(PagePatch {
+                    prefix: copy_mark::page_prefix(nonce).to_vec(),
+                    offset: copy_mark::FLAG_OFFSET,
+                    value: copy_mark::FLAG_COPY,
+                }),
+            }),
+        };
+        let state = self.record.state;
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
+        let failed = |error: &(dyn std::error::Error + 'static)| node_error(WHAT, error);
+        let paused = Instant::now();
+        vm.pause().await.map_err(|error| failed(&error))?;
+        let stopped = paused.elapsed();
+        let captured = vm.capture(&spec).await.map_err(|error| failed(&error))?;
+        // The kernel may have left a former frame of the page behind, which is then marked too.
+        if captured.patched_pages == 0 {
+            let text = format!("{WHAT}: its copy mark was not found");
+            return Err(NodeError::new(ErrorCode::GuestUnavailable, text));
+        }
+        let seal = Instant::now();
+        let disk = match afterwards {
+            Afterwards::GoesOn => self.seal(slot, id).await?,
+            Afterwards::Ends => self.link_disk(slot, id).await?,
+        };
+        let disk_time = seal.elapsed();
+        if afterwards == Afterwards::GoesOn
+            && let Some(vm) = self.vm.as_mut()
+        {
+            vm.resume().await.map_err(|error| failed(&error))?;
+        }
+        let pause = paused.elapsed();
+        let from = slot.run_directory.join(slot_files::DEVICE_STATE);
+        self.parts
+            .captures
+            .take(id, &from, file_names::DEVICE_STATE)
+            .map_err(|error| capture_error(WHAT, &error))?;
+        let memory_bytes = captured.extents.iter().map(|extent| extent.bytes()).sum();
+        let cost = CaptureCost {
+            pause_us: micros(pause),
+            device_us: micros(stopped + captured.device_time),
+            memory_us: micros(captured.memory_time),
+            disk_us: micros(disk_time),
+            memory_bytes,
+            disk_bytes: disk,
+            ..CaptureCost::default()
+        };
+        Ok(Taken { captured, cost })
+    }
+
+    /// Gives the guest a new disk layer; the old one becomes the capture's. Answers its size.
+    async fn seal(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
+        let state = self.record.state;
+        let sealing = self
+            .record
+            .sealing
+            .clone()
+            .ok_or_else(|| wrong_state(state))?;
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
+        vm.seal_disk(&sealing.layer)
+            .await
+            .map_err(|error| node_error(WHAT, &error))?;
+        // From here on the machine cannot do without the sealed file.
+        self.record.sealed.push(id.clone());
+        let from = slot.run_directory.join(&sealing.sealed);
+        let bytes = std::fs::metadata(&from).map_or(0, |metadata| metadata.len());
+        self.parts
+            .captures
+            .take(id, &from, file_names::DISK_LAYER)
+            .map_err(|error| capture_error(WHAT, &error))?;
+        self.record.sealing = None;
+        self.write_record()?;
+        Ok(bytes)
+    }
+
+    /// Gives the capture a second name of the disk.
+    async fn link_disk(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
+        let state = self.record.state;
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
+        let name = vm.writable_disk().await;
+        let name = name.map_err(|error| node_error(WHAT, &error))?;
+        let from = slot.run_directory.join(name);
+        let linked = self.parts.captures.link_disk(id, &from);
+        linked.map_err(|error| node_error(WHAT, &error))
+    }
+
+    async fn publish_capture(
+        &self,
+        wish: &CaptureWish,
+        taken: Taken,
+        start: Instant,
+    ) -> Result<Arc<CaptureManifest>, NodeError> {
+        let record = &self.record;
+        // The capture's own layer is not below itself.
+        let sealed: Vec<SnapshotId> = record
+            .sealed
+            .iter()
+            .filter(|id| **id != wish.id)
+            .cloned()
+            .collect();
+        let (memory_below, disk_below) = self
+            .parts
+            .captures
+            .below(record.origin.as_ref(), &sealed)
+            .map_err(|error| capture_error(WHAT, &error))?;
+        let mut cost = taken.cost;
+        cost.total_us = micros(start.elapsed());
+        let draft = CaptureDraft {
+            id: wish.id.clone(),
+            purpose: wish.purpose,
+            project: record.project.clone(),
+            sandbox: record.id.clone(),
+            template: record.template.clone(),
+            template_version: record.template_version.clone(),
+            name: wish.name.clone(),
+            created_at: self.parts.clock.wall(),
+            expires_at: wish.expires_at,
+            machine: record.machine.clone(),
+            disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
+            engine: engine_identity(self.parts.engine.capabilities()),
+            memory_below,
+            disk_below,
+            extents: taken.captured.extents,
+            cost,
+        };
+        let captures = Arc::clone(&self.parts.captures);
+        let published = blocking(move || captures.publish(draft)).await;
+        if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
+            self.keep_layer(&wish.id, &sealed);
+        }
+        published
+    }
+
+    /// The disk layer of a capture that could not be published is still part of the machine.
+    fn keep_layer(&self, id: &SnapshotId, sealed: &[SnapshotId]) {
+        if let Err(error) = keep_layer(&self.parts, &self.record, id, sealed) {
+            // A later start tries again; until then the file lies where it is.
+            let error = crate::error_chain(&error);
+            tracing::warn!(capture = %id, error, "cannot publish a disk layer yet");
+        }
+    }
+}
+
+/// Publishes the disk layer of an unfinished capture, and nothing else of it.
+pub(crate) fn keep_layer(
+    parts: &crate::parts::Parts,
+    record: &crate::journal::SandboxRecord,
+    id: &SnapshotId,
+    sealed: &[SnapshotId],
+) -> Result<(), CaptureError> {
+    let directory = parts.captures.unfinished(id);
+    for name in [file_names::MEMORY_LAYER, file_names::DEVICE_STATE] {
+        // What is not there need not go; what cannot go is only a waste.
+        let _ = std::fs::remove_file(directory.join(name));
+    }
+    let (_, disk_below) = parts.captures.below(record.origin.as_ref(), sealed)?;
+    let draft = CaptureDraft {
+        id: id.clone(),
+        purpose: CapturePurpose::Layer,
+        project: record.project.clone(),
+        sandbox: record.id.clone(),
+        template: record.template.clone(),
+        template_version: record.template_version.clone(),
+        name: None,
+        created_at: parts.clock.wall(),
+        expires_at: None,
+        machine: record.machine.clone(),
+        disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
+        engine: engine_identity(parts.engine.capabilities()),
+        memory_below: Vec::new(),
+        disk_below,
+        extents: Vec::new(),
+        cost: CaptureCost::default(),
+    };
+    parts.captures.publish(draft).map(drop)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Runs blocking work on captures to its end, whether or not the caller still waits.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CaptureError> + Send + 'static,
+) -> Result<T, NodeError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| capture_error(WHAT, &error)),
+        Err(error) => Err(node_error(WHAT, &error)),
+    }
+}

@@ -1,0 +1,48 @@
+//! What an owner tells of its sandbox.
+
+use dayfly_core::expiry;
+use dayfly_node_api::{SandboxReport, Stage};
+use dayfly_types::SnapshotId;
+
+use crate::journal::SandboxRecord;
+use crate::parts::Parts;
+
+/// The captures that must stay for a sandbox.
+pub(super) fn captures_of(record: &SandboxRecord) -> Vec<SnapshotId> {
+    let sealing = record.sealing.iter().map(|sealing| &sealing.capture);
+    record
+        .origin
+        .iter()
+        .chain(&record.sealed)
+        .chain(&record.asleep_in)
+        .chain(sealing)
+        .cloned()
+        .collect()
+}
+
+pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) -> SandboxReport {
+    SandboxReport {
+        id: record.id.clone(),
+        project: record.project.clone(),
+        template: record.template.clone(),
+        state: record.state,
+        generation: record.generation,
+        reason: record.reason.clone(),
+        memory: record.machine.memory,
+        vcpus: record.machine.vcpus,
+        ready_ms: record.ready_ms,
+        stages: stages.to_vec(),
+        expires_in_seconds: record
+            .expires
+            .map(|deadline| expiry::seconds_left(parts.clock.now(), deadline)),
+        lifecycle: record.lifecycle,
+        cpu: record.cpu,
+        disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
+        from_snapshot: record.from_snapshot.clone(),
+        volumes: record
+            .volumes
+            .iter()
+            .map(|volume| volume.mount.clone())
+            .collect(),
+    }
+}

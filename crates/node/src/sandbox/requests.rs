@@ -1,0 +1,46 @@
+//! What can be asked of an owner.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError, SandboxReport};
+use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
+use dayfly_types::SnapshotId;
+use tokio::sync::oneshot;
+
+/// Where an answer goes. A caller that stopped waiting does not stop the work.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, NodeError>>;
+
+/// A capture that somebody wants.
+#[derive(Debug, Clone)]
+pub(crate) struct CaptureWish {
+    pub(crate) id: SnapshotId,
+    pub(crate) purpose: CapturePurpose,
+    pub(crate) name: Option<String>,
+    pub(crate) expires_at: Option<SystemTime>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Answered once nothing of the sandbox is left.
+    Delete {
+        done: oneshot::Sender<()>,
+    },
+    Pause(Reply<SandboxReport>),
+    Resume(Reply<SandboxReport>),
+    Hibernate(Reply<SandboxReport>),
+    Wake(Reply<SandboxReport>),
+    Rollback {
+        to: SnapshotId,
+        reply: Reply<SandboxReport>,
+    },
+    Capture {
+        wish: CaptureWish,
+        reply: Reply<Arc<CaptureManifest>>,
+    },
+    SetLifecycle {
+        change: LifecycleChange,
+        reply: Reply<LifecycleReport>,
+    },
+}

@@ -1,0 +1,235 @@
+//! Standing still and coming back: pause and resume, hibernate and wake, rollback.
+
+use std::sync::Arc;
+
+use dayfly_core::admission::Demand;
+use dayfly_core::lifecycle::Event;
+use dayfly_guest_proto::IdentityEvent;
+use dayfly_node_api::NodeError;
+use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
+use dayfly_types::{ErrorCode, SandboxState, SnapshotId};
+
+use super::bring_up::unix_nanos;
+use super::handle::wrong_state;
+use super::owner::Owner;
+use super::{CaptureWish, capture};
+use crate::effects::Effect;
+use crate::failure::node_error;
+use crate::origin::origin_of_capture;
+
+impl Owner {
+    /// Stops the guest's processors. Memory stays where it is.
+    pub(super) async fn pause(&mut self) -> Result<(), NodeError> {
+        if self.record.state == SandboxState::Paused {
+            return Ok(());
+        }
+        self.transition(Event::Pause, None)?;
+        let state = self.record.state;
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
+        if let Err(error) = vm.pause().await {
+            self.force(SandboxState::Running)?;
+            return Err(node_error("the sandbox could not be paused", &error));
+        }
+        self.change(Event::PauseDone, None)
+    }
+
+    /// Lets the guest's processors run, with the right time on its clock.
+    pub(super) async fn resume(&mut self) -> Result<(), NodeError> {
+        if self.record.state == SandboxState::Running {
+            return Ok(());
+        }
+        self.transition(Event::Resume, None)?;
+        let state = self.record.state;
+        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
+        if let Err(error) = vm.resume().await {
+            self.force(SandboxState::Paused)?;
+            return Err(node_error("the sandbox could not be resumed", &error));
+        }
+        if let Some(agent) = self.agent.clone() {
+            // A clock that is late is no reason to stay paused.
+            let now = unix_nanos(self.parts.clock.as_ref());
+            let thawed = self
+                .parts
+                .effects
+                .around_async(Effect::GuestThaw, agent.thaw_at(now));
+            if let Err(error) = thawed.await {
+                tracing::warn!(sandbox_id = %self.record.id, %error, "cannot set the guest's clock");
+            }
+        }
+        self.activity.note(self.parts.clock.now());
+        self.change(Event::ResumeDone, None)
+    }
+
+    /// Goes back to where a failed step began.
+    fn force(&mut self, state: SandboxState) -> Result<(), NodeError> {
+        self.record.state = state;
+        self.record.generation = self.record.generation.next();
+        let written = self.write_record();
+        self.publish_now();
+        written
+    }
+
+    /// Captures to disk and ends the machine.
+    pub(super) async fn hibernate(&mut self) -> Result<(), NodeError> {
+        if self.record.state == SandboxState::Hibernated {
+            return Ok(());
+        }
+        if self.record.state == SandboxState::Paused {
+            self.resume().await?;
+        }
+        self.running_agent()?;
+        let wish = CaptureWish {
+            id: new_capture_id()?,
+            purpose: CapturePurpose::Hibernation,
+            name: None,
+            expires_at: None,
+        };
+        let _pin = self.parts.pins.pin(&wish.id);
+        self.change(Event::Hibernate, None)?;
+        // The steps below see a running machine, which it is until its capture is published.
+        self.record.state = SandboxState::Running;
+        let captured = self.capture_to_end(&wish).await;
+        self.record.state = SandboxState::Hibernating;
+        if let Err(error) = captured {
+            self.force(SandboxState::Running)?;
+            return Err(error);
+        }
+        self.record.asleep_in = Some(wish.id.clone());
+        // Written before the machine ends: whoever finds this record wakes from the capture.
+        if let Err(error) = self.transition(Event::HibernateDone, None) {
+            self.record.asleep_in = None;
+            self.force(SandboxState::Running)?;
+            if let Some(agent) = self.agent.clone() {
+                self.let_go(&agent).await;
+            }
+            return Err(error);
+        }
+        self.end_machine().await;
+        self.record.origin = None;
+        self.record.sealed.clear();
+        self.promise = None;
+        let written = self.write_record();
+        self.publish_now();
+        self.parts.housekeeping.notify_one();
+        written
+    }
+
+    /// Ends the machine of a sandbox that goes on without one.
+    async fn end_machine(&mut self) {
+        self.agent = None;
+        self.vm = None;
+        while let Some(slot) = self.record.slot {
+            if self.release_slot(slot).await {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Restores a sleeping sandbox; finds a running one as it should be.
+    pub(super) async fn wake(&mut self) -> Result<(), NodeError> {
+        if self.record.state == SandboxState::Running {
+            return Ok(());
+        }
+        if self.record.state != SandboxState::Hibernated {
+            return Err(wrong_state(self.record.state));
+        }
+        self.start_from(IdentityEvent::Wake).await
+    }
+
+    /// Restores from the capture that the record names. After a failure the sandbox sleeps on.
+    async fn start_from(&mut self, event: IdentityEvent) -> Result<(), NodeError> {
+        let id = self.record.asleep_in.clone();
+        let id = id.ok_or_else(|| NodeError::internal("a sleeping sandbox has no capture"))?;
+        let machine = &self.record.machine;
+        let disk = self.record.disk.unwrap_or(machine.disk);
+        let demand = Demand::of_guest(machine.memory.into(), disk.into());
+        let promise = crate::node::admit(&self.parts, demand)?;
+        let parts = Arc::clone(&self.parts);
+        let mut origin = origin_of_capture(&parts, &id, event).await?;
+        self.add_volumes(&mut origin, event == IdentityEvent::Wake)?;
+        if self.record.state == SandboxState::Hibernated {
+            self.change(Event::Wake, None)?;
+        }
+        self.promise = Some(promise);
+        // What the new machine lies on, also when this process dies before it says so.
+        self.record.origin = Some(id);
+        self.record.sealed.clear();
+        self.record.next_layer = 0;
+        let under_way = self.parts.pool.create_begins();
+        let started = self.start_machine(&origin).await;
+        under_way.linger();
+        if let Err(error) = started {
+            self.end_machine().await;
+            self.record.origin = None;
+            self.promise = None;
+            self.force(SandboxState::Hibernated)?;
+            return Err(error);
+        }
+        self.record.asleep_in = None;
+        let written = self.write_record();
+        self.publish_now();
+        self.parts.housekeeping.notify_one();
+        written
+    }
+
+    /// Takes the sandbox back to a snapshot of its own.
+    pub(super) async fn rollback(&mut self, to: &SnapshotId) -> Result<(), NodeError> {
+        let manifest = self.own_snapshot(to)?;
+        if !matches!(
+            self.record.state,
+            SandboxState::Running | SandboxState::Hibernated | SandboxState::Paused
+        ) {
+            return Err(wrong_state(self.record.state));
+        }
+        // Everything that can be refused is refused while there still is a machine to go on with.
+        let (captures, id) = (Arc::clone(&self.parts.captures), to.clone());
+        capture::blocking(move || captures.stack(&id).map(drop)).await?;
+        if self.record.state == SandboxState::Running
+            && let Some(agent) = self.agent.clone()
+        {
+            self.unmount_volumes(&agent).await?;
+        } else if !self.record.volumes.is_empty() {
+            let text = "a sandbox with volumes can be taken back only while it runs, because they \
+                        are unmounted first";
+            return Err(NodeError::new(ErrorCode::VolumeBusy, text));
+        }
+        self.record.asleep_in = Some(to.clone());
+        self.record.disk = disk_of(&manifest, &self.record.machine);
+        self.force(SandboxState::Waking)?;
+        self.end_machine().await;
+        self.promise = None;
+        self.start_from(IdentityEvent::Rollback).await
+    }
+
+    fn own_snapshot(&self, id: &SnapshotId) -> Result<Arc<CaptureManifest>, NodeError> {
+        let found = self.parts.captures.get(id);
+        let mine = found
+            .filter(|manifest| manifest.is_snapshot() && manifest.project == self.record.project)
+            .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))?;
+        if mine.sandbox != self.record.id {
+            let text = format!("snapshot {id} is of another sandbox; create a new one from it");
+            return Err(NodeError::new(ErrorCode::InvalidRequest, text));
+        }
+        Ok(mine)
+    }
+}
+
+/// The size of the writable disk, when it is another than the machine's.
+pub(crate) fn disk_of(
+    manifest: &CaptureManifest,
+    machine: &dayfly_vmm::MachineSpec,
+) -> Option<dayfly_types::DiskMib> {
+    let size = dayfly_types::DiskMib::new(manifest.disk_mib).ok()?;
+    (size != machine.disk).then_some(size)
+}
+
+/// A name that nobody else will choose.
+fn new_capture_id() -> Result<SnapshotId, NodeError> {
+    let mut random = [0; dayfly_types::ids::ID_RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|_| NodeError::internal("no randomness could be had"))?;
+    Ok(SnapshotId::from_random(
+        &dayfly_types::CellName::local(),
+        random,
+    ))
+}

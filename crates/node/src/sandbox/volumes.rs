@@ -1,0 +1,134 @@
+//! The volumes of one sandbox: leases on the host, mounts in the guest.
+
+use std::time::Duration;
+
+use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
+use dayfly_guest_proto::GuestErrorCode;
+use dayfly_node_api::NodeError;
+use dayfly_types::ErrorCode;
+use dayfly_vmm::VolumeFile;
+
+use super::bring_up::{Origin, VolumeDisk};
+use super::owner::Owner;
+use crate::effects::Effect;
+
+/// How long a guest has to unmount a volume before it is deleted.
+const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+
+impl Owner {
+    /// Puts the volumes that the record names into the machine that is about to be restored.
+    ///
+    /// # Errors
+    /// `volume_busy` when a lease does not hold any more.
+    pub(super) fn add_volumes(
+        &self,
+        origin: &mut Origin,
+        are_mounted: bool,
+    ) -> Result<(), NodeError> {
+        let record = &self.record;
+        if record.volumes.is_empty() {
+            return Ok(());
+        }
+        let mut template = (*origin.template).clone();
+        for volume in &record.volumes {
+            let lease = self.parts.volumes.resume(
+                &record.project,
+                &volume.mount.name,
+                &record.id,
+                volume.fence,
+            )?;
+            template.restore.volumes.push(VolumeFile {
+                spare: volume.spare,
+                file: lease.file,
+                read_only: volume.mount.read_only,
+            });
+            origin.volumes.push(VolumeDisk {
+                spare: volume.spare,
+                bytes: lease.bytes,
+                path: volume.mount.path.clone(),
+                read_only: volume.mount.read_only,
+                is_mounted: are_mounted,
+            });
+        }
+        origin.template = std::sync::Arc::new(template);
+        origin.is_plain = false;
+        Ok(())
+    }
+
+    /// Unmounts every volume, so that no copy carries a file system whose disk moves on. All or
+    /// none: when one is busy, those before it are mounted again.
+    pub(super) async fn unmount_volumes(&mut self, agent: &AgentClient) -> Result<(), NodeError> {
+        for volume in self.record.volumes.clone() {
+            let unmounted = agent.unmount_volume(&volume.mount.path);
+            let effects = &self.parts.effects;
+            let Err(error) = effects.around_async(Effect::GuestUnmount, unmounted).await else {
+                continue;
+            };
+            self.mount_volumes(agent).await?;
+            let is_busy = matches!(
+                &error,
+                CallError::Refused(refusal) if refusal.code == GuestErrorCode::Busy
+            );
+            let name = &volume.mount.name;
+            let text = if is_busy {
+                format!(
+                    "volume {name} is in use in the guest and cannot be unmounted for the capture; \
+                     close its files and leave its directories first"
+                )
+            } else {
+                format!("volume {name} could not be unmounted for the capture: {error}")
+            };
+            return Err(NodeError::new(ErrorCode::VolumeBusy, text));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn mount_volumes(&mut self, agent: &AgentClient) -> Result<(), NodeError> {
+        for volume in &self.record.volumes {
+            let mount = GuestMount {
+                serial: format!("spare{}", volume.spare),
+                path: volume.mount.path.clone(),
+                read_only: volume.mount.read_only,
+                expect_bytes: None,
+            };
+            let mounted = agent.mount_volume(mount);
+            let mounted = self.parts.effects.around_async(Effect::GuestMount, mounted);
+            mounted.await.map_err(|error| {
+                let name = &volume.mount.name;
+                let text = format!("volume {name} could not be mounted again: {error}");
+                NodeError::new(ErrorCode::GuestUnavailable, text)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Asks the guest to unmount before its machine ends, so that its file systems are left clean.
+    /// A guest that does not is not waited for: a journal is made for that.
+    pub(super) async fn leave_volumes(&self) {
+        let Some(agent) = self.agent.clone() else {
+            return;
+        };
+        for volume in &self.record.volumes {
+            let unmounted = agent.unmount_volume(&volume.mount.path);
+            let effects = &self.parts.effects;
+            let unmounted = effects.around_async(Effect::GuestUnmount, unmounted);
+            let _ = tokio::time::timeout(LEAVE_LIMIT, unmounted).await;
+        }
+    }
+
+    /// Gives the leases back. The engine is dead. `false`: try again later.
+    pub(super) fn release_volumes(&self) -> bool {
+        let record = &self.record;
+        record.volumes.iter().all(|volume| {
+            let name = &volume.mount.name;
+            match self.parts.volumes.detach(&record.project, name, &record.id) {
+                Ok(()) => true,
+                Err(error) => {
+                    let error = crate::error_chain(&error);
+                    tracing::error!(sandbox_id = %record.id, volume = %name, error, "cannot detach");
+                    false
+                }
+            }
+        })
+    }
+}

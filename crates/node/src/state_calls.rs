@@ -1,0 +1,417 @@
+//! Making sandboxes from templates and captures, and captures from sandboxes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dayfly_core::admission::Demand;
+use dayfly_core::expiry;
+use dayfly_guest_proto::IdentityEvent;
+use dayfly_node_api::{
+    CaptureReport, EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeApi,
+    NodeError, SnapshotReport, SnapshotRequest,
+};
+use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
+use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId, limits};
+use dayfly_vmm::VolumeFile;
+use futures::StreamExt;
+
+use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
+use crate::node::{Node, admit};
+use crate::origin::{origin_of_capture, origin_of_template};
+use crate::sandbox::bring_up::{Origin, VolumeDisk};
+use crate::sandbox::owner::{FIRST_GENERATION, Owner};
+use crate::sandbox::{CaptureWish, Request, SandboxHandle};
+use crate::volumes::VolumeError;
+
+/// What every child has of its own, and what it shares with its source.
+const RENEWED: [&str; 6] = [
+    "kernel_randomness",
+    "hostname",
+    "machine_id",
+    "boot_id",
+    "agent_token",
+    "wall_clock",
+];
+const NOT_RENEWED: [&str; 4] = [
+    "user_space_randomness",
+    "open_connections",
+    "process_ids",
+    "secrets_in_memory",
+];
+
+impl Node {
+    /// The handle of the sandbox, made now if it is not there. A repeat finds the same owner.
+    pub(crate) async fn find_or_begin(
+        &self,
+        wanted: &EnsureSandbox,
+    ) -> Result<SandboxHandle, NodeError> {
+        if let Some(handle) = self.parts.find(&wanted.id) {
+            return same_project(handle, wanted);
+        }
+        let origin = match &wanted.from_snapshot {
+            Some(id) => {
+                self.visible_snapshot(id, wanted)?;
+                origin_of_capture(&self.parts, id, IdentityEvent::Fork).await?
+            }
+            None => origin_of_template(self.parts.templates.ready(&wanted.template)?),
+        };
+        self.begin(wanted, origin, wanted.from_snapshot.clone())
+    }
+
+    fn visible_snapshot(
+        &self,
+        id: &SnapshotId,
+        wanted: &EnsureSandbox,
+    ) -> Result<Arc<CaptureManifest>, NodeError> {
+        self.parts
+            .captures
+            .get(id)
+            .filter(|manifest| manifest.is_snapshot() && manifest.project == wanted.project)
+            .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))
+    }
+
+    /// Admits a sandbox, notes it, and starts its owner.
+    fn begin(
+        &self,
+        wanted: &EnsureSandbox,
+        mut origin: Origin,
+        lies_on: Option<SnapshotId>,
+    ) -> Result<SandboxHandle, NodeError> {
+        let mut record = self.new_record(wanted, &origin, lies_on)?;
+        if record.disk != origin.template.restore.disk {
+            origin.grow = record.disk;
+        }
+        let size = record.disk.unwrap_or(record.machine.disk);
+        let demand = Demand::of_guest(record.machine.memory.into(), size.into());
+        let promise = admit(&self.parts, demand)?;
+        let mut sandboxes = self.parts.sandboxes();
+        // Asked again under the lock: two repeats of one call may have come this far.
+        if let Some(handle) = sandboxes.get(&wanted.id) {
+            return same_project(handle.clone(), wanted);
+        }
+        self.check_sharing(wanted, sandboxes.values())?;
+        if let Err(error) = self.attach_volumes(&mut record, wanted, &mut origin) {
+            self.detach_volumes(&record);
+            return Err(error.into());
+        }
+        if let Err(error) = self.parts.journal.write(&record) {
+            self.detach_volumes(&record);
+            return Err(crate::failure::node_error(
+                "the node could not write its journal",
+                &error,
+            ));
+        }
+        let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
+        sandboxes.insert(wanted.id.clone(), handle.clone());
+        drop(sandboxes);
+        tokio::spawn(owner.create_and_run(origin, incoming));
+        Ok(handle)
+    }
+
+    fn attach_volumes(
+        &self,
+        record: &mut SandboxRecord,
+        wanted: &EnsureSandbox,
+        origin: &mut Origin,
+    ) -> Result<(), VolumeError> {
+        if wanted.volumes.is_empty() {
+            return Ok(());
+        }
+        let mut template = (*origin.template).clone();
+        for (spare, mount) in (0_u8..).zip(&wanted.volumes) {
+            let lease = self.parts.volumes.attach(
+                &wanted.project,
+                &mount.name,
+                &wanted.id,
+                mount.read_only,
+            )?;
+            record.volumes.push(AttachedVolume {
+                mount: mount.clone(),
+                spare,
+                fence: lease.fence,
+            });
+            template.restore.volumes.push(VolumeFile {
+                spare,
+                file: lease.file,
+                read_only: mount.read_only,
+            });
+            origin.volumes.push(VolumeDisk {
+                spare,
+                bytes: lease.bytes,
+                path: mount.path.clone(),
+                read_only: mount.read_only,
+                is_mounted: false,
+            });
+        }
+        origin.template = Arc::new(template);
+        origin.is_plain = false;
+        Ok(())
+    }
+
+    fn detach_volumes(&self, record: &SandboxRecord) {
+        for volume in &record.volumes {
+            let name = &volume.mount.name;
+            if let Err(error) = self.parts.volumes.detach(&record.project, name, &record.id) {
+                let error = crate::error_chain(&error);
+                tracing::error!(volume = %name, error, "cannot take a lease back");
+            }
+        }
+    }
+
+    fn new_record(
+        &self,
+        wanted: &EnsureSandbox,
+        origin: &Origin,
+        lies_on: Option<SnapshotId>,
+    ) -> Result<SandboxRecord, NodeError> {
+        let mut token = [0_u8; 32];
+        getrandom::fill(&mut token)
+            .map_err(|_| NodeError::internal("no randomness could be had"))?;
+        let restore = &origin.template.restore;
+        check_sizes(wanted, origin)?;
+        let has = restore.disk.unwrap_or(restore.machine.disk);
+        let disk = wanted.disk.filter(|disk| *disk > has).or(restore.disk);
+        let clock = &self.parts.clock;
+        let ttl_seconds = wanted.lifecycle.ttl_seconds;
+        Ok(SandboxRecord {
+            format: JOURNAL_FORMAT,
+            id: wanted.id.clone(),
+            project: wanted.project.clone(),
+            template: origin.template.name.clone(),
+            template_version: origin.template.version.clone(),
+            machine: restore.machine.clone(),
+            state: SandboxState::Creating,
+            generation: FIRST_GENERATION,
+            reason: None,
+            boot_id: self.config.boot_id.clone(),
+            expires: expiry::deadline(clock.now(), ttl_seconds),
+            expires_wall_ms: expiry::wall_deadline_ms(clock.wall(), ttl_seconds),
+            slot: None,
+            process: None,
+            agent_token: hex::encode(token),
+            ready_ms: None,
+            lifecycle: wanted.lifecycle,
+            cpu: wanted.cpu,
+            disk,
+            from_snapshot: wanted.from_snapshot.clone(),
+            origin: lies_on,
+            sealed: Vec::new(),
+            asleep_in: None,
+            sealing: None,
+            next_layer: 0,
+            volumes: Vec::new(),
+            reseed_user_space: wanted.reseed_user_space,
+        })
+    }
+
+    pub(crate) async fn take_snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        let handle = self.find(id)?;
+        let project = handle.report().project.clone();
+        let captures = self.parts.captures.all();
+        let mine = captures
+            .iter()
+            .filter(|capture| capture.is_snapshot() && capture.project == project);
+        if mine.count() >= limits::SNAPSHOTS_MAX {
+            let text = format!(
+                "the project has {} snapshots, which is the limit",
+                limits::SNAPSHOTS_MAX
+            );
+            return Err(NodeError::new(ErrorCode::TooMany, text));
+        }
+        let wish = CaptureWish {
+            id: request.id,
+            purpose: CapturePurpose::Snapshot,
+            name: request.name,
+            expires_at: request
+                .retain_seconds
+                .map(|seconds| self.parts.clock.wall() + Duration::from_secs(seconds)),
+        };
+        let manifest = handle.ask(|reply| Request::Capture { wish, reply }).await?;
+        Ok(self.snapshot_report(&manifest))
+    }
+
+    pub(crate) fn snapshot_reports(&self) -> Vec<SnapshotReport> {
+        let mut found: Vec<_> = self
+            .parts
+            .captures
+            .all()
+            .into_iter()
+            .filter(|capture| capture.is_snapshot())
+            .collect();
+        found.sort_by_key(|capture| std::cmp::Reverse(capture.created_at));
+        found
+            .iter()
+            .map(|capture| self.snapshot_report(capture))
+            .collect()
+    }
+
+    fn snapshot_report(&self, manifest: &CaptureManifest) -> SnapshotReport {
+        SnapshotReport {
+            id: manifest.id.clone(),
+            project: manifest.project.clone(),
+            sandbox: manifest.sandbox.clone(),
+            template: manifest.template.clone(),
+            name: manifest.name.clone(),
+            size_bytes: self.parts.captures.size_bytes(&manifest.id),
+            created_at: manifest.created_at.unix_timestamp(),
+            expires_at: manifest.expires_at.map(|at| at.unix_timestamp()),
+            capture: capture_report(manifest),
+        }
+    }
+
+    pub(crate) async fn hide_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        let (captures, id) = (Arc::clone(&self.parts.captures), id.clone());
+        crate::sandbox::blocking(move || captures.hide(&id)).await?;
+        self.parts.housekeeping.notify_one();
+        Ok(())
+    }
+
+    pub(crate) async fn make_children(
+        &self,
+        id: &SandboxId,
+        request: ForkRequest,
+    ) -> Result<ForkReport, NodeError> {
+        if request.children.is_empty() || request.children.len() > limits::FORK_CHILDREN_MAX {
+            let text = format!("a fork has 1 to {} children", limits::FORK_CHILDREN_MAX);
+            return Err(NodeError::new(ErrorCode::InvalidRequest, text));
+        }
+        let handle = self.find(id)?;
+        // Held until every child's record names the capture.
+        let _pin = self.parts.pins.pin(&request.snapshot);
+        let wish = CaptureWish {
+            id: request.snapshot.clone(),
+            purpose: CapturePurpose::Fork,
+            name: None,
+            expires_at: None,
+        };
+        let manifest = handle.ask(|reply| Request::Capture { wish, reply }).await?;
+        let mut outcomes: HashMap<SandboxId, ForkOutcome> =
+            futures::stream::iter(request.children.iter().cloned())
+                .map(|child| async {
+                    let id = child.id.clone();
+                    let made = self.make_child(child, &request.snapshot).await;
+                    (id, made)
+                })
+                .buffer_unordered(limits::FORK_PARALLEL_MAX)
+                .collect()
+                .await;
+        if request.all_or_nothing {
+            self.unmake_all_if_one_failed(&mut outcomes).await;
+        }
+        let children = request.children.iter().map(|child| {
+            let lost = || ForkOutcome::Refused(NodeError::internal("the child was lost"));
+            ForkChild {
+                id: child.id.clone(),
+                outcome: outcomes.remove(&child.id).unwrap_or_else(lost),
+            }
+        });
+        Ok(ForkReport {
+            capture: capture_report(&manifest),
+            children: children.collect(),
+            renewed: RENEWED.map(str::to_owned).to_vec(),
+            not_renewed: NOT_RENEWED.map(str::to_owned).to_vec(),
+        })
+    }
+
+    async fn make_child(&self, child: EnsureSandbox, capture: &SnapshotId) -> ForkOutcome {
+        let made = async {
+            if let Some(handle) = self.parts.find(&child.id) {
+                return same_project(handle, &child);
+            }
+            let origin = origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?;
+            self.begin(&child, origin, Some(capture.clone()))
+        };
+        let report = match made.await {
+            Ok(handle) => handle.created().await,
+            Err(error) => Err(error),
+        };
+        match report {
+            Ok(report) => ForkOutcome::Made(Box::new((*report).clone())),
+            Err(error) => ForkOutcome::Refused(error),
+        }
+    }
+
+    async fn unmake_all_if_one_failed(&self, outcomes: &mut HashMap<SandboxId, ForkOutcome>) {
+        let failed = outcomes.values().find_map(|outcome| match outcome {
+            ForkOutcome::Refused(error) => Some(error.clone()),
+            ForkOutcome::Made(_) => None,
+        });
+        let Some(error) = failed else {
+            return;
+        };
+        for (id, outcome) in outcomes {
+            if matches!(outcome, ForkOutcome::Made(_)) {
+                // Deleting cannot fail; it ends when nothing is left.
+                let _ = self.delete_sandbox(id).await;
+                let text = format!("another child could not be made: {}", error.message);
+                *outcome = ForkOutcome::Refused(NodeError::new(error.code, text));
+            }
+        }
+    }
+
+    /// Runs blocking work on volumes.
+    pub(crate) async fn volume_work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, VolumeError> + Send + 'static,
+    ) -> Result<T, NodeError> {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done.map_err(Into::into),
+            Err(error) => Err(crate::failure::node_error(
+                "the volume could not be changed",
+                &error,
+            )),
+        }
+    }
+}
+
+fn same_project(handle: SandboxHandle, wanted: &EnsureSandbox) -> Result<SandboxHandle, NodeError> {
+    if handle.report().project == wanted.project {
+        return Ok(handle);
+    }
+    Err(NodeError::not_found(format!("no sandbox {}", wanted.id)))
+}
+
+fn check_sizes(wanted: &EnsureSandbox, origin: &Origin) -> Result<(), NodeError> {
+    let invalid = |text: String| Err(NodeError::new(ErrorCode::InvalidRequest, text));
+    let restore = &origin.template.restore;
+    let machine = &restore.machine;
+    let processors = u32::from(machine.vcpus.get());
+    if wanted.cpu.is_some_and(|cpu| cpu.get() > processors * 1000) {
+        return invalid(format!(
+            "cpu can be at most {processors}, the processors of the template"
+        ));
+    }
+    let has = restore.disk.unwrap_or(machine.disk);
+    if wanted.disk.is_some_and(|disk| disk < has) {
+        return invalid(format!(
+            "the disk can be at least {} MiB, what it was captured with",
+            has.get()
+        ));
+    }
+    if wanted.volumes.len() > usize::from(machine.spare_disks) {
+        return invalid(format!(
+            "a sandbox of this template has at most {} volumes",
+            machine.spare_disks
+        ));
+    }
+    Ok(())
+}
+
+fn capture_report(manifest: &CaptureManifest) -> CaptureReport {
+    let cost = manifest.cost;
+    CaptureReport {
+        pause_us: cost.pause_us,
+        frozen_us: cost.frozen_us,
+        device_us: cost.device_us,
+        memory_us: cost.memory_us,
+        disk_us: cost.disk_us,
+        total_us: cost.total_us,
+        memory_bytes: cost.memory_bytes,
+        disk_bytes: cost.disk_bytes,
+    }
+}

@@ -1,0 +1,91 @@
+//! Who may have a volume, and what becomes of it.
+
+use dayfly_types::CellName;
+
+use super::*;
+
+fn sandbox(byte: u8) -> SandboxId {
+    SandboxId::from_random(&CellName::local(), [byte; 17])
+}
+
+fn wanted(size: u64) -> EnsureVolume {
+    EnsureVolume {
+        project: ProjectId::default_project(),
+        name: VolumeName::parse("data").unwrap(),
+        size: DiskMib::new(size).unwrap(),
+    }
+}
+
+fn store() -> (tempfile::TempDir, VolumeStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = VolumeStore::open(directory.path().join("volumes")).unwrap();
+    (directory, store)
+}
+
+#[test]
+fn one_writer_or_many_readers() {
+    let (_directory, store) = store();
+    let EnsureVolume { project, name, .. } = wanted(16);
+    store.ensure(&wanted(16), 1).unwrap();
+    let first = store.attach(&project, &name, &sandbox(1), false).unwrap();
+    assert_eq!(first.fence, 1);
+    let again = store.attach(&project, &name, &sandbox(1), false).unwrap();
+    assert_eq!(again, first);
+    for read_only in [false, true] {
+        let error = store
+            .attach(&project, &name, &sandbox(2), read_only)
+            .unwrap_err();
+        assert!(matches!(error, VolumeError::Busy { by, .. } if by == sandbox(1)));
+    }
+    assert!(matches!(
+        store.delete(&project, &name),
+        Err(VolumeError::Busy { .. })
+    ));
+    store.detach(&project, &name, &sandbox(1)).unwrap();
+    store.detach(&project, &name, &sandbox(1)).unwrap();
+    for reader in [2, 3] {
+        store
+            .attach(&project, &name, &sandbox(reader), true)
+            .unwrap();
+    }
+    let error = store.attach(&project, &name, &sandbox(4), false);
+    assert!(matches!(error, Err(VolumeError::Busy { .. })));
+    store.release_absent(|_| false);
+    let next = store.attach(&project, &name, &sandbox(4), false).unwrap();
+    assert_eq!(next.fence, 2);
+}
+
+#[test]
+fn a_lease_survives_a_restart_and_a_stale_one_is_fenced() {
+    let (directory, store) = store();
+    let EnsureVolume { project, name, .. } = wanted(16);
+    store.ensure(&wanted(16), 1).unwrap();
+    let lease = store.attach(&project, &name, &sandbox(1), false).unwrap();
+    let store = VolumeStore::open(directory.path().join("volumes")).unwrap();
+    let resumed = store.resume(&project, &name, &sandbox(1), lease.fence);
+    assert_eq!(resumed.unwrap(), lease);
+    store.detach(&project, &name, &sandbox(1)).unwrap();
+    store.attach(&project, &name, &sandbox(2), false).unwrap();
+    let stale = store.resume(&project, &name, &sandbox(1), lease.fence);
+    assert!(matches!(stale, Err(VolumeError::Fenced { .. })));
+}
+
+#[test]
+fn a_volume_grows_and_never_shrinks() {
+    let (_directory, store) = store();
+    let made = store.ensure(&wanted(16), 1).unwrap();
+    assert_eq!(store.ensure(&wanted(16), 2).unwrap(), made);
+    let grown = store.ensure(&wanted(64), 3).unwrap();
+    assert_eq!((u64::from(grown.size), grown.created_at), (64, 1));
+    assert!(matches!(
+        store.ensure(&wanted(32), 4),
+        Err(VolumeError::Larger { .. })
+    ));
+    let EnsureVolume { project, name, .. } = wanted(16);
+    let disk = store.path(&project, &name).join(DISK_FILE);
+    assert_eq!(fs::metadata(&disk).unwrap().len(), 64 << 20);
+    run("e2fsck", &["-f", "-n"], &disk).unwrap();
+    store.delete(&project, &name).unwrap();
+    store.delete(&project, &name).unwrap();
+    assert!(!disk.exists());
+}
