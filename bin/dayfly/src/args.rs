@@ -4,9 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use dayfly_api::VolumeMount;
 
+use crate::args_state::{
+    ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
+    VolumeCommand,
+};
 use crate::places::Place;
-use crate::{durations, env_vars, exit_status, pairs};
+use crate::{durations, env_vars, exit_status, mounts, pairs};
 
 /// Disposable computers for AI agents.
 #[derive(Debug, Parser)]
@@ -76,6 +81,30 @@ pub(crate) enum Command {
     /// Delete sandboxes. One that is gone already is a success.
     #[command(visible_alias = "delete")]
     Rm(RemoveArgs),
+    /// Stop a sandbox's processors; its memory stays where it is.
+    Pause(SandboxArgs),
+    /// Let a paused sandbox go on.
+    Resume(SandboxArgs),
+    /// Move a sandbox to disk; the next call that needs it wakes it.
+    Hibernate(SandboxArgs),
+    /// Bring a hibernated sandbox back.
+    Wake(SandboxArgs),
+    /// Show or change how long a sandbox lives.
+    #[command(after_help = TTL_HELP)]
+    Ttl(TtlArgs),
+    /// Snapshots: memory and disk of one moment.
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+    /// Take a sandbox back to one of its snapshots.
+    Rollback(RollbackArgs),
+    /// Make children that continue from this moment of a sandbox, and print their ids.
+    #[command(after_help = FORK_HELP)]
+    Fork(ForkArgs),
+    /// Keep one child of a fork; prints the ids of those that were deleted.
+    Promote(PromoteArgs),
+    /// Volumes: disks that outlive sandboxes.
+    #[command(subcommand)]
+    Volume(VolumeCommand),
     /// Templates: what sandboxes are made from.
     #[command(subcommand)]
     Template(TemplateCommand),
@@ -103,7 +132,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) creation: CreationArgs,
-    /// Not deleted when idle, and no time to live unless --ttl says one.
+    /// Never deleted or hibernated for idleness, and no time to live unless --ttl says one.
     #[arg(long)]
     pub(crate) persistent: bool,
     /// Label of your own; may be given again.
@@ -117,9 +146,27 @@ pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
     #[arg(long, short, value_name = "NAME")]
     pub(crate) template: Option<String>,
+    /// Start from this snapshot: an id, or the beginning of one.
+    #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
+    pub(crate) from_snapshot: Option<String>,
     /// Delete the sandbox after this time: 90, 30s, 5m, 2h [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
+    /// How long it may do nothing [default: for ever].
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    pub(crate) idle: Option<Duration>,
+    /// What happens when it did nothing for that long [default: delete].
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_timeout: Option<TimeoutAction>,
+    /// Attach a volume, at /volumes/NAME when no path is given; may be given again.
+    #[arg(long, value_name = "NAME[:PATH][:ro]", value_parser = mounts::parse)]
+    pub(crate) volume: Vec<VolumeMount>,
+    /// Processors that it may use at most, such as 0.5 [default: the template's].
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<f64>,
+    /// GiB of disk [default: the template's].
+    #[arg(long, value_name = "N")]
+    pub(crate) disk_gb: Option<f64>,
     /// Fail at once when the template is still baking or the host has no room.
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -224,6 +271,19 @@ const EXEC_HELP: &str = "\
 Ends as the command did; `dayfly help` lists the exit statuses. With --json the output is not
 streamed: one object follows at the end, with sandbox_id, stdout, stderr, exit_code, reason,
 signal, duration_ms and truncated.";
+
+const TTL_HELP: &str = "\
+Without a change it shows what holds now. What is not named stays. A new time to live counts from
+now.
+
+Examples:
+  dayfly ttl ID 2h
+  dayfly ttl ID none --idle 10m --on-timeout hibernate";
+
+const FORK_HELP: &str = "\
+The sandbox stands still for a moment and goes on. Each child has an id, an address, a clock and
+randomness of its own; what programs had drawn before is the same in all. When some children
+cannot be made, the others are printed and the exit status is 125.";
 
 const COPY_HELP: &str = "\
 A path in a sandbox that is not absolute starts at /workspace. A local file with a colon in its

@@ -113,7 +113,9 @@ fn client_hint(error: &ClientError) -> Option<String> {
         ClientError::Protocol { .. } => {
             "is this the address of a Dayfly server? `dayfly version` compares the versions"
         }
-        ClientError::InvalidName { .. } => "`dayfly ls` shows ids, `dayfly template ls` templates",
+        ClientError::InvalidName { .. } => {
+            "`dayfly ls`, `template ls`, `snapshot ls` and `volume ls` show what there is"
+        }
         ClientError::Upload { .. } => return None,
     };
     Some(words.to_owned())

@@ -6,6 +6,7 @@
 
 mod ages;
 mod args;
+mod args_state;
 mod commands;
 mod context_file;
 mod durations;
@@ -14,6 +15,8 @@ mod error_text;
 mod exit_status;
 mod failure;
 mod guest_output;
+mod limit_changes;
+mod mounts;
 mod pairs;
 mod places;
 mod prefixes;
@@ -21,6 +24,7 @@ mod printer;
 mod progress;
 mod settings;
 mod signals;
+mod sizes;
 mod table;
 mod text;
 

@@ -3,18 +3,51 @@
 use dayfly_client::{Client, ClientError};
 use dayfly_types::SandboxId;
 
-/// Why a text names no sandbox.
+/// What an id is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sandbox,
+    Snapshot,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Snapshot => "snapshot",
+        }
+    }
+
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandboxes",
+            Self::Snapshot => "snapshots",
+        }
+    }
+
+    /// What a whole id begins with.
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sb",
+            Self::Snapshot => "snap",
+        }
+    }
+}
+
+/// Why a text names nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrefixError {
-    #[error("no sandbox has an id that starts with {prefix:?}")]
-    Unknown { prefix: String },
-    #[error("{prefix:?} fits {} sandboxes: {}", candidates.len(), shorten(candidates))]
+    #[error("no {} has an id that starts with {prefix:?}", kind.word())]
+    Unknown { kind: Kind, prefix: String },
+    #[error("{prefix:?} fits {} {}: {}", candidates.len(), kind.plural(), shorten(candidates))]
     Ambiguous {
+        kind: Kind,
         prefix: String,
         candidates: Vec<String>,
     },
-    #[error("cannot list sandboxes")]
+    #[error("cannot list {}", kind.plural())]
     List {
+        kind: Kind,
         #[source]
         source: ClientError,
     },
@@ -23,7 +56,14 @@ pub(crate) enum PrefixError {
 impl PrefixError {
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::Unknown { .. } => "`dayfly ls` shows what exists",
+            Self::Unknown {
+                kind: Kind::Sandbox,
+                ..
+            } => "`dayfly ls` shows what exists",
+            Self::Unknown {
+                kind: Kind::Snapshot,
+                ..
+            } => "`dayfly snapshot ls` shows what exists",
             Self::Ambiguous { .. } => "give more characters of the id",
             Self::List { .. } => "give the whole id to do without the list",
         }
@@ -52,24 +92,43 @@ fn shorten(candidates: &[String]) -> String {
 /// The length of the random part of a whole id.
 const RANDOM_CHARACTERS: usize = 26;
 
-/// The id that `text` stands for. A whole id is taken as it is, without asking the server.
+/// The sandbox that `text` stands for. A whole id is taken as it is, without asking the server.
 pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, PrefixError> {
-    if is_whole(text) {
+    let kind = Kind::Sandbox;
+    if is_whole(kind, text) {
         return Ok(text.to_owned());
     }
     let sandboxes = client
         .list_sandboxes()
         .await
-        .map_err(|source| PrefixError::List { source })?;
-    pick(text, sandboxes.into_iter().map(|sandbox| sandbox.id))
+        .map_err(|source| PrefixError::List { kind, source })?;
+    pick(kind, text, sandboxes.into_iter().map(|sandbox| sandbox.id))
 }
 
-fn is_whole(text: &str) -> bool {
+/// As [`resolve`], for snapshots.
+pub(crate) async fn resolve_snapshot(client: &Client, text: &str) -> Result<String, PrefixError> {
+    let kind = Kind::Snapshot;
+    if is_whole(kind, text) {
+        return Ok(text.to_owned());
+    }
+    let snapshots = client
+        .list_snapshots(None)
+        .await
+        .map_err(|source| PrefixError::List { kind, source })?;
+    pick(
+        kind,
+        text,
+        snapshots.into_iter().map(|snapshot| snapshot.id),
+    )
+}
+
+fn is_whole(kind: Kind, text: &str) -> bool {
+    // Every id has the same grammar.
     let Ok(id) = SandboxId::parse(text) else {
         return false;
     };
     let mut parts = id.as_str().splitn(3, '-');
-    parts.next() == Some("sb")
+    parts.next() == Some(kind.mark())
         && parts.next().is_some()
         && parts
             .next()
@@ -77,8 +136,13 @@ fn is_whole(text: &str) -> bool {
 }
 
 /// Chooses among ids: by the whole text, or by the beginning of an id or of its random part.
-fn pick(prefix: &str, ids: impl Iterator<Item = String>) -> Result<String, PrefixError> {
+fn pick(
+    kind: Kind,
+    prefix: &str,
+    ids: impl Iterator<Item = String>,
+) -> Result<String, PrefixError> {
     let unknown = || PrefixError::Unknown {
+        kind,
         prefix: prefix.to_owned(),
     };
     if prefix.is_empty() {
@@ -98,6 +162,7 @@ fn pick(prefix: &str, ids: impl Iterator<Item = String>) -> Result<String, Prefi
         0 => Err(unknown()),
         1 => Ok(candidates.remove(0)),
         _ => Err(PrefixError::Ambiguous {
+            kind,
             prefix: prefix.to_owned(),
             candidates,
         }),
@@ -115,7 +180,7 @@ mod tests {
             "sb-local-xyz",
             "sb-local-xyzz",
         ];
-        pick(prefix, ids.into_iter().map(str::to_owned))
+        pick(Kind::Sandbox, prefix, ids.into_iter().map(str::to_owned))
     }
 
     #[test]
@@ -139,8 +204,14 @@ mod tests {
 
     #[test]
     fn a_whole_id_needs_no_list() {
-        assert!(is_whole("sb-local-0123456789abcdefghjkmnpqrs"));
-        assert!(!is_whole("sb-local-0123"));
-        assert!(!is_whole("sb-local-0123456789abcdefghjkmnpqr/"));
+        let random = "0123456789abcdefghjkmnpqrs";
+        assert!(is_whole(Kind::Sandbox, &format!("sb-local-{random}")));
+        assert!(is_whole(Kind::Snapshot, &format!("snap-local-{random}")));
+        assert!(!is_whole(Kind::Snapshot, &format!("sb-local-{random}")));
+        assert!(!is_whole(Kind::Sandbox, "sb-local-0123"));
+        assert!(!is_whole(
+            Kind::Sandbox,
+            "sb-local-0123456789abcdefghjkmnpqr/"
+        ));
     }
 }

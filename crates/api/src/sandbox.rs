@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use dayfly_types::limits;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+
+use crate::lifecycle::OnTimeout;
+use crate::number::whole_number;
+use crate::volume::VolumeMount;
 
 /// Body of `POST /v1/sandboxes`. Every field may be absent or null; unknown fields are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -27,21 +31,39 @@ pub struct CreateSandbox {
     )]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub ttl_seconds: Option<u64>,
-    /// Not reaped when idle and not deleted by a client's context manager.
+    /// Never reaped for idleness and not deleted by a client's context manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<bool>,
-    /// Not built yet: refused when given, because ignoring it would restore something else.
+    /// Restore this snapshot; its template is then the sandbox's, whatever `template` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
-    pub from_snapshot: Option<serde_json::Value>,
-    /// Not built yet: refused when not empty.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
+    pub from_snapshot: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(ignore)]
-    pub volumes: Option<Vec<serde_json::Value>>,
+    #[schema(max_items = 3)]
+    pub volumes: Option<Vec<VolumeMount>>,
+    /// Processors that it may use at most; may be a fraction. Default: all of the template's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.1, maximum = 32)]
+    pub cpu: Option<f64>,
+    /// GiB of disk; may be a fraction, and not less than the template's. Default: the template's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 1024)]
+    pub disk_gb: Option<f64>,
+    /// Seconds without activity after which `on_timeout` happens. Default: never.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 5, maximum = 31_536_000)]
+    pub idle_seconds: Option<u64>,
+    /// Default `delete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeout>,
 }
 
 /// One sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sandbox {
     pub id: String,
     pub template: String,
@@ -61,6 +83,22 @@ pub struct Sandbox {
     pub ttl_seconds: Option<u64>,
     /// When the node deletes it, RFC 3339, UTC.
     pub expires_at: Option<String>,
+    /// Null: never reaped for idleness.
+    #[serde(default)]
+    pub idle_seconds: Option<u64>,
+    #[serde(default)]
+    pub on_timeout: OnTimeout,
+    /// GiB.
+    #[serde(default)]
+    pub disk_gb: f64,
+    /// Processors that it may use at most. Null: all of `cpu`.
+    #[serde(default)]
+    pub cpu_limit: Option<f64>,
+    /// The snapshot that it was created from.
+    #[serde(default)]
+    pub from_snapshot: Option<String>,
+    #[serde(default)]
+    pub volumes: Vec<VolumeMount>,
     /// Always `restore`: a sandbox is never booted.
     pub boot_mode: String,
     /// Milliseconds from the node's start of work to a guest that runs user code.
@@ -73,12 +111,12 @@ pub struct Sandbox {
 }
 
 /// Answer of `GET /v1/sandboxes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxList {
     pub items: Vec<Sandbox>,
 }
 
-fn metadata_schema() -> Schema {
+pub(crate) fn metadata_schema() -> Schema {
     let text = |limit| {
         ObjectBuilder::new()
             .schema_type(Type::String)
@@ -90,19 +128,4 @@ fn metadata_schema() -> Schema {
         .property_names(Some(text(limits::METADATA_KEY_BYTES_MAX)))
         .additional_properties(Some(text(limits::METADATA_VALUE_BYTES_MAX)))
         .into()
-}
-
-/// Takes `3600` and `3600.0` alike: JSON has one kind of number, and some clients print the latter.
-fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
-        return Ok(None);
-    };
-    let whole = number.as_u64().or_else(|| {
-        let text = number.to_string();
-        text.strip_suffix(".0")
-            .and_then(|digits| digits.parse().ok())
-    });
-    whole
-        .map(Some)
-        .ok_or_else(|| serde::de::Error::custom("expected a whole number"))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use dayfly_types::{SandboxId, TemplateName};
+use dayfly_types::{SandboxId, SnapshotId, TemplateName, VolumeName};
 use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
@@ -92,6 +92,22 @@ impl Client {
         let name =
             TemplateName::parse(name).map_err(|source| ClientError::InvalidName { source })?;
         Ok(self.address(&["v1", "templates", name.as_str()]))
+    }
+
+    pub(crate) fn snapshot_address(&self, id: &str) -> Result<Url, ClientError> {
+        let id = SnapshotId::parse(id).map_err(|source| ClientError::InvalidName { source })?;
+        Ok(self.address(&["v1", "snapshots", id.as_str()]))
+    }
+
+    pub(crate) fn volume_address(&self, name: &str) -> Result<Url, ClientError> {
+        let name = VolumeName::parse(name).map_err(|source| ClientError::InvalidName { source })?;
+        Ok(self.address(&["v1", "volumes", name.as_str()]))
+    }
+
+    /// Deletes what is at an address. Repeated when the connection fails.
+    pub(crate) async fn delete(&self, url: Url) -> Result<(), ClientError> {
+        retry::repeat(|| self.call(self.http.delete(url.clone()), limits::CALL_DEADLINE)).await?;
+        Ok(())
     }
 
     /// Reads a JSON object. Repeated when the connection fails.
@@ -218,6 +234,8 @@ mod tests {
             );
         }
         assert!(client.template_address("..").is_err());
+        assert!(client.snapshot_address("..").is_err());
+        assert!(client.volume_address("..").is_err());
     }
 
     #[test]

@@ -10,6 +10,10 @@ pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 pub(crate) const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(30);
 /// The server answers ordinary calls within 30 s; twice that leaves room for the network.
 pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(60);
+/// A capture, a write to disk and a restore, one after the other.
+pub(crate) const STATE_DEADLINE: Duration = Duration::from_secs(180);
+/// A capture and as many restores as a fork may have.
+pub(crate) const FORK_DEADLINE: Duration = Duration::from_secs(360);
 /// A stream says something at least every 10 s; six times that is a dead connection.
 pub(crate) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// A plain exec without a limit of its own ends with the longest that the server allows.

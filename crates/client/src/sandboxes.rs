@@ -12,7 +12,7 @@ use crate::limits;
 use crate::retry;
 use crate::wait::{Wait, WaitProgress};
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// How waiting for a sandbox ended.
 enum Attempt<S> {
@@ -123,14 +123,12 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; the sandbox may still exist then.
     pub async fn delete_sandbox(&self, id: &str) -> Result<(), ClientError> {
-        let url = self.sandbox_address(id, &[])?;
-        retry::repeat(|| self.call(self.http.delete(url.clone()), limits::CALL_DEADLINE)).await?;
-        Ok(())
+        self.delete(self.sandbox_address(id, &[])?).await
     }
 }
 
 /// A key that no other request has: 128 random bits.
-fn fresh_key() -> Result<String, ClientError> {
+pub(crate) fn fresh_key() -> Result<String, ClientError> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|error| ClientError::Protocol {
         what: format!("the system gives no randomness: {error}"),

@@ -33,6 +33,8 @@ pub struct ReconcileSettings {
     pub interval: Duration,
     /// A row that the node does not know counts as gone after this long. Longer than a create.
     pub lost_after: Duration,
+    /// As `lost_after`, for a child whose fork may still be under way. Longer than a fork.
+    pub fork_lost_after: Duration,
     /// A sandbox without a row is removed after this long.
     pub orphan_after: Duration,
     /// How long deleted rows are told from wrong ids.
@@ -46,6 +48,7 @@ impl Default for ReconcileSettings {
         Self {
             interval: Duration::from_secs(30),
             lost_after: Duration::from_secs(60),
+            fork_lost_after: Duration::from_secs(330),
             orphan_after: Duration::from_secs(120),
             deleted_kept: Duration::from_secs(7 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),

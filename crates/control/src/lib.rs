@@ -3,7 +3,7 @@
 //!
 //! It must not know engines, guests or Linux: all it knows of a node is
 //! [`dayfly_node_api::NodeApi`]. Handlers in [`http`] translate, [`app`] decides, [`store`]
-//! remembers, [`reconcile`] repairs. Start reading at [`run`] and [`http::router`].
+//! remembers, [`reconcile`] repairs. Start reading at [`mod@run`] and [`http::router`].
 #![forbid(unsafe_code)]
 
 pub mod app;

@@ -14,6 +14,15 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The Unix milliseconds that lie this many seconds after `now_ms`.
+#[must_use]
+pub fn deadline_ms(seconds: Option<u64>, now_ms: i64) -> Option<i64> {
+    let milliseconds = i64::try_from(seconds?)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(1000);
+    Some(now_ms.saturating_add(milliseconds))
+}
+
 /// Unix milliseconds as RFC 3339 in UTC.
 #[must_use]
 pub fn rfc3339(milliseconds: i64) -> String {

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use dayfly_node_api::{NodeStatus, SandboxReport};
+use dayfly_node_api::{LifecycleReport, NodeStatus, SandboxReport};
 use dayfly_types::{SandboxId, SandboxState};
 
-use crate::time::now_ms;
+use crate::time::{deadline_ms, now_ms};
 
 /// One sandbox as its node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +57,21 @@ impl LiveView {
             inner.sandboxes.remove(&report.id);
             return;
         }
-        let expires_at_ms = report.expires_in_seconds.map(|seconds| {
-            let milliseconds = i64::try_from(seconds)
-                .unwrap_or(i64::MAX)
-                .saturating_mul(1000);
-            now_ms().saturating_add(milliseconds)
-        });
+        let expires_at_ms = deadline_ms(report.expires_in_seconds, now_ms());
         let live = Live {
             expires_at_ms,
             seen_at: Instant::now(),
             report,
         };
         inner.sandboxes.insert(live.report.id.clone(), live);
+    }
+
+    /// Takes the node's answer to a change of a lifecycle, so that the next read shows it.
+    pub fn apply_lifecycle(&self, id: &SandboxId, report: &LifecycleReport) {
+        if let Some(live) = self.write().sandboxes.get_mut(id) {
+            live.report.lifecycle = report.lifecycle;
+            live.expires_at_ms = deadline_ms(report.expires_in_seconds, now_ms());
+        }
     }
 
     pub fn remove(&self, id: &SandboxId) {

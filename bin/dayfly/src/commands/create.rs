@@ -7,7 +7,7 @@ use crate::failure::CommandError;
 use crate::signals::StopSignals;
 
 pub(crate) async fn create(session: &Session<'_>, args: CreateArgs) -> Result<u8, CommandError> {
-    let mut request = creation::request(&args.creation);
+    let mut request = creation::request(session, &args.creation).await?;
     request.persistent = args.persistent.then_some(true);
     request.metadata = (!args.metadata.is_empty()).then(|| args.metadata.into_iter().collect());
     let mut signals = StopSignals::install()?;

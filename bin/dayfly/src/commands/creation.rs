@@ -6,18 +6,31 @@ use tokio::sync::Notify;
 
 use crate::args::CreationArgs;
 use crate::commands::Session;
-use crate::durations;
 use crate::failure::CommandError;
 use crate::progress::Progress;
 use crate::signals::StopSignals;
+use crate::{durations, prefixes};
 
 /// The request that the shared flags ask for.
-pub(crate) fn request(args: &CreationArgs) -> CreateSandbox {
-    CreateSandbox {
+pub(crate) async fn request(
+    session: &Session<'_>,
+    args: &CreationArgs,
+) -> Result<CreateSandbox, CommandError> {
+    let from_snapshot = match &args.from_snapshot {
+        Some(text) => Some(prefixes::resolve_snapshot(&session.client, text).await?),
+        None => None,
+    };
+    Ok(CreateSandbox {
         template: args.template.clone(),
+        from_snapshot,
         ttl_seconds: args.ttl.map(durations::seconds_up),
+        idle_seconds: args.idle.map(durations::seconds_up),
+        on_timeout: args.on_timeout.map(Into::into),
+        volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
+        cpu: args.cpu,
+        disk_gb: args.disk_gb,
         ..CreateSandbox::default()
-    }
+    })
 }
 
 /// Creates a sandbox and waits for its template if need be. After a signal nothing is left.

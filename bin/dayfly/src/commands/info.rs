@@ -1,6 +1,6 @@
 //! `dayfly info`.
 
-use dayfly_api::Sandbox;
+use dayfly_api::{Sandbox, VolumeMount};
 
 use crate::args::InfoArgs;
 use crate::commands::Session;
@@ -34,7 +34,17 @@ fn table(sandbox: &Sandbox) -> Table {
     }
     row("isolation", sandbox.isolation.clone());
     row("cpu", sandbox.cpu.to_string());
+    if let Some(limit) = sandbox.cpu_limit {
+        row("cpu limit", limit.to_string());
+    }
     row("memory", format!("{} MiB", sandbox.memory_mb));
+    row("disk", format!("{} GiB", sandbox.disk_gb));
+    if let Some(snapshot) = &sandbox.from_snapshot {
+        row("from snapshot", snapshot.clone());
+    }
+    for volume in &sandbox.volumes {
+        row(&format!("volume {}", volume.name), place(volume));
+    }
     row("created", sandbox.created_at.clone());
     row(
         "expires",
@@ -47,6 +57,10 @@ fn table(sandbox: &Sandbox) -> Table {
         "persistent",
         if sandbox.persistent { "yes" } else { "no" }.to_owned(),
     );
+    if let Some(seconds) = sandbox.idle_seconds {
+        let action = sandbox.on_timeout.as_str();
+        row("when idle", format!("{action} after {seconds} s"));
+    }
     if let Some(boot_ms) = sandbox.boot_ms {
         row("restored in", format!("{boot_ms} ms"));
     }
@@ -57,4 +71,12 @@ fn table(sandbox: &Sandbox) -> Table {
         row(&format!("metadata {key}"), value.clone());
     }
     table
+}
+
+fn place(volume: &VolumeMount) -> String {
+    let path = volume.path.clone().unwrap_or_default();
+    match volume.read_only {
+        Some(true) => format!("{path} (read only)"),
+        Some(false) | None => path,
+    }
 }

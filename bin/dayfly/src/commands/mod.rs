@@ -1,17 +1,25 @@
-//! One file for each command, and what several of them share: [`creation`] and [`process`].
+//! One file for each command, and what several of them share: [`creation`],
+//! [`process`] and [`removal`].
 
 mod cp;
 mod create;
 mod creation;
 mod exec;
+mod fork;
 mod info;
 mod ls;
 mod node;
 mod process;
+mod promote;
+mod removal;
 mod rm;
 mod run;
+mod snapshot;
+mod state;
 mod template;
+mod ttl;
 mod version;
+mod volume;
 
 use dayfly_client::{Client, ClientConfig};
 
@@ -51,6 +59,16 @@ pub(crate) async fn dispatch(
         Command::Exec(args) => exec::exec(&session, &args).await,
         Command::Cp(args) => cp::copy(&session, args).await,
         Command::Rm(args) => rm::remove(&session, &args).await,
+        Command::Pause(args) => state::change(&session, &args, state::Change::Pause).await,
+        Command::Resume(args) => state::change(&session, &args, state::Change::Resume).await,
+        Command::Hibernate(args) => state::change(&session, &args, state::Change::Hibernate).await,
+        Command::Wake(args) => state::change(&session, &args, state::Change::Wake).await,
+        Command::Rollback(args) => state::rollback(&session, &args).await,
+        Command::Ttl(args) => ttl::ttl(&session, &args).await,
+        Command::Snapshot(command) => snapshot::snapshot(&session, &command).await,
+        Command::Fork(args) => fork::fork(&session, &args).await,
+        Command::Promote(args) => promote::promote(&session, args).await,
+        Command::Volume(command) => volume::volume(&session, &command).await,
         Command::Template(command) => template::template(&session, &command).await,
         Command::Node => node::show(&session).await,
         Command::Version => version::show(&session).await,

@@ -1,29 +1,10 @@
 //! `dayfly rm`.
 
-use dayfly_client::ClientError;
-use futures::StreamExt as _;
-use serde::Serialize;
-
 use crate::args::RemoveArgs;
-use crate::commands::Session;
+use crate::commands::removal::Kind;
+use crate::commands::{Session, removal};
 use crate::failure::CommandError;
-use crate::{error_text, exit_status, prefixes};
-
-/// Deletes that are under way at once.
-const PARALLEL_MAX: usize = 16;
-
-/// The object of `rm --json`.
-#[derive(Debug, Default, Serialize)]
-struct Report {
-    deleted: Vec<String>,
-    failed: Vec<Failed>,
-}
-
-#[derive(Debug, Serialize)]
-struct Failed {
-    id: String,
-    error: String,
-}
+use crate::{exit_status, prefixes};
 
 pub(crate) async fn remove(session: &Session<'_>, args: &RemoveArgs) -> Result<u8, CommandError> {
     let ids = if args.all {
@@ -41,15 +22,7 @@ pub(crate) async fn remove(session: &Session<'_>, args: &RemoveArgs) -> Result<u
         }
         ids
     };
-    let report = delete_all(session, ids).await?;
-    if session.printer.is_json() {
-        session.printer.json(&report)?;
-    }
-    Ok(if report.failed.is_empty() {
-        exit_status::OK
-    } else {
-        exit_status::FAILED
-    })
+    removal::remove_all(session, Kind::Sandbox, ids).await
 }
 
 async fn all_ids(session: &Session<'_>) -> Result<Vec<String>, CommandError> {
@@ -72,38 +45,4 @@ fn is_confirmed(session: &Session<'_>, count: usize) -> Result<bool, CommandErro
         .printer
         .ask(&format!("delete all {count} sandboxes? [y/N]"))?;
     Ok(matches!(answer.as_str(), "y" | "yes"))
-}
-
-async fn delete_all(session: &Session<'_>, ids: Vec<String>) -> Result<Report, CommandError> {
-    let delete = async |id: String| {
-        let outcome = session.client.delete_sandbox(&id).await;
-        (id, outcome)
-    };
-    let mut outcomes = futures::stream::iter(ids)
-        .map(delete)
-        .buffer_unordered(PARALLEL_MAX);
-    let mut report = Report::default();
-    while let Some((id, outcome)) = outcomes.next().await {
-        match outcome {
-            Ok(()) => {
-                if !session.printer.is_json() {
-                    session.printer.line(&id)?;
-                }
-                report.deleted.push(id);
-            }
-            Err(error) => report.failed.push(failed(session, id, error)),
-        }
-    }
-    Ok(report)
-}
-
-fn failed(session: &Session<'_>, id: String, error: ClientError) -> Failed {
-    let error = CommandError::call(format!("cannot delete sandbox {id}"), error);
-    if !session.printer.is_json() {
-        session.printer.failure(&error);
-    }
-    Failed {
-        id,
-        error: error_text::report(&error).error,
-    }
 }

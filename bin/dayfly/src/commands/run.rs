@@ -17,8 +17,8 @@ const TTL_MARGIN: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(session: &Session<'_>, args: &RunArgs) -> Result<u8, CommandError> {
     let exec_request = process::request(&args.process, &args.command).await?;
+    let create_request = create_request(session, args).await?;
     let mut signals = StopSignals::install()?;
-    let create_request = create_request(args);
     let sandbox = creation::create(session, &args.creation, &create_request, &mut signals).await?;
     let mut output = GuestOutput::new(session.printer.is_json());
     let ending = tokio::select! {
@@ -42,12 +42,15 @@ pub(crate) async fn run(session: &Session<'_>, args: &RunArgs) -> Result<u8, Com
     process::conclude(session, &sandbox.id, ending?, &output, Some(is_deleted))
 }
 
-fn create_request(args: &RunArgs) -> CreateSandbox {
-    let mut request = creation::request(&args.creation);
+async fn create_request(
+    session: &Session<'_>,
+    args: &RunArgs,
+) -> Result<CreateSandbox, CommandError> {
+    let mut request = creation::request(session, &args.creation).await?;
     // A command that may take longer than the default must not lose its sandbox half way.
     if let (None, Some(timeout)) = (request.ttl_seconds, args.process.timeout) {
         let needed = durations::seconds_up(timeout.saturating_add(TTL_MARGIN));
         request.ttl_seconds = (needed > TTL_SECONDS_DEFAULT).then_some(needed);
     }
-    request
+    Ok(request)
 }

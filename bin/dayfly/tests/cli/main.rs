@@ -8,6 +8,12 @@ mod run;
 mod sandboxes;
 #[cfg(test)]
 mod settings;
+#[cfg(test)]
+mod snapshots;
+#[cfg(test)]
+mod states;
 // Marked as test code, which may panic, for the sake of its callers.
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod volumes;

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod state;
 
 use std::io;
 use std::time::Duration;

@@ -7,8 +7,6 @@ pub enum Invalid {
     Field { field: &'static str, rule: String },
     #[error("{what} is longer than {limit} bytes")]
     TooLarge { what: &'static str, limit: usize },
-    #[error("{what} is not supported by this version")]
-    NotBuilt { what: &'static str },
 }
 
 impl Invalid {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use dayfly_api::Sandbox;
 use dayfly_node_api::{EnsureSandbox, NodeError, SandboxReport};
-use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 
+use super::ids::{self, NoRandomness};
+use super::origin::{self, OriginError};
 use super::sandbox_delete;
 use super::sandbox_new::NewSandbox;
 use super::sandbox_read::present;
-use super::template::{self, TemplateError};
 use crate::control::Control;
 use crate::store::{Idempotency, Inserted, KeyFate, SandboxRow, StoreError};
 use crate::time::now_ms;
@@ -26,8 +26,8 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
 /// Why there is no new sandbox. Nothing of it stays in any case.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    #[error("cannot start from that template")]
-    Template(#[source] TemplateError),
+    #[error("cannot start from that")]
+    Origin(#[source] OriginError),
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
     #[error("the node refused the sandbox")]
@@ -40,8 +40,8 @@ pub enum CreateError {
     Deleted,
     #[error("cannot record the sandbox")]
     Store(#[source] StoreError),
-    #[error("cannot draw a random id")]
-    Randomness,
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
     #[error("the work on the sandbox stopped")]
     Stopped,
 }
@@ -83,7 +83,7 @@ async fn create_to_the_end(
     match inserted.map_err(CreateError::Store)? {
         Inserted::New => start(&control, row).await,
         Inserted::Conflict => Err(CreateError::IdempotencyConflict),
-        Inserted::Repeated(id) => repeat(&control, row.project, &id).await,
+        Inserted::Repeated(subject) => repeat(&control, row.project, &subject.id).await,
     }
 }
 
@@ -94,28 +94,35 @@ async fn plan(
     new: NewSandbox,
 ) -> Result<SandboxRow, CreateError> {
     let node = control.node.as_ref();
-    let template = template::find_ready(node, &new.template)
+    let origin = origin::find(node, &project, &new)
         .await
-        .map_err(CreateError::Template)?;
+        .map_err(CreateError::Origin)?;
     let status = match control.view.status() {
         Some(status) => status,
         None => node.status().await.map_err(CreateError::Refused)?,
     };
-    let mut random = [0; ID_RANDOM_BYTES];
-    getrandom::fill(&mut random).map_err(|_| CreateError::Randomness)?;
     Ok(SandboxRow {
-        id: SandboxId::from_random(&control.cell, random),
+        id: SandboxId::from_random(&control.cell, ids::draw()?),
         project,
         node: control.node_id.clone(),
-        template: new.template,
+        template: origin.template,
         state: SandboxState::Creating,
         generation: Generation::default(),
         reason: None,
         metadata: new.metadata,
-        ttl_seconds: new.ttl_seconds,
-        persistent: new.persistent,
-        cpu: u32::from(template.vcpus.get()),
-        memory_mb: u64::from(template.memory.get()),
+        lifecycle: new.lifecycle,
+        expires_at_ms: None,
+        cpu: origin.cpu,
+        cpu_limit: new.cpu,
+        memory_mb: origin.memory_mb,
+        disk_wanted: new.disk,
+        disk_mib: new
+            .disk
+            .map_or(origin.disk_mib, |disk| u64::from(disk.get())),
+        from_snapshot: origin.snapshot,
+        volumes: new.volumes,
+        fork_parent: None,
+        fork_tree: None,
         isolation: status.isolation.as_str().to_owned(),
         ready_ms: None,
         stages: BTreeMap::new(),
@@ -124,15 +131,25 @@ async fn plan(
     })
 }
 
-/// Asks the node for what the row says.
-async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, CreateError> {
-    let wanted = EnsureSandbox {
+/// What the row asks of a node. Of a repeated call it must not change, so all of it is in the row.
+pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
+    EnsureSandbox {
         id: row.id.clone(),
         project: row.project.clone(),
         template: row.template.clone(),
-        ttl_seconds: row.ttl_seconds,
-    };
-    let ensured = tokio::time::timeout(ANSWER_DEADLINE, control.node.ensure_sandbox(wanted)).await;
+        from_snapshot: row.from_snapshot.clone(),
+        lifecycle: row.lifecycle,
+        cpu: row.cpu_limit,
+        disk: row.disk_wanted,
+        volumes: row.volumes.clone(),
+        reseed_user_space: false,
+    }
+}
+
+/// Asks the node for what the row says.
+async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, CreateError> {
+    let ensured =
+        tokio::time::timeout(ANSWER_DEADLINE, control.node.ensure_sandbox(wanted(&row))).await;
     match ensured {
         Ok(Ok(report)) => finish(control, row, report).await,
         Ok(Err(error)) if error.code == ErrorCode::NodeUnavailable => {
@@ -181,12 +198,12 @@ async fn finish(
     Ok(present(&current, control.view.get(&row.id).as_ref()))
 }
 
-fn is_wanted(state: SandboxState) -> bool {
+pub(crate) fn is_wanted(state: SandboxState) -> bool {
     !matches!(state, SandboxState::Deleting | SandboxState::Deleted)
 }
 
 /// Removes a sandbox of which nobody knows whether it exists.
-async fn undo(control: &Arc<Control>, row: &SandboxRow) {
+pub(crate) async fn undo(control: &Arc<Control>, row: &SandboxRow) {
     let marked = control
         .store
         .mark_deleting(&row.project, &row.id, KeyFate::Freed)
@@ -202,21 +219,30 @@ async fn undo(control: &Arc<Control>, row: &SandboxRow) {
     ));
 }
 
+/// A key whose subject is not of the kind that its request makes.
+pub(crate) fn bad_subject() -> StoreError {
+    StoreError::Corrupt {
+        table: "idempotency_keys",
+        column: "subject_id",
+    }
+}
+
 /// Answers a create that was asked for before.
 async fn repeat(
     control: &Arc<Control>,
     project: ProjectId,
-    id: &SandboxId,
+    subject: &str,
 ) -> Result<Sandbox, CreateError> {
+    let id = SandboxId::parse(subject).map_err(|_| CreateError::Store(bad_subject()))?;
     let row = control
         .store
-        .sandbox(&project, id)
+        .sandbox(&project, &id)
         .await
         .map_err(CreateError::Store)?;
     match row {
         // The first call is still under way; the node answers both when it is done.
         Some(row) if row.state == SandboxState::Creating => start(control, row).await,
-        Some(row) if is_wanted(row.state) => Ok(present(&row, control.view.get(id).as_ref())),
+        Some(row) if is_wanted(row.state) => Ok(present(&row, control.view.get(&id).as_ref())),
         _ => Err(CreateError::Deleted),
     }
 }

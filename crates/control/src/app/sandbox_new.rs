@@ -3,101 +3,91 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::CreateSandbox;
-use dayfly_types::{TemplateName, limits};
+use dayfly_node_api::VolumeMount;
+use dayfly_types::{CpuMillis, DiskMib, Lifecycle, SnapshotId, TemplateName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::Invalid;
+use super::lifecycle_wish::LifecycleWish;
+use super::{Invalid, metadata, quantity, volume_mounts};
 
 const TEMPLATE_DEFAULT: &str = "base";
 
 /// What a caller wants. Every value is within its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewSandbox {
-    pub template: TemplateName,
+    pub source: Source,
     pub metadata: BTreeMap<String, String>,
-    pub ttl_seconds: Option<u64>,
-    pub persistent: bool,
+    pub lifecycle: Lifecycle,
+    pub cpu: Option<CpuMillis>,
+    pub disk: Option<DiskMib>,
+    pub volumes: Vec<VolumeMount>,
+}
+
+/// What a sandbox is restored from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Template(TemplateName),
+    Snapshot(SnapshotId),
 }
 
 impl NewSandbox {
     /// The same for two requests exactly when they ask for the same.
     #[must_use]
     pub fn request_hash(&self) -> String {
-        // Maps here are sorted, so equal wishes have equal texts.
-        hex::encode(Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+        hash_of(self)
     }
+}
+
+/// The same for two requests exactly when they ask for the same.
+#[must_use]
+pub(crate) fn hash_of<T: Serialize>(request: &T) -> String {
+    // Maps in requests are sorted, so equal wishes have equal texts.
+    hex::encode(Sha256::digest(
+        serde_json::to_vec(request).unwrap_or_default(),
+    ))
 }
 
 impl TryFrom<CreateSandbox> for NewSandbox {
     type Error = Invalid;
 
     fn try_from(body: CreateSandbox) -> Result<Self, Invalid> {
-        if body.from_snapshot.is_some() {
-            return Err(Invalid::NotBuilt {
-                what: "from_snapshot",
-            });
-        }
-        if body.volumes.is_some_and(|volumes| !volumes.is_empty()) {
-            return Err(Invalid::NotBuilt { what: "volumes" });
-        }
-        let template = body.template.as_deref().unwrap_or(TEMPLATE_DEFAULT);
-        let template = TemplateName::parse(template)
-            .map_err(|error| Invalid::field("template", format!("is not a name: {error}")))?;
-        let persistent = body.persistent.unwrap_or(false);
+        let wish = LifecycleWish {
+            ttl_seconds: body.ttl_seconds,
+            persistent: body.persistent,
+            idle_seconds: body.idle_seconds,
+            on_timeout: body.on_timeout,
+        };
         let metadata = body.metadata.unwrap_or_default();
-        check_metadata(&metadata)?;
-        let ttl_seconds = ttl(body.ttl_seconds, persistent)?;
+        metadata::check(&metadata)?;
         Ok(Self {
-            template,
+            source: source(body.from_snapshot.as_deref(), body.template.as_deref())?,
             metadata,
-            ttl_seconds,
-            persistent,
+            lifecycle: wish.check()?,
+            cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
+            disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
+            volumes: volume_mounts::parse(body.volumes.unwrap_or_default())?,
         })
     }
 }
 
-fn ttl(given: Option<u64>, persistent: bool) -> Result<Option<u64>, Invalid> {
-    match given {
-        Some(seconds) if (1..=limits::TTL_SECONDS_MAX).contains(&seconds) => Ok(Some(seconds)),
-        Some(_) => {
-            let rule = format!("must be between 1 and {}", limits::TTL_SECONDS_MAX);
-            Err(Invalid::field("ttl_seconds", rule))
-        }
-        None if persistent => Ok(None),
-        None => Ok(Some(limits::TTL_SECONDS_DEFAULT)),
+/// A snapshot wins: the published clients send a template with every create.
+fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<Source, Invalid> {
+    if let Some(text) = snapshot {
+        return SnapshotId::parse(text)
+            .map(Source::Snapshot)
+            .map_err(|error| Invalid::field("from_snapshot", format!("is not an id: {error}")));
     }
-}
-
-fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), Invalid> {
-    if metadata.len() > limits::METADATA_ENTRIES_MAX {
-        let rule = format!("must have at most {} entries", limits::METADATA_ENTRIES_MAX);
-        return Err(Invalid::field("metadata", rule));
-    }
-    // Characters, as the published schema counts them.
-    let fits = |text: &str, limit: usize| text.chars().count() <= limit;
-    for (key, value) in metadata {
-        if !fits(key, limits::METADATA_KEY_BYTES_MAX) {
-            let rule = format!(
-                "keys must have at most {} characters",
-                limits::METADATA_KEY_BYTES_MAX
-            );
-            return Err(Invalid::field("metadata", rule));
-        }
-        if !fits(value, limits::METADATA_VALUE_BYTES_MAX) {
-            let limit = limits::METADATA_VALUE_BYTES_MAX;
-            return Err(Invalid::field(
-                "metadata",
-                format!("values must have at most {limit} characters"),
-            ));
-        }
-    }
-    Ok(())
+    TemplateName::parse(template.unwrap_or(TEMPLATE_DEFAULT))
+        .map(Source::Template)
+        .map_err(|error| Invalid::field("template", format!("is not a name: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dayfly_types::limits;
 
     fn parse(json: &str) -> Result<NewSandbox, Invalid> {
         serde_json::from_str::<CreateSandbox>(json)
@@ -108,21 +98,31 @@ mod tests {
     #[test]
     fn null_is_absent_and_unknown_fields_are_ignored() {
         let nulls = r#"{"template":null,"ttl_seconds":null,"persistent":null,"metadata":null,
-            "from_snapshot":null,"volumes":null,"nonsense":[1]}"#;
+            "from_snapshot":null,"volumes":null,"cpu":null,"disk_gb":null,"idle_seconds":null,
+            "on_timeout":null,"nonsense":[1]}"#;
         assert_eq!(parse(nulls), parse("{}"));
         assert_eq!(
-            parse("{}").unwrap().ttl_seconds,
+            parse("{}").unwrap().lifecycle.ttl_seconds,
             Some(limits::TTL_SECONDS_DEFAULT)
         );
     }
 
     #[test]
     fn a_persistent_sandbox_has_a_deadline_only_when_it_is_given() {
-        assert_eq!(parse(r#"{"persistent":true}"#).unwrap().ttl_seconds, None);
-        let given = parse(r#"{"persistent":true,"ttl_seconds":9}"#).unwrap();
-        assert_eq!(given.ttl_seconds, Some(9));
         assert_eq!(
-            parse(r#"{"ttl_seconds":9.0}"#).unwrap().ttl_seconds,
+            parse(r#"{"persistent":true}"#)
+                .unwrap()
+                .lifecycle
+                .ttl_seconds,
+            None
+        );
+        let given = parse(r#"{"persistent":true,"ttl_seconds":9}"#).unwrap();
+        assert_eq!(given.lifecycle.ttl_seconds, Some(9));
+        assert_eq!(
+            parse(r#"{"ttl_seconds":9.0}"#)
+                .unwrap()
+                .lifecycle
+                .ttl_seconds,
             Some(9)
         );
     }
@@ -133,17 +133,22 @@ mod tests {
             r#"{"ttl_seconds":0}"#,
             r#"{"ttl_seconds":31536001}"#,
             r#"{"template":"A"}"#,
+            r#"{"from_snapshot":"A"}"#,
+            r#"{"volumes":[{"name":"A"}]}"#,
+            r#"{"cpu":0}"#,
+            r#"{"disk_gb":0}"#,
+            r#"{"idle_seconds":1}"#,
         ] {
             assert!(matches!(parse(json), Err(Invalid::Field { .. })), "{json}");
         }
-        assert!(matches!(
-            parse(r#"{"from_snapshot":"x"}"#),
-            Err(Invalid::NotBuilt { .. })
-        ));
-        assert!(matches!(
-            parse(r#"{"volumes":[{}]}"#),
-            Err(Invalid::NotBuilt { .. })
-        ));
+    }
+
+    #[test]
+    fn a_snapshot_wins_over_a_template() {
+        let both = parse(r#"{"from_snapshot":"snap-1","template":"ubuntu-24.04"}"#).unwrap();
+        let snapshot = SnapshotId::parse("snap-1").unwrap();
+        assert_eq!(both.source, Source::Snapshot(snapshot));
+        assert_eq!(both, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
     }
 
     #[test]

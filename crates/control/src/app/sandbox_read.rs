@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use dayfly_api::Sandbox;
+use dayfly_node_api::VolumeMount;
 use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
+use super::{lifecycle_wish, quantity};
 use crate::control::Control;
 use crate::store::{SandboxRow, StoreError};
 use crate::time::rfc3339;
@@ -33,10 +35,7 @@ pub async fn get(
     project: &ProjectId,
     id: &SandboxId,
 ) -> Result<Sandbox, FindError> {
-    let row = row(control, project, id).await?;
-    if row.deleted_at_ms.is_some() {
-        return Err(FindError::NotFound { id: id.clone() });
-    }
+    let row = row_alive(control, project, id).await?;
     Ok(present(&row, control.view.get(id).as_ref()))
 }
 
@@ -68,11 +67,23 @@ pub async fn locate(
         }
         return Err(FindError::NotFound { id: id.clone() });
     }
+    row_alive(control, project, id).await.map(drop)
+}
+
+/// The row of a sandbox that was not deleted.
+///
+/// # Errors
+/// [`FindError`].
+pub(crate) async fn row_alive(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<SandboxRow, FindError> {
     let row = row(control, project, id).await?;
     if row.deleted_at_ms.is_some() {
         return Err(FindError::NotFound { id: id.clone() });
     }
-    Ok(())
+    Ok(row)
 }
 
 async fn row(
@@ -97,13 +108,10 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         live.filter(|_| !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted));
     let live = live.filter(|live| live.report.generation >= row.generation);
     let report = live.map(|live| &live.report);
-    let by_row = row.ttl_seconds.map(|seconds| {
-        let milliseconds = i64::try_from(seconds)
-            .unwrap_or(i64::MAX)
-            .saturating_mul(1000);
-        row.created_at_ms.saturating_add(milliseconds)
-    });
-    let expires_at_ms = live.map_or(by_row, |live| live.expires_at_ms);
+    let lifecycle = report.map_or(row.lifecycle, |report| report.lifecycle);
+    // Only the node knows: it keeps the clock, and a change starts it again.
+    let expires_at_ms = live.map_or(row.expires_at_ms, |live| live.expires_at_ms);
+    let disk_mib = report.map_or(row.disk_mib, |report| report.disk_mib);
     let stages = report
         .filter(|report| !report.stages.is_empty())
         .map(|report| {
@@ -125,12 +133,26 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
         created_at: rfc3339(row.created_at_ms),
         metadata: row.metadata.clone(),
-        persistent: row.persistent,
-        ttl_seconds: row.ttl_seconds,
+        persistent: lifecycle.persistent,
+        ttl_seconds: lifecycle.ttl_seconds,
         expires_at: expires_at_ms.map(rfc3339),
+        idle_seconds: lifecycle.idle_seconds,
+        on_timeout: lifecycle_wish::to_wire(lifecycle.on_timeout),
+        disk_gb: quantity::gigabytes(disk_mib),
+        cpu_limit: row.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
+        from_snapshot: row.from_snapshot.as_ref().map(ToString::to_string),
+        volumes: row.volumes.iter().map(present_mount).collect(),
         boot_mode: "restore".to_owned(),
         boot_ms: report.and_then(|report| report.ready_ms).or(row.ready_ms),
         boot_stages_us: stages.unwrap_or_else(|| row.stages.clone()),
         isolation: row.isolation.clone(),
+    }
+}
+
+fn present_mount(mount: &VolumeMount) -> dayfly_api::VolumeMount {
+    dayfly_api::VolumeMount {
+        name: mount.name.to_string(),
+        path: Some(mount.path.clone()),
+        read_only: Some(mount.read_only),
     }
 }

@@ -29,10 +29,18 @@ refusals! {
     NodeRefusals = [401, 429, 500, 503];
     /// A question to the node about one object.
     NodeFindRefusals = [401, 404, 429, 500, 503];
-    CreateRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 501, 502, 503, 504];
+    /// A question to the node with something to choose by.
+    NodeSearchRefusals = [400, 401, 429, 500, 503];
+    CreateRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
     DeleteRefusals = [401, 404, 429, 500, 502, 503];
-    ExecRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504];
-    FileRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504];
+    ExecRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    FileRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
+    /// Another state of a sandbox, without options.
+    StateRefusals = [401, 404, 409, 429, 500, 502, 503, 504, 507];
+    /// Another state of a sandbox, a snapshot, a fork, or a volume, with options.
+    ChangeRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    /// The end of a snapshot or a volume.
+    RemoveRefusals = [401, 404, 409, 429, 500, 502, 503];
     FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
 }
 
@@ -71,7 +79,7 @@ fn meaning(status: u16) -> &'static str {
         502 => "The guest stopped answering.",
         503 => "No capacity, template not ready, or node not reachable.",
         504 => "A time limit passed; the text contains `timeout`.",
-        507 => "The guest's disk is full.",
+        507 => "The disk of the guest, or of its host, is full.",
         _ => "A fault of the server.",
     }
 }

@@ -15,10 +15,21 @@ use utoipa_axum::routes;
 
 use super::answer::{ReadRefusals, envelope_schema};
 use super::error::ApiError;
-use super::{auth, envelope, exec, files, sandboxes, system, templates};
+use super::{
+    auth, envelope, exec, files, forks, sandboxes, snapshots, states, system, templates, volumes,
+};
 use crate::control::Control;
 
 const SCHEME: &str = "key";
+/// Where a request without options, or an empty file, has no body.
+const BODILESS: [&str; 6] = [
+    "/v1/sandboxes",
+    "/v1/sandboxes/{id}/fs",
+    "/v1/sandboxes/{id}/fork",
+    "/v1/sandboxes/{id}/lifecycle",
+    "/v1/sandboxes/{id}/promote",
+    "/v1/sandboxes/{id}/snapshots",
+];
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     openapi()
@@ -41,12 +52,12 @@ pub fn router(control: Arc<Control>) -> Router {
 #[must_use]
 pub fn openapi() -> OpenApi {
     let mut document = described().into_openapi();
-    // A create without options and an empty file have no body.
-    for path in ["/v1/sandboxes", "/v1/sandboxes/{id}/fs"] {
+    for path in BODILESS {
         let Some(item) = document.paths.paths.get_mut(path) else {
             continue;
         };
-        for operation in [&mut item.post, &mut item.put].into_iter().flatten() {
+        let operations = [&mut item.post, &mut item.put, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
                 body.required = Some(Required::False);
             }
@@ -65,6 +76,20 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(templates::get))
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::delete))
+        .routes(routes!(states::pause))
+        .routes(routes!(states::resume))
+        .routes(routes!(states::hibernate))
+        .routes(routes!(states::wake))
+        .routes(routes!(states::rollback))
+        .routes(routes!(states::lifecycle, states::set_lifecycle))
+        .routes(routes!(snapshots::take))
+        .routes(routes!(forks::fork))
+        .routes(routes!(forks::fork_tree))
+        .routes(routes!(forks::promote))
+        .routes(routes!(snapshots::list))
+        .routes(routes!(snapshots::get, snapshots::delete))
+        .routes(routes!(volumes::create, volumes::list))
+        .routes(routes!(volumes::get, volumes::grow, volumes::delete))
         .routes(routes!(exec::plain))
         .routes(routes!(exec::stream))
         .routes(routes!(files::read, files::write))

@@ -100,8 +100,33 @@ impl From<NodeError> for ApiError {
         answer.percent = error.percent.map(|percent| percent.min(100));
         let given = error.retry_after_ms.map(Duration::from_millis);
         answer.retry_after = given.or_else(|| usual_delay(error.code));
+        answer.hint = usual_hint(error.code).map(str::to_owned);
         answer
     }
+}
+
+/// What to do about the refusals that only a caller can end.
+fn usual_hint(code: ErrorCode) -> Option<&'static str> {
+    let hints = [
+        (
+            ErrorCode::StorageFull,
+            "delete snapshots, volumes or hibernated sandboxes to make room",
+        ),
+        (
+            ErrorCode::SnapshotCorrupt,
+            "delete this snapshot and take a new one",
+        ),
+        (
+            ErrorCode::SnapshotUnfit,
+            "take a new snapshot of a sandbox of today",
+        ),
+        (
+            ErrorCode::VolumeBusy,
+            "the list of volumes shows which sandboxes have it",
+        ),
+    ];
+    let found = hints.into_iter().find(|(known, _)| *known == code);
+    found.map(|(_, hint)| hint)
 }
 
 /// When asking again is worth it, for the refusals that pass by themselves.
@@ -143,7 +168,6 @@ impl From<Invalid> for ApiError {
         let code = match error {
             Invalid::Field { .. } => ErrorCode::InvalidRequest,
             Invalid::TooLarge { .. } => ErrorCode::TooLarge,
-            Invalid::NotBuilt { .. } => ErrorCode::NotImplemented,
         };
         Self::new(code, error.to_string())
     }
@@ -192,7 +216,7 @@ impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         let text = error.to_string();
         match error {
-            CreateError::Template(error) => error.into(),
+            CreateError::Origin(error) => error.into(),
             CreateError::IdempotencyConflict => Self::new(ErrorCode::IdempotencyConflict, text)
                 .hint("use a new Idempotency-Key for a new request"),
             CreateError::Refused(error) => error.into(),
@@ -202,7 +226,7 @@ impl From<CreateError> for ApiError {
             },
             CreateError::TooSlow => Self::new(ErrorCode::Timeout, text),
             CreateError::Deleted => Self::new(ErrorCode::WrongState, text),
-            CreateError::Store(_) | CreateError::Randomness | CreateError::Stopped => {
+            CreateError::Store(_) | CreateError::Randomness(_) | CreateError::Stopped => {
                 Self::internal(&error)
             }
         }

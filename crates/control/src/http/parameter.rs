@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use dayfly_types::limits::IDEMPOTENCY_KEY_BYTES_MAX;
-use dayfly_types::{ErrorCode, SandboxId, TemplateName};
+use dayfly_types::{ErrorCode, InvalidId, SandboxId, SnapshotId, TemplateName, VolumeName};
 use http::HeaderMap;
 use http::request::Parts;
 use utoipa::IntoParams;
@@ -17,6 +17,18 @@ pub(super) struct SandboxParameter(pub(super) SandboxId);
 /// The template in the path.
 #[derive(Debug)]
 pub(super) struct TemplateParameter(pub(super) TemplateName);
+
+/// The snapshot in the path.
+#[derive(Debug)]
+pub(super) struct SnapshotParameter(pub(super) SnapshotId);
+
+/// The volume in the path.
+#[derive(Debug)]
+pub(super) struct VolumeParameter(pub(super) VolumeName);
+
+/// The sandbox in the query, when there is one.
+#[derive(Debug)]
+pub(super) struct OfSandboxParameter(pub(super) Option<SandboxId>);
 
 /// The file or directory in the query.
 #[derive(Debug)]
@@ -41,6 +53,33 @@ pub(super) struct TemplateParameters {
 }
 
 #[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct SnapshotParameters {
+    /// The snapshot.
+    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
+    id: String,
+}
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct VolumeParameters {
+    /// The volume.
+    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
+    name: String,
+}
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct OfSandboxParameters {
+    /// Only what was taken of this sandbox.
+    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
+    sandbox_id: Option<String>,
+}
+
+#[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "only describes the parameter")]
 pub(super) struct PathParameters {
@@ -53,7 +92,7 @@ pub(super) struct PathParameters {
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only describes the parameter")]
 pub(super) struct IdempotencyParameters {
-    /// Makes the create repeatable: the same key and body answer with the same sandbox.
+    /// Makes the request repeatable: the same key and body answer with what the first one made.
     #[param(rename = "Idempotency-Key", pattern = "^[!-~]{1,128}$")]
     idempotency_key: Option<String>,
 }
@@ -66,17 +105,38 @@ async fn path_segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) 
         .map(|(_, value)| value.to_owned())
 }
 
+/// A text in the path that names a thing. One that cannot be a name is the name of nothing.
+async fn named<S: Send + Sync, T>(
+    parts: &mut Parts,
+    state: &S,
+    segment: &str,
+    kind: &str,
+    parse: impl FnOnce(&str) -> Result<T, InvalidId>,
+) -> Result<T, ApiError> {
+    let text = path_segment(parts, state, segment)
+        .await
+        .unwrap_or_default();
+    parse(&text).map_err(|error| {
+        let message = format!("there is no such {kind}: {error}");
+        ApiError::new(ErrorCode::NotFound, message)
+    })
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for SandboxParameter {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let text = path_segment(parts, state, "id").await.unwrap_or_default();
-        SandboxId::parse(&text).map(Self).map_err(|error| {
-            ApiError::new(
-                ErrorCode::NotFound,
-                format!("there is no such sandbox: {error}"),
-            )
-        })
+        let id = named(parts, state, "id", "sandbox", SandboxId::parse).await?;
+        Ok(Self(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SnapshotParameter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let id = named(parts, state, "id", "snapshot", SnapshotId::parse).await?;
+        Ok(Self(id))
     }
 }
 
@@ -84,33 +144,58 @@ impl<S: Send + Sync> FromRequestParts<S> for TemplateParameter {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let text = path_segment(parts, state, "name").await.unwrap_or_default();
-        TemplateName::parse(&text).map(Self).map_err(|error| {
-            ApiError::new(
-                ErrorCode::NotFound,
-                format!("there is no such template: {error}"),
-            )
-        })
+        let name = named(parts, state, "name", "template", TemplateName::parse).await?;
+        Ok(Self(name))
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for VolumeParameter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let name = named(parts, state, "name", "volume", VolumeName::parse).await?;
+        Ok(Self(name))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OfSandboxParameter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let Some(text) = query_value(parts, "sandbox_id")? else {
+            return Ok(Self(None));
+        };
+        let id = SandboxId::parse(&text)
+            .map_err(|error| ApiError::invalid(format!("`sandbox_id` is not an id: {error}")))?;
+        Ok(Self(Some(id)))
+    }
+}
+
+/// The one value of a name in the query, when it is there.
+fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, ApiError> {
+    let query = parts.uri.query().unwrap_or_default();
+    let mut values = query.split('&').filter_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == name).then_some(value)
+    });
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        let message = format!("the query has `{name}` more than once");
+        return Err(ApiError::invalid(message));
+    }
+    let text = decode(value)
+        .ok_or_else(|| ApiError::invalid(format!("`{name}` is not percent-encoded UTF-8")))?;
+    Ok(Some(text))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParameter {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let query = parts.uri.query().unwrap_or_default();
-        let mut values = query.split('&').filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (name == "path").then_some(value)
-        });
-        let value = values
-            .next()
+        let text = query_value(parts, "path")?
             .ok_or_else(|| ApiError::invalid("the query lacks `path`"))?;
-        if values.next().is_some() {
-            return Err(ApiError::invalid("the query has `path` more than once"));
-        }
-        let text = decode(value)
-            .ok_or_else(|| ApiError::invalid("`path` is not percent-encoded UTF-8"))?;
         Ok(Self(GuestPath::parse(&text)?))
     }
 }

@@ -130,7 +130,14 @@ async fn repair_row(
         return Ok(());
     }
     let age_ms = now_ms().saturating_sub(row.created_at_ms);
-    let old = age_ms >= milliseconds(control.reconcile.lost_after);
+    // One fork makes many children, the last of them long after its row.
+    let is_forking = row.fork_tree.is_some() && row.state == SandboxState::Creating;
+    let lost_after = if is_forking {
+        control.reconcile.fork_lost_after
+    } else {
+        control.reconcile.lost_after
+    };
+    let old = age_ms >= milliseconds(lost_after);
     if old && !listed.contains(&row.id) {
         tracing::info!(sandbox_id = %row.id, "the node no longer has this sandbox");
         control

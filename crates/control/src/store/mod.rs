@@ -7,12 +7,14 @@
 mod across_projects;
 mod connect;
 mod error;
+mod idempotency;
 mod key;
 mod row;
 mod sandboxes;
 
 pub use connect::Store;
 pub use error::StoreError;
+pub use idempotency::{Idempotency, Inserted, Subject};
 pub use key::KeyRow;
 pub use row::SandboxRow;
-pub use sandboxes::{Idempotency, Inserted, KeyFate};
+pub use sandboxes::KeyFate;

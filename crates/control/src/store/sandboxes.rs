@@ -1,52 +1,37 @@
 //! Sandboxes of one project.
 
-use dayfly_node_api::SandboxReport;
-use dayfly_types::{ProjectId, SandboxId, SandboxState};
+use dayfly_node_api::{LifecycleReport, SandboxReport};
+use dayfly_types::{ProjectId, SandboxId, SandboxState, SnapshotId};
 
+use super::idempotency::{self, Idempotency, Inserted};
 use super::row::{RawSandbox, SandboxRow, bigint};
 use super::{Store, StoreError};
+use crate::time::deadline_ms;
 
 const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, template, state, generation, \
     reason, metadata, ttl_seconds, persistent, cpu, memory_mb, isolation, ready_ms, stages, \
-    created_at_ms, deleted_at_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULL)";
-const INSERT_KEY: &str = "INSERT INTO idempotency_keys \
-    (project_id, idempotency_key, request_hash, sandbox_id, created_at_ms) \
-    VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-const SELECT_KEY: &str = "SELECT request_hash, sandbox_id FROM idempotency_keys \
-    WHERE project_id = $1 AND idempotency_key = $2";
-const DELETE_KEY: &str = "DELETE FROM idempotency_keys WHERE project_id = $1 AND sandbox_id = $2";
+    created_at_ms, deleted_at_ms, idle_seconds, on_timeout, expires_at_ms, from_snapshot, \
+    cpu_limit_millis, disk_wanted_mib, disk_mib, volumes, fork_parent, fork_tree) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULL, \
+    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 const SELECT: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND id = $2";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 \
     AND deleted_at_ms IS NULL ORDER BY created_at_ms, id";
+const SELECT_TREE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND fork_tree = $2 \
+    AND deleted_at_ms IS NULL AND state <> 'deleting' ORDER BY created_at_ms, id";
 const DELETE: &str = "DELETE FROM sandboxes WHERE project_id = $1 AND id = $2";
 // A row that is to be deleted takes no other news: the wish is newer than what the node knows.
 const APPLY: &str = "UPDATE sandboxes SET state = $3, generation = $4, reason = $5, cpu = $6, \
-    memory_mb = $7, ready_ms = $8, stages = $9 \
+    memory_mb = $7, ready_ms = $8, stages = $9, disk_mib = $10, ttl_seconds = $11, \
+    persistent = $12, idle_seconds = $13, on_timeout = $14, expires_at_ms = $15 \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting' \
     AND (generation < $4 OR (generation = $4 AND state <> $3))";
+const SET_LIFECYCLE: &str = "UPDATE sandboxes SET ttl_seconds = $3, persistent = $4, \
+    idle_seconds = $5, on_timeout = $6, expires_at_ms = $7 WHERE project_id = $1 AND id = $2";
 const MARK_DELETING: &str = "UPDATE sandboxes SET state = 'deleting' \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting'";
 const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_ms = $3 \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL";
-
-/// What makes a create repeatable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idempotency {
-    pub key: String,
-    /// Of everything that the caller asked for.
-    pub request_hash: String,
-}
-
-/// What became of an insert.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Inserted {
-    New,
-    /// The key was used before with the same request, which made this sandbox.
-    Repeated(SandboxId),
-    /// The key was used before with another request.
-    Conflict,
-}
 
 impl Store {
     /// Writes the row of a new sandbox, and its idempotency key, in one step.
@@ -58,29 +43,40 @@ impl Store {
         row: &SandboxRow,
         idempotency: Option<&Idempotency>,
     ) -> Result<Inserted, StoreError> {
+        self.insert_sandboxes(std::slice::from_ref(row), row.id.as_str(), idempotency)
+            .await
+    }
+
+    /// Writes the rows of new sandboxes of one project, and the key of the request that wants
+    /// them, in one step. The key belongs to `subject`.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing was written.
+    pub async fn insert_sandboxes(
+        &self,
+        rows: &[SandboxRow],
+        subject: &str,
+        idempotency: Option<&Idempotency>,
+    ) -> Result<Inserted, StoreError> {
         let failed = || StoreError::during("insert a sandbox");
         let mut transaction = self.writer.begin().await.map_err(failed())?;
-        if let Some(idempotency) = idempotency {
-            let inserted = sqlx::query(INSERT_KEY)
-                .bind(row.project.as_str())
-                .bind(&idempotency.key)
-                .bind(&idempotency.request_hash)
-                .bind(row.id.as_str())
-                .bind(row.created_at_ms)
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
-            if inserted.rows_affected() == 0 {
-                let (hash, id): (String, String) = sqlx::query_as(SELECT_KEY)
-                    .bind(row.project.as_str())
-                    .bind(&idempotency.key)
-                    .fetch_one(&mut *transaction)
-                    .await
-                    .map_err(failed())?;
-                return repeated(&hash, &id, idempotency);
+        if let (Some(key), Some(row)) = (idempotency, rows.first()) {
+            let inserted = idempotency::insert(
+                &row.project,
+                subject,
+                key,
+                row.created_at_ms,
+                &mut transaction,
+            )
+            .await
+            .map_err(failed())?;
+            if inserted != Inserted::New {
+                return Ok(inserted);
             }
         }
-        insert_row(row, &mut transaction).await.map_err(failed())?;
+        for row in rows {
+            insert_row(row, &mut transaction).await.map_err(failed())?;
+        }
         transaction.commit().await.map_err(failed())?;
         Ok(Inserted::New)
     }
@@ -116,6 +112,24 @@ impl Store {
         raw.into_iter().map(SandboxRow::try_from).collect()
     }
 
+    /// The children of one fork that nobody wants to be gone, in the order of their making.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn fork_tree(
+        &self,
+        project: &ProjectId,
+        tree: &str,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
+        let raw: Vec<RawSandbox> = sqlx::query_as(SELECT_TREE)
+            .bind(project.as_str())
+            .bind(tree)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list the children of a fork"))?;
+        raw.into_iter().map(SandboxRow::try_from).collect()
+    }
+
     /// Takes back an insert that came to nothing, with its idempotency key.
     ///
     /// # Errors
@@ -123,7 +137,7 @@ impl Store {
     pub async fn forget(&self, project: &ProjectId, id: &SandboxId) -> Result<(), StoreError> {
         let failed = || StoreError::during("take back a sandbox");
         let mut transaction = self.writer.begin().await.map_err(failed())?;
-        for statement in [DELETE, DELETE_KEY] {
+        for statement in [DELETE, idempotency::DELETE] {
             sqlx::query(statement)
                 .bind(project.as_str())
                 .bind(id.as_str())
@@ -157,10 +171,42 @@ impl Store {
             .bind(i64::from(report.memory.get()))
             .bind(report.ready_ms.map(bigint))
             .bind(stages_json(report))
+            .bind(bigint(report.disk_mib))
+            .bind(report.lifecycle.ttl_seconds.map(bigint))
+            .bind(i64::from(report.lifecycle.persistent))
+            .bind(report.lifecycle.idle_seconds.map(bigint))
+            .bind(report.lifecycle.on_timeout.as_str())
+            .bind(deadline_ms(report.expires_in_seconds, now_ms))
             .execute(&self.writer)
             .await
             .map(drop)
             .map_err(failed)
+    }
+
+    /// Writes how long the sandbox lives, as its node said after a change.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn set_lifecycle(
+        &self,
+        project: &ProjectId,
+        id: &SandboxId,
+        report: &LifecycleReport,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let lifecycle = report.lifecycle;
+        sqlx::query(SET_LIFECYCLE)
+            .bind(project.as_str())
+            .bind(id.as_str())
+            .bind(lifecycle.ttl_seconds.map(bigint))
+            .bind(i64::from(lifecycle.persistent))
+            .bind(lifecycle.idle_seconds.map(bigint))
+            .bind(lifecycle.on_timeout.as_str())
+            .bind(deadline_ms(report.expires_in_seconds, now_ms))
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(StoreError::during("write a sandbox's lifecycle"))
     }
 
     /// Writes the wish that it be deleted.
@@ -176,7 +222,7 @@ impl Store {
         let failed = || StoreError::during("mark a sandbox as deleting");
         let statements: &[&'static str] = match key {
             KeyFate::Kept => &[MARK_DELETING],
-            KeyFate::Freed => &[MARK_DELETING, DELETE_KEY],
+            KeyFate::Freed => &[MARK_DELETING, idempotency::DELETE],
         };
         let mut transaction = self.writer.begin().await.map_err(failed())?;
         for statement in statements {
@@ -220,19 +266,6 @@ pub enum KeyFate {
     Freed,
 }
 
-fn repeated(hash: &str, id: &str, idempotency: &Idempotency) -> Result<Inserted, StoreError> {
-    if hash != idempotency.request_hash {
-        return Ok(Inserted::Conflict);
-    }
-    let corrupt = StoreError::Corrupt {
-        table: "idempotency_keys",
-        column: "sandbox_id",
-    };
-    SandboxId::parse(id)
-        .map(Inserted::Repeated)
-        .map_err(|_| corrupt)
-}
-
 async fn insert_row(
     row: &SandboxRow,
     transaction: &mut sqlx::Transaction<'_, sqlx::Sqlite>,
@@ -246,21 +279,31 @@ async fn insert_row(
         .bind(bigint(row.generation.0))
         .bind(&row.reason)
         .bind(json(&row.metadata))
-        .bind(row.ttl_seconds.map(bigint))
-        .bind(i64::from(row.persistent))
+        .bind(row.lifecycle.ttl_seconds.map(bigint))
+        .bind(i64::from(row.lifecycle.persistent))
         .bind(i64::from(row.cpu))
         .bind(bigint(row.memory_mb))
         .bind(&row.isolation)
         .bind(row.ready_ms.map(bigint))
         .bind(json(&row.stages))
         .bind(row.created_at_ms)
+        .bind(row.lifecycle.idle_seconds.map(bigint))
+        .bind(row.lifecycle.on_timeout.as_str())
+        .bind(row.expires_at_ms)
+        .bind(row.from_snapshot.as_ref().map(SnapshotId::as_str))
+        .bind(row.cpu_limit.map(|limit| i64::from(limit.get())))
+        .bind(row.disk_wanted.map(|size| i64::from(size.get())))
+        .bind(bigint(row.disk_mib))
+        .bind(json(&row.volumes))
+        .bind(row.fork_parent.as_ref().map(SandboxId::as_str))
+        .bind(&row.fork_tree)
         .execute(&mut **transaction)
         .await
         .map(drop)
 }
 
 fn json<T: serde::Serialize>(value: &T) -> String {
-    // Maps with string keys always serialise.
+    // Plain data with string keys always serialises.
     serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned())
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dayfly_control::ReconcileSettings;
 use dayfly_node_api::{EnsureSandbox, NodeApi, NodeError};
-use dayfly_types::{Generation, ProjectId, SandboxId, SandboxState, TemplateName};
+use dayfly_types::{Generation, Lifecycle, ProjectId, SandboxId, SandboxState, TemplateName};
 use http::StatusCode;
 use serde_json::json;
 
@@ -95,7 +95,12 @@ async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
         id: SandboxId::parse("sb-local-orphan").unwrap(),
         project: ProjectId::default_project(),
         template: TemplateName::parse("base").unwrap(),
-        ttl_seconds: None,
+        from_snapshot: None,
+        lifecycle: Lifecycle::default(),
+        cpu: None,
+        disk: None,
+        volumes: Vec::new(),
+        reseed_user_space: false,
     };
     world.node.ensure_sandbox(orphan).await.unwrap();
     assert_eq!(world.node.ids().len(), 2);

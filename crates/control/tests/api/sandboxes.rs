@@ -10,6 +10,9 @@ use serde_json::json;
 
 use crate::support::{World, eventually, template};
 
+/// Fits every route: unknown fields are ignored.
+const ANY_BODY: &str = r#"{"cmd":"true","snapshot_id":"snap-1","count":2}"#;
+
 #[tokio::test]
 async fn a_sandbox_lives_from_create_to_delete() {
     let world = World::start().await;
@@ -74,7 +77,7 @@ async fn foreign_and_unknown_ids_look_the_same() {
             .uri(format!("http://{}{path}", world.address))
             .header("authorization", format!("Bearer {key}"))
             .header("content-type", "application/json")
-            .body(Body::from(r#"{"cmd":"true"}"#))
+            .body(Body::from(ANY_BODY))
             .unwrap();
         let answer = world.send(request).await;
         (
@@ -94,6 +97,17 @@ async fn foreign_and_unknown_ids_look_the_same() {
         (Method::PUT, "/fs?path=/a"),
         (Method::GET, "/fs/dir?path=/a"),
         (Method::GET, "/fs/stat?path=/a"),
+        (Method::POST, "/pause"),
+        (Method::POST, "/resume"),
+        (Method::POST, "/hibernate"),
+        (Method::POST, "/wake"),
+        (Method::POST, "/rollback"),
+        (Method::GET, "/lifecycle"),
+        (Method::PATCH, "/lifecycle"),
+        (Method::POST, "/snapshots"),
+        (Method::POST, "/fork"),
+        (Method::POST, "/fork-tree"),
+        (Method::POST, "/promote"),
     ];
     let unknown = "sb-local-0123456789abcdefghjkmnpqrs";
     for (method, suffix) in routes {

@@ -3,6 +3,7 @@
 mod guest;
 pub(crate) mod program;
 pub(crate) mod server;
+mod state;
 
 pub(crate) use program::Program;
 pub(crate) use server::FakeServer;

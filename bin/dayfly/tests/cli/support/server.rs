@@ -2,7 +2,7 @@
 //!
 //! Templates: `bakes` is refused three times with `template_baking`, `full` always with
 //! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails. Programs: see
-//! `guest.rs`.
+//! `guest.rs`. Snapshots, forks and volumes: see `state.rs`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
-    CreateSandbox, ErrorBody, Health, NodeView, PoolView, Sandbox, SandboxList, Template,
-    TemplateState,
+    ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, NodeView, OnTimeout, PoolView,
+    Sandbox, SandboxList, Snapshot, Template, TemplateState, Volume,
 };
 use tokio::sync::{Notify, watch};
 
@@ -32,6 +32,10 @@ pub(crate) struct World {
     pub(crate) deleted: Vec<String>,
     pub(crate) creates: Vec<CreateSandbox>,
     pub(crate) idempotency_keys: Vec<String>,
+    pub(crate) snapshots: Vec<Snapshot>,
+    pub(crate) volumes: BTreeMap<String, Volume>,
+    pub(crate) forks: Vec<ForkSandbox>,
+    pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,
     bakes: u8,
@@ -121,6 +125,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/sandboxes/{id}/fs/stat", get(stat))
         .route("/v1/templates", get(templates))
         .route("/v1/node", get(node))
+        .merge(super::state::routes())
         .layer(middleware::from_fn(authenticate))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::disable())
@@ -160,7 +165,7 @@ async fn authenticate(request: Request, next: Next) -> Response {
     refuse(401, "unauthorized", "key is not known", None)
 }
 
-fn sandbox(id: &str, template: &str) -> Sandbox {
+pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
     Sandbox {
         id: id.to_owned(),
         template: template.to_owned(),
@@ -173,6 +178,12 @@ fn sandbox(id: &str, template: &str) -> Sandbox {
         persistent: false,
         ttl_seconds: Some(3600),
         expires_at: None,
+        idle_seconds: None,
+        on_timeout: OnTimeout::Delete,
+        disk_gb: 4.0,
+        cpu_limit: None,
+        from_snapshot: None,
+        volumes: Vec::new(),
         boot_mode: "restore".to_owned(),
         boot_ms: Some(5),
         boot_stages_us: BTreeMap::new(),

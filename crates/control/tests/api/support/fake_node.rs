@@ -9,12 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    BakeState, Directory, DirectoryEntry, EnsureSandbox, ExecCommand, ExecEvents, ExecRequest,
-    FileBytes, FileInfo, FileRead, FileWrite, NodeApi, NodeError, NodeStatus, PoolStatus,
-    SandboxReport, Stage, TemplateReport, Watch,
+    BakeState, Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvents,
+    ExecRequest, FileBytes, FileInfo, FileRead, FileWrite, ForkReport, ForkRequest,
+    LifecycleChange, LifecycleReport, NodeApi, NodeError, NodeStatus, PoolStatus, SandboxReport,
+    SnapshotReport, SnapshotRequest, Stage, TemplateReport, VolumeReport, Watch,
 };
 use dayfly_types::{
-    Generation, Isolation, MemoryMib, NodeId, SandboxId, SandboxState, TemplateName, Vcpus,
+    Generation, Isolation, MemoryMib, NodeId, ProjectId, SandboxId, SandboxState, SnapshotId,
+    TemplateName, Vcpus, VolumeName,
 };
 use futures::StreamExt;
 use tokio::sync::broadcast;
@@ -22,8 +24,16 @@ use tokio::sync::broadcast;
 use super::fake_exec::{self, Counters, Step, exited};
 
 #[derive(Debug, Default)]
-struct Inner {
-    sandboxes: BTreeMap<SandboxId, SandboxReport>,
+pub(super) struct Inner {
+    pub(super) sandboxes: BTreeMap<SandboxId, SandboxReport>,
+    pub(super) snapshots: Vec<SnapshotReport>,
+    pub(super) volumes: Vec<VolumeReport>,
+    pub(super) forks: Vec<ForkRequest>,
+    pub(super) fork_delay: Option<Duration>,
+    /// How many children of a fork are made before the rest is refused.
+    pub(super) fork_room: Option<usize>,
+    pub(super) state_refusal: Option<NodeError>,
+    wanted: Vec<EnsureSandbox>,
     files: BTreeMap<(SandboxId, String), Vec<u8>>,
     templates: Vec<TemplateReport>,
     scripts: HashMap<String, Vec<Step>>,
@@ -98,6 +108,11 @@ impl FakeNode {
         self.with(|inner| inner.ensure_calls)
     }
 
+    /// What was asked for last.
+    pub(crate) fn last_wanted(&self) -> Option<EnsureSandbox> {
+        self.with(|inner| inner.wanted.last().cloned())
+    }
+
     pub(crate) fn last_exec(&self) -> Option<ExecRequest> {
         self.with(|inner| inner.requests.last().cloned())
     }
@@ -123,15 +138,15 @@ impl FakeNode {
         self.with(|inner| inner.sandboxes.remove(id));
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         work(&mut self.inner.lock().unwrap())
     }
 
-    fn known(&self, id: &SandboxId) -> Result<(), NodeError> {
+    pub(super) fn known(&self, id: &SandboxId) -> Result<(), NodeError> {
         self.sandbox_now(id).map(drop)
     }
 
-    fn sandbox_now(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+    pub(super) fn sandbox_now(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
         self.with(|inner| inner.sandboxes.get(id).cloned())
             .ok_or_else(|| NodeError::not_found("there is no such sandbox on this node"))
     }
@@ -169,7 +184,10 @@ impl NodeApi for FakeNode {
     }
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
-        self.with(|inner| inner.ensure_calls += 1);
+        self.with(|inner| {
+            inner.ensure_calls += 1;
+            inner.wanted.push(wanted.clone());
+        });
         if let Some(error) = self.with(|inner| inner.ensure_refusal.clone()) {
             return Err(error);
         }
@@ -179,22 +197,7 @@ impl NodeApi for FakeNode {
         if let Ok(report) = self.sandbox_now(&wanted.id) {
             return Ok(report);
         }
-        let report = SandboxReport {
-            id: wanted.id,
-            project: wanted.project,
-            template: wanted.template,
-            state: SandboxState::Running,
-            generation: Generation(2),
-            reason: None,
-            memory: MemoryMib::new(512).unwrap(),
-            vcpus: Vcpus::new(1).unwrap(),
-            ready_ms: Some(12),
-            stages: vec![Stage {
-                name: "restore".to_owned(),
-                micros: 9000,
-            }],
-            expires_in_seconds: wanted.ttl_seconds,
-        };
+        let report = made(wanted);
         self.put(report.clone());
         Ok(report)
     }
@@ -232,7 +235,7 @@ impl NodeApi for FakeNode {
     }
 
     async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
-        self.known(id)?;
+        self.awake(id)?;
         let text = match &request.command {
             ExecCommand::Shell(text) => text.clone(),
             ExecCommand::Argv(words) => words.join(" "),
@@ -315,6 +318,103 @@ impl NodeApi for FakeNode {
         self.with(|inner| inner.files.get(&(id.clone(), path.to_owned())).cloned())
             .map(|bytes| entry(path, &bytes))
             .ok_or_else(|| NodeError::not_found("there is no such file"))
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Paused)
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Running)
+    }
+
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Hibernated)
+    }
+
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Running)
+    }
+
+    async fn rollback(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        self.roll_back(id, snapshot)
+    }
+
+    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        self.lifecycle_now(id)
+    }
+
+    async fn set_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        self.change_lifecycle(id, change)
+    }
+
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        self.take(id, request)
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
+        Ok(self.with(|inner| inner.snapshots.iter().rev().cloned().collect()))
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        self.with(|inner| inner.snapshots.retain(|snapshot| snapshot.id != *id));
+        Ok(())
+    }
+
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
+        if let Some(delay) = self.with(|inner| inner.fork_delay) {
+            tokio::time::sleep(delay).await;
+        }
+        self.make_children(id, request)
+    }
+
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        self.make_volume(wanted)
+    }
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        Ok(self.volumes_now())
+    }
+
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
+        self.drop_volume(project, name)
+    }
+}
+
+/// A sandbox that runs as it was asked for.
+pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
+    SandboxReport {
+        id: wanted.id,
+        project: wanted.project,
+        template: wanted.template,
+        state: SandboxState::Running,
+        generation: Generation(2),
+        reason: None,
+        memory: MemoryMib::new(512).unwrap(),
+        vcpus: Vcpus::new(1).unwrap(),
+        ready_ms: Some(12),
+        stages: vec![Stage {
+            name: "restore".to_owned(),
+            micros: 9000,
+        }],
+        expires_in_seconds: wanted.lifecycle.ttl_seconds,
+        lifecycle: wanted.lifecycle,
+        cpu: wanted.cpu,
+        disk_mib: wanted.disk.map_or(4096, |disk| u64::from(disk.get())),
+        from_snapshot: wanted.from_snapshot,
+        volumes: wanted.volumes,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod fake_exec;
 pub(crate) mod fake_node;
+pub(crate) mod fake_state;
 pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};

@@ -182,6 +182,30 @@ impl World {
         self.send(self.post_request(path, &body)).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.ask(&self.key, Method::PATCH, path, body).await
+    }
+
+    /// Asks with any key.
+    pub(crate) async fn ask(&self, key: &str, method: Method, path: &str, body: Value) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.address))
+            .header("authorization", format!("Bearer {key}"))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        self.send(request).await
+    }
+
+    /// Posts with an idempotency key.
+    pub(crate) async fn post_keyed(&self, path: &str, key: &str, body: Value) -> Answer {
+        let mut request = self.post_request(path, &body);
+        let key = key.parse().unwrap();
+        request.headers_mut().insert("idempotency-key", key);
+        self.send(request).await
+    }
+
     pub(crate) fn post_request(&self, path: &str, body: &Value) -> Request<Body> {
         self.request(Method::POST, path)
             .header("content-type", "application/json")

@@ -1,0 +1,184 @@
+//! Taking a snapshot of a sandbox that goes on.
+
+use std::sync::Arc;
+
+use dayfly_api::{CreateSnapshot, Snapshot};
+use dayfly_node_api::{NodeError, SnapshotRequest};
+use dayfly_types::{ErrorCode, ProjectId, SandboxId, SnapshotId, limits};
+use serde::Serialize;
+
+use super::Invalid;
+use super::ids::{self, NoRandomness};
+use super::quantity::between;
+use super::sandbox_create::bad_subject;
+use super::sandbox_new::hash_of;
+use super::sandbox_read::{self, FindError};
+use super::snapshot_read::{self, FindSnapshotError, present};
+use crate::control::Control;
+use crate::store::{Idempotency, Inserted, StoreError, Subject};
+use crate::time::now_ms;
+
+const NAME_CHARACTERS_MAX: usize = 128;
+
+/// What a caller wants of a snapshot. Every value is within its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewSnapshot {
+    pub name: Option<String>,
+    pub retain_seconds: Option<u64>,
+}
+
+impl TryFrom<CreateSnapshot> for NewSnapshot {
+    type Error = Invalid;
+
+    fn try_from(body: CreateSnapshot) -> Result<Self, Invalid> {
+        let fits = |name: &str| name.chars().count() <= NAME_CHARACTERS_MAX;
+        if body.name.as_deref().is_some_and(|name| !fits(name)) {
+            let rule = format!("must have at most {NAME_CHARACTERS_MAX} characters");
+            return Err(Invalid::field("name", rule));
+        }
+        let allowed = 1..=limits::TTL_SECONDS_MAX;
+        if body
+            .retain_seconds
+            .is_some_and(|seconds| !allowed.contains(&seconds))
+        {
+            return Err(between("retain_seconds", allowed.start(), allowed.end()));
+        }
+        Ok(Self {
+            name: body.name,
+            retain_seconds: body.retain_seconds,
+        })
+    }
+}
+
+/// Why there is no new snapshot. The sandbox goes on in every case.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error("this idempotency key was used before with another request")]
+    IdempotencyConflict,
+    #[error("the snapshot of this request was deleted")]
+    Deleted,
+    #[error("the node did not take the snapshot")]
+    Node(#[source] NodeError),
+    #[error("cannot record the request")]
+    Store(#[source] StoreError),
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    #[error("the work on the snapshot stopped")]
+    Stopped,
+}
+
+/// Takes a snapshot and waits until it is safe on disk.
+///
+/// # Errors
+/// [`SnapshotError`].
+///
+/// # Cancel safety
+/// Dropping the future does not stop the work. Calling again with the same idempotency key
+/// answers with the same snapshot.
+pub async fn take(
+    control: Arc<Control>,
+    project: ProjectId,
+    sandbox: SandboxId,
+    new: NewSnapshot,
+    idempotency_key: Option<String>,
+) -> Result<Snapshot, SnapshotError> {
+    sandbox_read::locate(&control, &project, &sandbox).await?;
+    let tasks = control.tasks.clone();
+    let work = take_to_the_end(control, project, sandbox, new, idempotency_key);
+    tasks
+        .spawn(work)
+        .await
+        .unwrap_or(Err(SnapshotError::Stopped))
+}
+
+async fn take_to_the_end(
+    control: Arc<Control>,
+    project: ProjectId,
+    sandbox: SandboxId,
+    new: NewSnapshot,
+    idempotency_key: Option<String>,
+) -> Result<Snapshot, SnapshotError> {
+    let id = SnapshotId::from_random(&control.cell, ids::draw()?);
+    let Some(key) = idempotency_key else {
+        return ask_node(&control, &sandbox, id, new).await;
+    };
+    let idempotency = Idempotency {
+        key,
+        request_hash: hash_of(&("snapshot", &sandbox, &new)),
+    };
+    let inserted = control
+        .store
+        .insert_key(&project, id.as_str(), &idempotency, now_ms())
+        .await;
+    let id = match inserted.map_err(SnapshotError::Store)? {
+        Inserted::New => id,
+        Inserted::Conflict => return Err(SnapshotError::IdempotencyConflict),
+        Inserted::Repeated(subject) => match again(&control, &project, &subject).await? {
+            Again::Done(snapshot) => return Ok(*snapshot),
+            Again::Ask(id) => id,
+        },
+    };
+    let taken = ask_node(&control, &sandbox, id.clone(), new).await;
+    close_key(&control, &project, &id, &taken).await;
+    taken
+}
+
+/// What a repeated request has to do.
+enum Again {
+    Done(Box<Snapshot>),
+    /// Its first call did not end here; the node answers both with one snapshot.
+    Ask(SnapshotId),
+}
+
+async fn again(
+    control: &Control,
+    project: &ProjectId,
+    subject: &Subject,
+) -> Result<Again, SnapshotError> {
+    let id = SnapshotId::parse(&subject.id).map_err(|_| SnapshotError::Store(bad_subject()))?;
+    match snapshot_read::find(control.node.as_ref(), project, &id).await {
+        Ok(report) => Ok(Again::Done(Box::new(present(report)))),
+        Err(FindSnapshotError::Node(error)) => Err(SnapshotError::Node(error)),
+        // Asking the node again would take a new snapshot under the old id.
+        Err(FindSnapshotError::NotFound { .. }) if subject.answer.is_some() => {
+            Err(SnapshotError::Deleted)
+        }
+        Err(FindSnapshotError::NotFound { .. }) => Ok(Again::Ask(id)),
+    }
+}
+
+async fn ask_node(
+    control: &Control,
+    sandbox: &SandboxId,
+    id: SnapshotId,
+    new: NewSnapshot,
+) -> Result<Snapshot, SnapshotError> {
+    let request = SnapshotRequest {
+        id,
+        name: new.name,
+        retain_seconds: new.retain_seconds,
+    };
+    let report = control.node.snapshot(sandbox, request).await;
+    report.map(present).map_err(SnapshotError::Node)
+}
+
+/// Writes down how the request of a key ended.
+async fn close_key(
+    control: &Control,
+    project: &ProjectId,
+    id: &SnapshotId,
+    taken: &Result<Snapshot, SnapshotError>,
+) {
+    let closed = match taken {
+        Ok(_) => control.store.set_answer(project, id.as_str(), "{}").await,
+        // The snapshot may come to be; a repeat must find it.
+        Err(SnapshotError::Node(error)) if error.code == ErrorCode::NodeUnavailable => Ok(()),
+        Err(_) => control.store.forget_key(project, id.as_str()).await,
+    };
+    if let Err(error) = closed {
+        tracing::error!(snapshot_id = %id, error = &error as &dyn std::error::Error,
+            "cannot close the idempotency key of a snapshot");
+    }
+}

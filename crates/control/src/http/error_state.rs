@@ -1,0 +1,113 @@
+//! Errors about what a sandbox's state can become, on their way out.
+
+use dayfly_types::ErrorCode;
+
+use super::error::ApiError;
+use crate::app::origin::OriginError;
+use crate::app::sandbox_fork::ForkError;
+use crate::app::sandbox_promote::PromoteError;
+use crate::app::sandbox_state::StateError;
+use crate::app::snapshot_read::FindSnapshotError;
+use crate::app::snapshot_take::SnapshotError;
+use crate::app::volume::VolumeError;
+
+const NEW_KEY_HINT: &str = "use a new Idempotency-Key for a new request";
+
+impl From<FindSnapshotError> for ApiError {
+    fn from(error: FindSnapshotError) -> Self {
+        let text = error.to_string();
+        match error {
+            FindSnapshotError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            FindSnapshotError::Node(error) => error.into(),
+        }
+    }
+}
+
+impl From<OriginError> for ApiError {
+    fn from(error: OriginError) -> Self {
+        match error {
+            OriginError::Template(error) => error.into(),
+            OriginError::Snapshot(error) => error.into(),
+            OriginError::Size(error) => error.into(),
+        }
+    }
+}
+
+impl From<StateError> for ApiError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Find(error) => error.into(),
+            StateError::Snapshot(error) => error.into(),
+            StateError::Node(error) => error.into(),
+        }
+    }
+}
+
+impl From<SnapshotError> for ApiError {
+    fn from(error: SnapshotError) -> Self {
+        let text = error.to_string();
+        match error {
+            SnapshotError::Find(error) => error.into(),
+            SnapshotError::Node(error) => error.into(),
+            SnapshotError::IdempotencyConflict => {
+                Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
+            }
+            SnapshotError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
+            SnapshotError::Store(_) | SnapshotError::Randomness(_) | SnapshotError::Stopped => {
+                Self::internal(&error)
+            }
+        }
+    }
+}
+
+impl From<ForkError> for ApiError {
+    fn from(error: ForkError) -> Self {
+        let text = error.to_string();
+        match error {
+            ForkError::Find(error) => error.into(),
+            ForkError::Refused(error) => error.into(),
+            ForkError::NodeLost(error) => Self {
+                message: text,
+                ..Self::from(error)
+            },
+            ForkError::IdempotencyConflict => {
+                Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
+            }
+            ForkError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
+            ForkError::Store(_) | ForkError::Randomness(_) | ForkError::Stopped => {
+                Self::internal(&error)
+            }
+        }
+    }
+}
+
+impl From<PromoteError> for ApiError {
+    fn from(error: PromoteError) -> Self {
+        let text = error.to_string();
+        match error {
+            PromoteError::Find(error) => error.into(),
+            PromoteError::Lifecycle(error) => error.into(),
+            PromoteError::NoChild { .. } => {
+                Self::new(ErrorCode::WrongState, text).hint("only what a fork made can be promoted")
+            }
+            PromoteError::OtherTree { .. } => Self::new(ErrorCode::WrongState, text)
+                .hint("leave tree_id out, or send the child's own fork_tree_id"),
+            PromoteError::Store(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<VolumeError> for ApiError {
+    fn from(error: VolumeError) -> Self {
+        let text = error.to_string();
+        match error {
+            VolumeError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            VolumeError::OtherSize { .. } => Self::new(ErrorCode::AlreadyExists, text)
+                .hint("PATCH /v1/volumes/{name} makes it larger"),
+            VolumeError::Shrinks { .. } => {
+                Self::invalid(text).hint("make a smaller volume and copy what you need")
+            }
+            VolumeError::Node(error) => error.into(),
+        }
+    }
+}

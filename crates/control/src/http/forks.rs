@@ -1,0 +1,71 @@
+//! Forks, and the choice among their children.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
+use http::{HeaderMap, StatusCode};
+
+use super::answer::ChangeRefusals;
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use super::parameter::{
+    IdempotencyParameters, SandboxParameter, SandboxParameters, idempotency_key,
+};
+use crate::app::fork_plan::ForkPlan;
+use crate::app::{sandbox_fork, sandbox_promote};
+use crate::control::Control;
+
+/// Makes children that continue from this moment of a sandbox. It answers with those that were
+/// made, and fails when none was.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "forks",
+    params(SandboxParameters, IdempotencyParameters),
+    request_body(content = Option<ForkSandbox>),
+    responses((status = 201, body = Forked), ChangeRefusals))]
+pub(super) async fn fork(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    headers: HeaderMap,
+    JsonObject(body): JsonObject<ForkSandbox>,
+) -> Result<(StatusCode, Json<Forked>), ApiError> {
+    let key = idempotency_key(&headers)?;
+    let plan = ForkPlan::try_from(body)?;
+    let forked = sandbox_fork::fork(control, caller.project, id, plan, key).await?;
+    Ok((StatusCode::CREATED, Json(forked)))
+}
+
+/// As `fork`, with a count that must be given.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/fork-tree", operation_id = "fork_sandbox_tree", tag = "forks",
+    params(SandboxParameters, IdempotencyParameters),
+    request_body = ForkTree,
+    responses((status = 201, body = Forked), ChangeRefusals))]
+pub(super) async fn fork_tree(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    headers: HeaderMap,
+    JsonObject(body): JsonObject<ForkTree>,
+) -> Result<(StatusCode, Json<Forked>), ApiError> {
+    let key = idempotency_key(&headers)?;
+    let plan = ForkPlan::try_from(body)?;
+    let mut forked = sandbox_fork::fork(control, caller.project, id, plan, key).await?;
+    forked.sandbox = None;
+    Ok((StatusCode::CREATED, Json(forked)))
+}
+
+/// Keeps one child of a fork, and deletes the others when that is asked for.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/promote", operation_id = "promote_sandbox", tag = "forks", params(SandboxParameters),
+    request_body(content = Option<PromoteSandbox>),
+    responses((status = 200, body = Promoted), ChangeRefusals))]
+pub(super) async fn promote(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    JsonObject(body): JsonObject<PromoteSandbox>,
+) -> Result<Json<Promoted>, ApiError> {
+    let promoted = sandbox_promote::promote(control, caller.project, id, body).await?;
+    Ok(Json(promoted))
+}

@@ -1,0 +1,117 @@
+//! What a sandbox's state can become.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{ChangeLifecycle, Lifecycle, RollbackSandbox, Sandbox};
+use dayfly_types::{SandboxId, SnapshotId};
+use http::StatusCode;
+
+use super::answer::{ChangeRefusals, StateRefusals};
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use super::parameter::{SandboxParameter, SandboxParameters};
+use crate::app::sandbox_state::{self, StateChange};
+use crate::app::{Invalid, lifecycle_wish};
+use crate::control::Control;
+
+/// Stops the guest's processors. Memory stays where it is. May be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "states", params(SandboxParameters),
+    responses((status = 204, description = "It is paused."), StateRefusals))]
+pub(super) async fn pause(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<StatusCode, ApiError> {
+    change(&control, &caller, &id, StateChange::Pause).await
+}
+
+/// Lets a paused guest go on. May be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/resume", operation_id = "resume_sandbox", tag = "states", params(SandboxParameters),
+    responses((status = 204, description = "It runs."), StateRefusals))]
+pub(super) async fn resume(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<StatusCode, ApiError> {
+    change(&control, &caller, &id, StateChange::Resume).await
+}
+
+/// Moves a sandbox to disk; no process and no memory are left. The next call that needs the guest
+/// wakes it. May be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/hibernate", operation_id = "hibernate_sandbox", tag = "states", params(SandboxParameters),
+    responses((status = 204, description = "It is on disk."), StateRefusals))]
+pub(super) async fn hibernate(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<StatusCode, ApiError> {
+    change(&control, &caller, &id, StateChange::Hibernate).await
+}
+
+/// Brings a hibernated sandbox back. May be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/wake", operation_id = "wake_sandbox", tag = "states", params(SandboxParameters),
+    responses((status = 204, description = "It runs."), StateRefusals))]
+pub(super) async fn wake(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<StatusCode, ApiError> {
+    change(&control, &caller, &id, StateChange::Wake).await
+}
+
+async fn change(
+    control: &Control,
+    caller: &Caller,
+    id: &SandboxId,
+    change: StateChange,
+) -> Result<StatusCode, ApiError> {
+    sandbox_state::change(control, &caller.project, id, change).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a sandbox back to a snapshot of its own, in place.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/rollback", operation_id = "rollback_sandbox", tag = "states", params(SandboxParameters),
+    request_body = RollbackSandbox,
+    responses((status = 200, body = Sandbox), ChangeRefusals))]
+pub(super) async fn rollback(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    JsonObject(body): JsonObject<RollbackSandbox>,
+) -> Result<Json<Sandbox>, ApiError> {
+    let snapshot = SnapshotId::parse(&body.snapshot_id)
+        .map_err(|error| Invalid::field("snapshot_id", format!("is not an id: {error}")))?;
+    let rolled = sandbox_state::rollback(&control, &caller.project, &id, &snapshot).await?;
+    Ok(Json(rolled))
+}
+
+/// How long the sandbox lives.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "get_lifecycle", tag = "states", params(SandboxParameters),
+    responses((status = 200, body = Lifecycle), StateRefusals))]
+pub(super) async fn lifecycle(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<Json<Lifecycle>, ApiError> {
+    let lifecycle = sandbox_state::lifecycle(&control, &caller.project, &id).await?;
+    Ok(Json(lifecycle))
+}
+
+/// Changes how long the sandbox lives. What is absent stays; a null takes away; a time to live
+/// counts from now.
+#[utoipa::path(patch, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "set_lifecycle", tag = "states", params(SandboxParameters),
+    request_body(content = Option<ChangeLifecycle>),
+    responses((status = 200, body = Lifecycle), ChangeRefusals))]
+pub(super) async fn set_lifecycle(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    JsonObject(body): JsonObject<ChangeLifecycle>,
+) -> Result<Json<Lifecycle>, ApiError> {
+    let change = lifecycle_wish::change(body)?;
+    let lifecycle = sandbox_state::set_lifecycle(&control, &caller.project, &id, change).await?;
+    Ok(Json(lifecycle))
+}

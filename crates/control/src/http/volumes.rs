@@ -1,0 +1,88 @@
+//! Volumes.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{CreateVolume, GrowVolume, Volume, VolumeList};
+use dayfly_types::VolumeName;
+use http::StatusCode;
+
+use super::answer::{ChangeRefusals, NodeFindRefusals, NodeRefusals, RemoveRefusals};
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use super::parameter::{VolumeParameter, VolumeParameters};
+use crate::app::Invalid;
+use crate::app::quantity::volume_size;
+use crate::app::volume::{self, Created};
+use crate::control::Control;
+
+/// Makes a volume. One with the same name and size is answered with as it is.
+#[utoipa::path(post, path = "/v1/volumes", operation_id = "create_volume", tag = "volumes",
+    request_body = CreateVolume,
+    responses((status = 201, body = Volume), (status = 200, body = Volume, description = "It was there."), ChangeRefusals))]
+pub(super) async fn create(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    JsonObject(body): JsonObject<CreateVolume>,
+) -> Result<(StatusCode, Json<Volume>), ApiError> {
+    let name = VolumeName::parse(&body.name)
+        .map_err(|error| Invalid::field("name", format!("is not a name: {error}")))?;
+    let size = volume_size(body.size_mb, body.size_gb)?;
+    let created = volume::create(control.node.as_ref(), caller.project, name, size).await?;
+    Ok(match created {
+        Created::New(volume) => (StatusCode::CREATED, Json(volume)),
+        Created::Same(volume) => (StatusCode::OK, Json(volume)),
+    })
+}
+
+/// All volumes of the project, by name.
+#[utoipa::path(get, path = "/v1/volumes", operation_id = "list_volumes", tag = "volumes",
+    responses((status = 200, body = VolumeList), NodeRefusals))]
+pub(super) async fn list(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<VolumeList>, ApiError> {
+    let items = volume::list(control.node.as_ref(), &caller.project).await?;
+    Ok(Json(VolumeList { items }))
+}
+
+/// One volume.
+#[utoipa::path(get, path = "/v1/volumes/{name}", operation_id = "get_volume", tag = "volumes", params(VolumeParameters),
+    responses((status = 200, body = Volume), NodeFindRefusals))]
+pub(super) async fn get(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    VolumeParameter(name): VolumeParameter,
+) -> Result<Json<Volume>, ApiError> {
+    let volume = volume::get(control.node.as_ref(), &caller.project, &name).await?;
+    Ok(Json(volume))
+}
+
+/// Makes a volume larger.
+#[utoipa::path(patch, path = "/v1/volumes/{name}", operation_id = "grow_volume", tag = "volumes", params(VolumeParameters),
+    request_body = GrowVolume,
+    responses((status = 200, body = Volume), ChangeRefusals))]
+pub(super) async fn grow(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    VolumeParameter(name): VolumeParameter,
+    JsonObject(body): JsonObject<GrowVolume>,
+) -> Result<Json<Volume>, ApiError> {
+    let size = volume_size(body.size_mb, body.size_gb)?;
+    let volume = volume::grow(control.node.as_ref(), caller.project, name, size).await?;
+    Ok(Json(volume))
+}
+
+/// Deletes a volume with what is on it. May be repeated.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", operation_id = "delete_volume", tag = "volumes", params(VolumeParameters),
+    responses((status = 204, description = "It is gone."), RemoveRefusals))]
+pub(super) async fn delete(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    VolumeParameter(name): VolumeParameter,
+) -> Result<StatusCode, ApiError> {
+    volume::delete(control.node.as_ref(), &caller.project, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,129 @@
+//! Keys that make a request repeatable.
+
+use dayfly_types::ProjectId;
+use sqlx::{Sqlite, Transaction};
+
+use super::{Store, StoreError};
+
+const INSERT: &str = "INSERT INTO idempotency_keys \
+    (project_id, idempotency_key, request_hash, subject_id, created_at_ms, answer) \
+    VALUES ($1, $2, $3, $4, $5, NULL) ON CONFLICT DO NOTHING";
+const SELECT: &str = "SELECT request_hash, subject_id, answer FROM idempotency_keys \
+    WHERE project_id = $1 AND idempotency_key = $2";
+const SET_ANSWER: &str = "UPDATE idempotency_keys SET answer = $3 \
+    WHERE project_id = $1 AND subject_id = $2";
+/// Frees the key of a request that came to nothing.
+pub(super) const DELETE: &str =
+    "DELETE FROM idempotency_keys WHERE project_id = $1 AND subject_id = $2";
+
+/// What makes a request repeatable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    pub key: String,
+    /// Of everything that the caller asked for.
+    pub request_hash: String,
+}
+
+/// What became of an insert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inserted {
+    New,
+    /// The key was used before with the same request, for this subject.
+    Repeated(Subject),
+    /// The key was used before with another request.
+    Conflict,
+}
+
+/// What a request with a key is about: a sandbox, a snapshot or the tree of a fork.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub id: String,
+    /// What the request left to be answered again. `None`: it has not ended, or never will.
+    pub answer: Option<String>,
+}
+
+impl Store {
+    /// Writes the key of a request that has no row of its own.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing was written.
+    pub async fn insert_key(
+        &self,
+        project: &ProjectId,
+        subject: &str,
+        idempotency: &Idempotency,
+        now_ms: i64,
+    ) -> Result<Inserted, StoreError> {
+        let failed = || StoreError::during("insert an idempotency key");
+        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let inserted = insert(project, subject, idempotency, now_ms, &mut transaction)
+            .await
+            .map_err(failed())?;
+        transaction.commit().await.map_err(failed())?;
+        Ok(inserted)
+    }
+
+    /// Writes that the request about `subject` is done, with what a repeat needs.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn set_answer(
+        &self,
+        project: &ProjectId,
+        subject: &str,
+        answer: &str,
+    ) -> Result<(), StoreError> {
+        sqlx::query(SET_ANSWER)
+            .bind(project.as_str())
+            .bind(subject)
+            .bind(answer)
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(StoreError::during("write the answer of a request"))
+    }
+
+    /// Frees the key of a request that came to nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn forget_key(&self, project: &ProjectId, subject: &str) -> Result<(), StoreError> {
+        sqlx::query(DELETE)
+            .bind(project.as_str())
+            .bind(subject)
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(StoreError::during("free an idempotency key"))
+    }
+}
+
+/// Writes a key, or says whose it is.
+pub(super) async fn insert(
+    project: &ProjectId,
+    subject: &str,
+    idempotency: &Idempotency,
+    now_ms: i64,
+    transaction: &mut Transaction<'_, Sqlite>,
+) -> Result<Inserted, sqlx::Error> {
+    let inserted = sqlx::query(INSERT)
+        .bind(project.as_str())
+        .bind(&idempotency.key)
+        .bind(&idempotency.request_hash)
+        .bind(subject)
+        .bind(now_ms)
+        .execute(&mut **transaction)
+        .await?;
+    if inserted.rows_affected() > 0 {
+        return Ok(Inserted::New);
+    }
+    let (hash, id, answer): (String, String, Option<String>) = sqlx::query_as(SELECT)
+        .bind(project.as_str())
+        .bind(&idempotency.key)
+        .fetch_one(&mut **transaction)
+        .await?;
+    if hash != idempotency.request_hash {
+        return Ok(Inserted::Conflict);
+    }
+    Ok(Inserted::Repeated(Subject { id, answer }))
+}

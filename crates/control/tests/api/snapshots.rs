@@ -1,0 +1,218 @@
+//! Snapshots, and what is made from them.
+
+use dayfly_node_api::NodeError;
+use dayfly_types::ErrorCode;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+async fn take(world: &World, sandbox: &str, body: Value) -> String {
+    let taken = world
+        .post(&format!("/v1/sandboxes/{sandbox}/snapshots"), body)
+        .await;
+    assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+    taken.json()["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_snapshot_is_taken_listed_read_and_deleted() {
+    let world = World::start().await;
+    let (one, two) = (world.create().await, world.create().await);
+    let body = json!({"name": "before", "retain_seconds": 60});
+    let first = take(&world, &one, body).await;
+    assert!(first.starts_with("snap-local-"));
+    let second = take(&world, &two, json!({})).await;
+
+    let list = world.get("/v1/snapshots").await.json();
+    assert_eq!(list["snapshots"][0]["id"], second, "newest first");
+    assert_eq!(list["snapshots"][1]["id"], first);
+    let of_one = world
+        .get(&format!("/v1/snapshots?sandbox_id={one}"))
+        .await
+        .json();
+    assert_eq!(of_one["snapshots"].as_array().unwrap().len(), 1);
+    let read = world.get(&format!("/v1/snapshots/{first}")).await.json();
+    assert_eq!(read, of_one["snapshots"][0]);
+    assert_eq!(
+        (&read["sandbox_id"], &read["template"]),
+        (&json!(one), &json!("base"))
+    );
+    assert_eq!(
+        (&read["name"], &read["size_bytes"]),
+        (&json!("before"), &json!(1 << 20))
+    );
+    assert_eq!(read["created_at"], "2023-11-14T22:13:20Z");
+    assert_eq!(read["expires_at"], "2023-11-14T22:14:20Z");
+    assert_eq!(read["capture"]["pause_ms"], 1.5);
+    assert_eq!(read["capture"]["frozen_ms"], 2.5);
+
+    for _ in 0..2 {
+        let deleted = world.delete(&format!("/v1/snapshots/{first}")).await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    }
+    let gone = world.get(&format!("/v1/snapshots/{first}")).await;
+    assert_eq!(gone.refusal(), "not_found");
+    assert_eq!(world.node.snapshot_count(), 1);
+}
+
+#[tokio::test]
+async fn another_project_sees_no_snapshot_and_deletes_none() {
+    let world = World::start().await;
+    let sandbox = world.create().await;
+    let id = take(&world, &sandbox, json!({})).await;
+    let foreign = async |method: Method, path: String, body: Value| {
+        world.ask(&world.foreign_key, method, &path, body).await
+    };
+    let list = foreign(Method::GET, "/v1/snapshots".to_owned(), Value::Null).await;
+    assert_eq!(list.json(), json!({"snapshots": []}));
+    let by_sandbox = format!("/v1/snapshots?sandbox_id={sandbox}");
+    let list = foreign(Method::GET, by_sandbox, Value::Null).await;
+    assert_eq!(list.json(), json!({"snapshots": []}));
+    let unknown = "snap-local-0123456789abcdefghjkmnpqrs";
+    for id in [id.as_str(), unknown] {
+        let path = format!("/v1/snapshots/{id}");
+        let read = foreign(Method::GET, path.clone(), Value::Null).await;
+        assert_eq!(read.status, StatusCode::NOT_FOUND);
+        assert_eq!(read.json()["error"], format!("there is no snapshot {id}"));
+        let deleted = foreign(Method::DELETE, path, Value::Null).await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+        let body = json!({"from_snapshot": id});
+        let created = foreign(Method::POST, "/v1/sandboxes".to_owned(), body).await;
+        assert_eq!(created.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            created.json()["error"],
+            format!("there is no snapshot {id}")
+        );
+    }
+    let own = foreign(Method::POST, "/v1/sandboxes".to_owned(), json!({}))
+        .await
+        .json();
+    let rollback = format!("/v1/sandboxes/{}/rollback", own["id"].as_str().unwrap());
+    let refused = foreign(Method::POST, rollback, json!({"snapshot_id": id})).await;
+    assert_eq!(refused.refusal(), "not_found");
+    assert_eq!(world.node.snapshot_count(), 1);
+    assert_eq!(
+        world.get(&format!("/v1/snapshots/{id}")).await.status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn a_sandbox_starts_from_a_snapshot_whatever_template_is_sent() {
+    let world = World::start().await;
+    let source = world.create().await;
+    let id = take(&world, &source, json!({})).await;
+    for template in ["base", "ubuntu-24.04", "NOT A NAME"] {
+        let body = json!({"from_snapshot": id, "template": template});
+        let created = world.post("/v1/sandboxes", body).await;
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
+        assert_eq!(created.json()["template"], "base");
+        assert_eq!(created.json()["from_snapshot"], id);
+        let wanted = world.node.last_wanted().unwrap();
+        assert_eq!(wanted.from_snapshot.map(String::from), Some(id.clone()));
+    }
+    let body = json!({"from_snapshot": id, "cpu": 1.5});
+    let refused = world.post("/v1/sandboxes", body).await;
+    assert_eq!(refused.refusal(), "invalid_request");
+    assert!(refused.text().contains("at most 1"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_sandbox_is_taken_back_to_its_own_snapshot_only() {
+    let world = World::start().await;
+    let (one, two) = (world.create().await, world.create().await);
+    let id = take(&world, &one, json!({})).await;
+    world
+        .post(&format!("/v1/sandboxes/{one}/pause"), json!({}))
+        .await;
+    let rollback = |sandbox: &str| format!("/v1/sandboxes/{sandbox}/rollback");
+    let rolled = world
+        .post(&rollback(&one), json!({"snapshot_id": id}))
+        .await;
+    assert_eq!(rolled.status, StatusCode::OK, "{}", rolled.text());
+    assert_eq!(
+        (&rolled.json()["id"], &rolled.json()["status"]),
+        (&json!(one), &json!("running"))
+    );
+    let refused = world
+        .post(&rollback(&two), json!({"snapshot_id": id}))
+        .await;
+    assert_eq!(refused.refusal(), "wrong_state");
+    let unknown = world
+        .post(&rollback(&one), json!({"snapshot_id": "snap-x"}))
+        .await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    assert_eq!(unknown.json()["error"], "there is no snapshot snap-x");
+}
+
+#[tokio::test]
+async fn a_refused_snapshot_is_told_with_its_code() {
+    let world = World::start().await;
+    let id = world.create().await;
+    for (code, status) in [
+        (ErrorCode::TooMany, StatusCode::TOO_MANY_REQUESTS),
+        (ErrorCode::StorageFull, StatusCode::INSUFFICIENT_STORAGE),
+        (ErrorCode::WrongState, StatusCode::CONFLICT),
+    ] {
+        world.node.refuse_state(Some(NodeError::new(code, "no")));
+        let refused = world
+            .post(&format!("/v1/sandboxes/{id}/snapshots"), json!({}))
+            .await;
+        assert_eq!(
+            (refused.status, refused.refusal().as_str()),
+            (status, code.as_str())
+        );
+    }
+    assert_eq!(world.node.snapshot_count(), 0);
+}
+
+#[tokio::test]
+async fn a_list_is_chosen_by_one_sandbox_that_can_be() {
+    let world = World::start().await;
+    for query in ["sandbox_id=A", "sandbox_id=", "sandbox_id=a&sandbox_id=b"] {
+        let refused = world.get(&format!("/v1/snapshots?{query}")).await;
+        assert_eq!(refused.refusal(), "invalid_request", "{query}");
+    }
+    let none = world.get("/v1/snapshots?sandbox_id=sb-x").await.json();
+    assert_eq!(none, json!({"snapshots": []}));
+    let bad = world.get("/v1/snapshots/NOT%20an%20id").await;
+    assert_eq!(bad.refusal(), "not_found");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_gives_the_same_snapshot_again() {
+    let world = World::start().await;
+    let (one, two) = (world.create().await, world.create().await);
+    let path = format!("/v1/sandboxes/{one}/snapshots");
+    let first = world.post_keyed(&path, "k", json!({"name": "a"})).await;
+    let again = world.post_keyed(&path, "k", json!({"name": "a"})).await;
+    assert_eq!(again.status, StatusCode::CREATED);
+    assert_eq!(first.json(), again.json());
+    assert_eq!(world.node.snapshot_count(), 1);
+
+    let other = format!("/v1/sandboxes/{two}/snapshots");
+    let conflicts = [
+        world.post_keyed(&path, "k", json!({"name": "b"})).await,
+        world.post_keyed(&other, "k", json!({"name": "a"})).await,
+        world.post_keyed("/v1/sandboxes", "k", json!({})).await,
+    ];
+    for conflict in conflicts {
+        assert_eq!(conflict.refusal(), "idempotency_conflict");
+    }
+
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    world.delete(&format!("/v1/snapshots/{id}")).await;
+    let gone = world.post_keyed(&path, "k", json!({"name": "a"})).await;
+    assert_eq!(gone.refusal(), "wrong_state");
+    assert_eq!(world.node.snapshot_count(), 0);
+
+    world
+        .node
+        .refuse_state(Some(NodeError::new(ErrorCode::TooMany, "no")));
+    let refused = world.post_keyed(&path, "k2", json!({})).await;
+    assert_eq!(refused.refusal(), "too_many");
+    world.node.refuse_state(None);
+    let freed = world.post_keyed(&path, "k2", json!({})).await;
+    assert_eq!(freed.status, StatusCode::CREATED);
+}

@@ -1,0 +1,254 @@
+//! What the node in memory does with snapshots, forks, volumes and lifecycles.
+
+use std::time::Duration;
+
+use dayfly_node_api::{
+    CaptureReport, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
+    LifecycleReport, NodeError, SandboxReport, SnapshotReport, SnapshotRequest, VolumeReport,
+};
+use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
+
+use super::fake_node::{FakeNode, made};
+
+const CAPTURE: CaptureReport = CaptureReport {
+    pause_us: 1500,
+    frozen_us: 2500,
+    device_us: 500,
+    memory_us: 700,
+    disk_us: 300,
+    total_us: 9000,
+    memory_bytes: 4096,
+    disk_bytes: 8192,
+};
+
+impl FakeNode {
+    /// Refuses every change of a state, snapshot, fork or volume.
+    pub(crate) fn refuse_state(&self, error: Option<NodeError>) {
+        self.with(|inner| inner.state_refusal = error);
+    }
+
+    pub(crate) fn delay_forks(&self, delay: Duration) {
+        self.with(|inner| inner.fork_delay = Some(delay));
+    }
+
+    /// Makes this many children of each fork, and refuses the rest.
+    pub(crate) fn limit_forks(&self, room: Option<usize>) {
+        self.with(|inner| inner.fork_room = room);
+    }
+
+    pub(crate) fn forks(&self) -> Vec<ForkRequest> {
+        self.with(|inner| inner.forks.clone())
+    }
+
+    pub(crate) fn snapshot_count(&self) -> usize {
+        self.with(|inner| inner.snapshots.len())
+    }
+
+    fn may_change(&self) -> Result<(), NodeError> {
+        self.with(|inner| inner.state_refusal.clone())
+            .map_or(Ok(()), Err)
+    }
+
+    /// Wakes a hibernated sandbox, as a real node does for a call that needs the guest.
+    pub(super) fn awake(&self, id: &SandboxId) -> Result<(), NodeError> {
+        let state = self.sandbox_now(id)?.state;
+        if state == SandboxState::Hibernated {
+            self.change(id, SandboxState::Running)?;
+        }
+        if state == SandboxState::Paused {
+            let message = "the sandbox is paused; resume it first";
+            return Err(NodeError::new(ErrorCode::WrongState, message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn change(
+        &self,
+        id: &SandboxId,
+        state: SandboxState,
+    ) -> Result<SandboxReport, NodeError> {
+        self.may_change()?;
+        let mut report = self.sandbox_now(id)?;
+        if report.state != state {
+            report.state = state;
+            report.generation = report.generation.next();
+            self.put(report.clone());
+        }
+        Ok(report)
+    }
+
+    pub(super) fn roll_back(
+        &self,
+        id: &SandboxId,
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        self.known(id)?;
+        let found = self.with(|inner| inner.snapshots.iter().find(|s| s.id == *snapshot).cloned());
+        let snapshot = found.ok_or_else(|| NodeError::not_found("there is no such snapshot"))?;
+        if snapshot.sandbox != *id {
+            let message = "that snapshot is not of this sandbox";
+            return Err(NodeError::new(ErrorCode::WrongState, message));
+        }
+        self.change(id, SandboxState::Running)
+    }
+
+    pub(super) fn lifecycle_now(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        let report = self.sandbox_now(id)?;
+        Ok(LifecycleReport {
+            lifecycle: report.lifecycle,
+            expires_in_seconds: report.expires_in_seconds,
+            idle_for_seconds: 3,
+        })
+    }
+
+    pub(super) fn change_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        self.may_change()?;
+        let mut report = self.sandbox_now(id)?;
+        if let Some(ttl_seconds) = change.ttl_seconds {
+            report.lifecycle.ttl_seconds = ttl_seconds;
+            report.expires_in_seconds = ttl_seconds;
+        }
+        if let Some(persistent) = change.persistent {
+            report.lifecycle.persistent = persistent;
+        }
+        if let Some(idle_seconds) = change.idle_seconds {
+            report.lifecycle.idle_seconds = idle_seconds;
+        }
+        if let Some(on_timeout) = change.on_timeout {
+            report.lifecycle.on_timeout = on_timeout;
+        }
+        self.put(report);
+        self.lifecycle_now(id)
+    }
+
+    pub(super) fn take(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        self.may_change()?;
+        let sandbox = self.sandbox_now(id)?;
+        let known = self.with(|inner| inner.snapshots.iter().find(|s| s.id == request.id).cloned());
+        if let Some(report) = known {
+            return Ok(report);
+        }
+        let created_at = 1_700_000_000;
+        let report = SnapshotReport {
+            id: request.id,
+            project: sandbox.project,
+            sandbox: sandbox.id,
+            template: sandbox.template,
+            name: request.name,
+            size_bytes: 1 << 20,
+            created_at,
+            expires_at: request
+                .retain_seconds
+                .map(|seconds| created_at + i64::try_from(seconds).unwrap()),
+            capture: CAPTURE,
+        };
+        self.with(|inner| inner.snapshots.push(report.clone()));
+        Ok(report)
+    }
+
+    pub(super) fn make_children(
+        &self,
+        id: &SandboxId,
+        request: ForkRequest,
+    ) -> Result<ForkReport, NodeError> {
+        self.with(|inner| inner.forks.push(request.clone()));
+        self.may_change()?;
+        self.known(id)?;
+        let count = request.children.len();
+        let room = self.with(|inner| inner.fork_room).unwrap_or(count);
+        let room = match request.all_or_nothing && room < count {
+            true => 0,
+            false => room,
+        };
+        let mut children = Vec::new();
+        for (index, child) in request.children.into_iter().enumerate() {
+            let id = child.id.clone();
+            let outcome = match self.sandbox_now(&id) {
+                Ok(report) => ForkOutcome::Made(Box::new(report)),
+                Err(_) if index < room => {
+                    let report = made(child);
+                    self.put(report.clone());
+                    ForkOutcome::Made(Box::new(report))
+                }
+                Err(_) => ForkOutcome::Refused(NodeError::new(ErrorCode::NoCapacity, "no room")),
+            };
+            children.push(ForkChild { id, outcome });
+        }
+        Ok(ForkReport {
+            capture: CAPTURE,
+            children,
+            renewed: vec!["machine id".to_owned()],
+            not_renewed: vec!["keys that were in memory".to_owned()],
+        })
+    }
+
+    pub(super) fn make_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        self.may_change()?;
+        let is_wanted =
+            |volume: &VolumeReport| volume.project == wanted.project && volume.name == wanted.name;
+        self.with(|inner| {
+            if !inner.volumes.iter().any(is_wanted) {
+                inner.volumes.push(VolumeReport {
+                    project: wanted.project.clone(),
+                    name: wanted.name.clone(),
+                    size: wanted.size,
+                    used_bytes: 4096,
+                    created_at: 1_700_000_000,
+                    fence: 1,
+                    writer: None,
+                    readers: Vec::new(),
+                });
+            }
+            let volume = inner.volumes.iter_mut().find(|v| is_wanted(v)).unwrap();
+            volume.size = volume.size.max(wanted.size);
+            Ok(volume.clone())
+        })
+    }
+
+    /// Every volume with those that have it now.
+    pub(super) fn volumes_now(&self) -> Vec<VolumeReport> {
+        self.with(|inner| {
+            let mut volumes = inner.volumes.clone();
+            for volume in &mut volumes {
+                for sandbox in inner.sandboxes.values() {
+                    let mine = sandbox.project == volume.project;
+                    let mount = sandbox
+                        .volumes
+                        .iter()
+                        .find(|m| mine && m.name == volume.name);
+                    match mount.map(|mount| mount.read_only) {
+                        Some(true) => volume.readers.push(sandbox.id.clone()),
+                        Some(false) => volume.writer = Some(sandbox.id.clone()),
+                        None => {}
+                    }
+                }
+            }
+            volumes
+        })
+    }
+
+    pub(super) fn drop_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<(), NodeError> {
+        let volumes = self.volumes_now();
+        let is_it = |volume: &VolumeReport| volume.project == *project && volume.name == *name;
+        let volume = volumes.iter().find(|volume| is_it(volume));
+        let volume = volume.ok_or_else(|| NodeError::not_found("there is no such volume"))?;
+        if volume.writer.is_some() || !volume.readers.is_empty() {
+            let message = "a sandbox has the volume";
+            return Err(NodeError::new(ErrorCode::VolumeBusy, message));
+        }
+        self.with(|inner| inner.volumes.retain(|volume| !is_it(volume)));
+        Ok(())
+    }
+}
