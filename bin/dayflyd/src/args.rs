@@ -27,6 +27,9 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Deletes running sandboxes. Never a volume, a snapshot or a hibernated sandbox.
     Stop(StopArguments),
+    /// Started by the node beside a capture.
+    #[command(name = crate::pause_guard::COMMAND, hide = true)]
+    GuardPause(GuardArguments),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -94,6 +97,10 @@ pub(crate) struct DoctorArguments {
 pub(crate) enum BenchCommand {
     /// From the create call to the answer of the first `true`.
     Create(BenchArguments),
+    /// From a call to a hibernated sandbox to the answer of its first `true`.
+    Wake(BenchArguments),
+    /// How long a fork stops its parent, when its children answer, and what memory they add.
+    Fork(ForkBenchArguments),
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +118,26 @@ pub(crate) struct BenchArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ForkBenchArguments {
+    /// Uses the daemon that runs on this directory, or starts one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// How many children: in each round so many one after the other, then so many at once.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) children: u64,
+    /// How much memory a program in the parent holds, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 300)]
+    pub(crate) session_mib: u64,
+    /// How many parents, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: u64,
+    #[arg(long, default_value = "base")]
+    pub(crate) template: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StopArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: PathBuf,
@@ -119,4 +146,12 @@ pub(crate) struct StopArguments {
     pub(crate) all: bool,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardArguments {
+    pub(crate) slot: u32,
+    pub(crate) run_directory: PathBuf,
+    pub(crate) pid: i32,
+    pub(crate) start_time_ticks: u64,
 }

@@ -9,13 +9,17 @@ use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::files::write_atomic;
 use dayfly_vmm::{Accelerator, SlotProvider};
 use dayfly_vmm_qemu::{
-    EngineVersion, ProbeSpec, QemuConfig, QemuEngine, engine_version, probe_accelerator,
+    BareSlots, EngineVersion, ProbeSpec, QemuConfig, QemuEngine, engine_version, probe_accelerator,
 };
 use serde::{Deserialize, Serialize};
 
 /// The engine's program; Debian, Ubuntu and Fedora agree on where it is.
 pub(crate) const ENGINE_PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
+/// Where the engine finds the library that maps memory layers, in its own root.
+const MEMORY_LIBRARY: &str = "/usr/lib/dayfly/libdayfly_memory.so";
+/// Its name beside the programs.
+const MEMORY_LIBRARY_FILE: &str = "libdayfly_memory.so";
 /// A guest that has not printed anything by then does not boot on this accelerator.
 pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(6);
 
@@ -36,21 +40,38 @@ pub(crate) fn engine(
         program: PathBuf::from(ENGINE_PROGRAM),
         accelerator,
         version,
+        memory_library: PathBuf::from(MEMORY_LIBRARY),
     };
     QemuEngine::new(config, slots)
+}
+
+/// An engine that only takes over what runs already, for which its version does not matter.
+pub(crate) fn for_adoption() -> Result<QemuEngine> {
+    let nowhere = std::env::temp_dir();
+    let slots = BareSlots::new(&nowhere).context("cannot find a temporary directory")?;
+    let version = EngineVersion {
+        major: 0,
+        minor: 0,
+        micro: 0,
+    };
+    Ok(engine(version, Accelerator::Tcg, Arc::new(slots)))
 }
 
 /// A directory with what the engine needs to run and nothing else.
 pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(store).context("cannot make the directory of engine roots")?;
     let files = ["/usr/share/qemu/qboot.rom", "/usr/share/qemu/pvh.bin"];
+    let firmware = files
+        .iter()
+        .filter(|path| Path::new(path).exists())
+        .map(|path| RootFile::same(*path));
+    let library = RootFile {
+        source: crate::role_node::sibling_program(MEMORY_LIBRARY_FILE)?,
+        target: PathBuf::from(MEMORY_LIBRARY),
+    };
     let spec = EngineRootSpec {
         program: PathBuf::from(ENGINE_PROGRAM),
-        files: files
-            .iter()
-            .filter(|path| Path::new(path).exists())
-            .map(|path| RootFile::same(*path))
-            .collect(),
+        files: firmware.chain([library]).collect(),
         mount_directories: vec![PathBuf::from("/run"), PathBuf::from("/template")],
         mount_files: Vec::new(),
     };

@@ -7,9 +7,11 @@ mod admin_key;
 mod args;
 mod bake_display;
 mod bench;
+mod crash_point;
 mod data_directory;
 mod doctor;
 mod engine;
+mod pause_guard;
 mod role_control;
 mod role_node;
 mod runtime;
@@ -89,6 +91,9 @@ fn end_with_parent() -> Result<()> {
 }
 
 fn run_command(command: &Command) -> Result<ExitCode> {
+    if let Command::GuardPause(arguments) = command {
+        return pause_guard::run(arguments).map(|()| ExitCode::SUCCESS);
+    }
     let mut code = ExitCode::SUCCESS;
     runtime::block_on(async {
         match command {
@@ -103,6 +108,14 @@ fn run_command(command: &Command) -> Result<ExitCode> {
                 let report = bench::create::run(arguments).await?;
                 print(arguments.json, &report, bench::create::render)
             }
+            Command::Bench(BenchCommand::Wake(arguments)) => {
+                let report = bench::wake::run(arguments).await?;
+                print(arguments.json, &report, bench::wake::render)
+            }
+            Command::Bench(BenchCommand::Fork(arguments)) => {
+                let report = bench::fork::run(arguments).await?;
+                print(arguments.json, &report, bench::fork_report::render)
+            }
             Command::Stop(arguments) => {
                 let stopped = stop::run(arguments).await?;
                 if !stopped.failed.is_empty() {
@@ -110,6 +123,7 @@ fn run_command(command: &Command) -> Result<ExitCode> {
                 }
                 print(arguments.json, &stopped, stop::render)
             }
+            Command::GuardPause(_) => Ok(()),
         }
     })?;
     Ok(code)

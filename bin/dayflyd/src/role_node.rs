@@ -12,7 +12,7 @@ use dayfly_node::bake::{BakeDeps, BakeLimits, EmptyLayerMaker};
 use dayfly_node::baker::{Baker, BeforeFirstBoot};
 use dayfly_node::journal::Journal;
 use dayfly_node::slots::{HostSlots, HostSlotsConfig};
-use dayfly_node::{Node, NodeConfig, NodePorts, PoolTargets, RealResources, Reserve};
+use dayfly_node::{Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve};
 use dayfly_snapshots::{
     ImageBuilder, ImageCache, ImageParts, RecipeCatalog, ResolvedRecipe, TemplateStore,
 };
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::data_directory::{DataDirectory, Instance};
-use crate::{engine, role_control, runtime};
+use crate::{crash_point, engine, role_control, runtime};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
@@ -42,6 +42,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     let instance = directory
         .instance()?
         .context("the data directory has no instance")?;
+    let effects = crash_point::effects_from_environment();
     let slots: Arc<dyn SlotProvider> = Arc::new(open_slots(&directory, &instance)?);
     let host = HostEngine::find(&directory, &slots).await?;
     let baker = baker(arguments, &directory, &host, &slots, &stop)?;
@@ -53,6 +54,8 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
         resources: Box::new(RealResources {
             data_directory: directory.root().to_owned(),
         }),
+        pause_guard: pause_guard()?,
+        effects,
     };
     let config = node_config(arguments, &directory, &instance)?;
     let journal = Journal::open(&config.journal_directory)?;
@@ -70,9 +73,10 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     );
     let baking = tokio::spawn({
         let (baker, stop) = (Arc::clone(&baker), stop.clone());
+        let captures = node.captures();
         async move {
             Arc::clone(&baker).run(stop).await;
-            baker.remove_unused(&journal);
+            baker.remove_unused(&journal, &captures);
         }
     });
     let listener = listen(&directory.node_socket(), instance.control_uid())?;
@@ -155,6 +159,13 @@ fn open_slots(directory: &DataDirectory, instance: &Instance) -> Result<HostSlot
         engine_root: engine::engine_root(&directory.node().join("engine-roots"))?,
     };
     HostSlots::open(config).context("cannot open the slots")
+}
+
+/// This program itself, under its hidden command.
+fn pause_guard() -> Result<PauseGuard> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let arguments = vec![crate::pause_guard::COMMAND.to_owned()];
+    Ok(PauseGuard::new(program, arguments))
 }
 
 /// A program that is installed beside this one.
@@ -240,6 +251,8 @@ fn node_config(
     Ok(NodeConfig {
         node: role_control::node_id(&instance.instance)?,
         journal_directory: directory.node().join("sandboxes"),
+        captures_directory: directory.node().join("captures"),
+        volumes_directory: directory.node().join("volumes"),
         reserve,
         pool: PoolTargets {
             slots: arguments.parked_slots,

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use dayfly_node::capacity::HostResources;
-use dayfly_node::{Node, NodeConfig, NodePorts, PoolTargets, ReadyTemplate, Reserve};
+use dayfly_node::{
+    Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, ReadyTemplate, Reserve,
+};
 use dayfly_node::{TemplateSource, TemplateUnavailable};
 use dayfly_node_api::{EnsureSandbox, TemplateReport};
 use dayfly_testkit::fake_guest::FakeGuest;
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::{
-    CellName, DiskMib, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
+    CellName, DiskMib, Lifecycle, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
 };
 use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
@@ -74,7 +76,10 @@ impl FixedTemplate {
                 empty_layer: file("empty.img")?,
             },
             memory_image: file("memory.img")?,
+            memory_layers: Vec::new(),
             device_state,
+            disk: None,
+            volumes: Vec::new(),
         };
         let name = TemplateName::parse("base")?;
         let ready = ReadyTemplate {
@@ -108,6 +113,14 @@ impl TemplateSource for FixedTemplate {
         })
     }
 
+    fn version(
+        &self,
+        name: &TemplateName,
+        _version: &str,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        self.ready(name)
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -124,6 +137,8 @@ pub struct World {
     templates: Arc<FixedTemplate>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
+    /// Where the next node passes.
+    pub effects: Effects,
 }
 
 impl World {
@@ -150,6 +165,7 @@ impl World {
             templates: Arc::new(FixedTemplate::new(directory.path())?),
             directory,
             stop: CancellationToken::new(),
+            effects: Effects::default(),
         })
     }
 
@@ -161,6 +177,8 @@ impl World {
         let config = NodeConfig {
             node: NodeId::parse("node-sim")?,
             journal_directory: self.directory.path().join("sandboxes"),
+            captures_directory: self.directory.path().join("captures"),
+            volumes_directory: self.directory.path().join("volumes"),
             reserve: Reserve {
                 memory_mib: 0,
                 disk_mib: 0,
@@ -175,6 +193,8 @@ impl World {
             templates: Arc::clone(&self.templates) as _,
             clock: Arc::clone(&self.clock) as _,
             resources: Box::new(self.host),
+            pause_guard: PauseGuard::default(),
+            effects: self.effects.clone(),
         };
         Ok(Node::start(config, ports, self.stop.child_token()).await?)
     }
@@ -207,6 +227,14 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         id: SandboxId::from_random(&CellName::local(), random),
         project: ProjectId::parse(project)?,
         template: TemplateName::parse("base")?,
-        ttl_seconds,
+        from_snapshot: None,
+        lifecycle: Lifecycle {
+            ttl_seconds,
+            ..Lifecycle::default()
+        },
+        cpu: None,
+        disk: None,
+        volumes: Vec::new(),
+        reseed_user_space: false,
     })
 }

@@ -111,6 +111,8 @@ fn identity() -> Result<Identity> {
         wall_clock_unix_nanos: unix_nanos()?,
         entropy: Entropy(random()?),
         agent_token: AgentToken::new(hex::encode(random::<32>()?)),
+        event: None,
+        reseed_user_space: false,
     })
 }
 

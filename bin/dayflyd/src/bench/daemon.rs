@@ -1,7 +1,9 @@
 //! The daemon that a bench runs against: the one that is there, or one of its own.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +27,8 @@ use crate::{engine, stop};
 /// A first start bakes, which takes minutes.
 const TEMPLATE_DEADLINE: Duration = Duration::from_secs(1800);
 const START_DEADLINE: Duration = Duration::from_secs(30);
+const COLLECTION_DEADLINE: Duration = Duration::from_secs(60);
+const CAPTURES: &str = "captures";
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A daemon to measure.
@@ -34,6 +38,8 @@ pub(crate) struct BenchDaemon {
     client: Client,
     /// There when the bench started it.
     child: Option<Child>,
+    /// What was among the captures before the bench.
+    captures_before: BTreeSet<OsString>,
     scratch: TempDir,
 }
 
@@ -47,16 +53,28 @@ impl BenchDaemon {
         let child = if is_running { None } else { Some(start(path)?) };
         let (directory, client) = reach(path).await?;
         let scratch = tempfile::tempdir_in(directory.root()).context("no scratch directory")?;
+        let captures_before = names_in(&directory.node().join(CAPTURES));
         Ok(Self {
             directory,
             client,
             child,
+            captures_before,
             scratch,
         })
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The node's part of the data directory.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.directory.node()
+    }
+
+    /// Where captures are kept.
+    pub(crate) fn captures(&self) -> PathBuf {
+        self.node().join(CAPTURES)
     }
 
     pub(crate) async fn wait_for_template(&self, name: &str) -> Result<()> {
@@ -104,8 +122,24 @@ impl BenchDaemon {
             .context("cannot open the template")
     }
 
+    /// Waits until a daemon that the bench started has collected what the bench's sandboxes left;
+    /// one that goes on collects it without being waited for.
+    async fn wait_for_collection(&self) {
+        let deadline = Instant::now() + COLLECTION_DEADLINE;
+        while !names_in(&self.captures()).is_subset(&self.captures_before) {
+            if Instant::now() > deadline {
+                tracing::warn!("captures are left, which the next start of a daemon collects");
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     /// Stops a daemon that the bench started.
     pub(crate) async fn stop(mut self) -> Result<()> {
+        if self.child.is_some() {
+            self.wait_for_collection().await;
+        }
         let Some(child) = &mut self.child else {
             return Ok(());
         };
@@ -122,6 +156,12 @@ impl BenchDaemon {
     }
 }
 
+/// An absent directory is an empty one.
+fn names_in(directory: &Path) -> BTreeSet<OsString> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.flatten().map(|entry| entry.file_name()).collect()
+}
+
 fn start(path: &Path) -> Result<Child> {
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())?
@@ -132,6 +172,8 @@ fn start(path: &Path) -> Result<Child> {
         .arg("--listen")
         .arg(format!("127.0.0.1:{port}"))
         .stdin(Stdio::null())
+        // A signal from the terminal is the bench's, which needs the daemon to clean up.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("cannot start a daemon")

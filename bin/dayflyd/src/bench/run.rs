@@ -1,0 +1,33 @@
+//! The frame of every bench: a daemon to measure, and nothing left of the run at its end.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::daemon::BenchDaemon;
+use super::mark::Mark;
+use crate::runtime::stop_on_signal;
+
+/// Measures on the daemon of a directory, or on one of the bench's own. Whether the work succeeds,
+/// fails or a signal stops it, what it marked is deleted and a daemon of its own is stopped.
+pub(crate) async fn on_daemon<T>(
+    path: &Path,
+    work: impl AsyncFnOnce(&BenchDaemon, &Mark) -> Result<T>,
+) -> Result<T> {
+    let stop = stop_on_signal()?;
+    let mark = Mark::draw()?;
+    let daemon = tokio::select! {
+        daemon = BenchDaemon::find_or_start(path) => daemon?,
+        () = stop.cancelled() => bail!("stopped by a signal"),
+    };
+    let outcome = tokio::select! {
+        outcome = work(&daemon, &mark) => outcome,
+        () = stop.cancelled() => Err(anyhow::anyhow!("stopped by a signal")),
+    };
+    let cleaned = mark.delete_all(daemon.client()).await;
+    let stopped = daemon.stop().await;
+    let found = outcome?;
+    cleaned?;
+    stopped?;
+    Ok(found)
+}
