@@ -253,6 +253,7 @@ fn node_config(
         journal_directory: directory.node().join("sandboxes"),
         captures_directory: directory.node().join("captures"),
         volumes_directory: directory.node().join("volumes"),
+        housekeeping_period: dayfly_node::HOUSEKEEPING_PERIOD,
         reserve,
         pool: PoolTargets {
             slots: arguments.parked_slots,

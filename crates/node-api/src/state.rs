@@ -82,7 +82,8 @@ pub struct CaptureReport {
     pub memory_us: u64,
     /// Of the pause: sealing the disk.
     pub disk_us: u64,
-    /// From the call to a published snapshot.
+    /// From the call to files that are complete; in the answer to the call itself, to files that
+    /// are durable.
     pub total_us: u64,
     pub memory_bytes: u64,
     /// Bytes of the sealed disk layer.

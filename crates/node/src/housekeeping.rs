@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::parts::Parts;
 
-/// How long between two passes. Garbage is gone after two.
-const PERIOD: Duration = Duration::from_secs(5);
-/// How soon after something became garbage the next pass comes.
-const SOON: Duration = Duration::from_millis(500);
+/// How often a node keeps house. Garbage is gone after two passes.
+pub const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(5);
 
 /// Keeps house until `stop`.
-pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn run(parts: Arc<Parts>, period: Duration, stop: CancellationToken) {
+    // How soon after something became garbage the next pass comes.
+    let soon = period / 10;
     let collector = Arc::new(Collector::default());
     while !stop.is_cancelled() {
         let (worker, collector) = (Arc::clone(&parts), Arc::clone(&collector));
@@ -27,9 +27,9 @@ pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = tokio::time::sleep(PERIOD) => {}
+            () = tokio::time::sleep(period) => {}
             () = parts.housekeeping.notified() => {
-                tokio::time::sleep(SOON).await;
+                tokio::time::sleep(soon).await;
             }
         }
     }

@@ -29,6 +29,7 @@ pub mod volumes;
 
 pub use capacity::{HostResources, RealResources, Reserve};
 pub use effects::{Effect, Effects, ObservedSlots, Point};
+pub use housekeeping::HOUSEKEEPING_PERIOD;
 pub use node::{Node, NodeConfig, NodePorts, StartError};
 pub use pause_guard::PauseGuard;
 pub use pool::PoolTargets;

@@ -46,6 +46,8 @@ pub struct NodeConfig {
     pub journal_directory: PathBuf,
     pub captures_directory: PathBuf,
     pub volumes_directory: PathBuf,
+    /// How often garbage is collected and chains are shortened.
+    pub housekeeping_period: Duration,
     pub reserve: Reserve,
     pub pool: PoolTargets,
     /// Let several projects share a node whose guests are only emulated.
@@ -100,6 +102,7 @@ impl Node {
         stop: CancellationToken,
     ) -> Result<Arc<Self>, StartError> {
         let effects = ports.effects;
+        let period = config.housekeeping_period;
         let engine =
             Arc::new(ObservedEngine::new(ports.engine, effects.clone())) as Arc<dyn Engine>;
         let slots =
@@ -137,7 +140,7 @@ impl Node {
         let reconciled = reconcile(&parts).await.map_err(StartError::Reconcile)?;
         let tasks = TaskTracker::new();
         tasks.spawn(pool.run(stop.clone()));
-        tasks.spawn(housekeeping::run(Arc::clone(&parts), stop));
+        tasks.spawn(housekeeping::run(Arc::clone(&parts), period, stop));
         tasks.close();
         Ok(Arc::new(Self {
             config,

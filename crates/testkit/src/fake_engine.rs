@@ -18,6 +18,7 @@ use dayfly_vmm::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::fake_guest::FakeGuest;
@@ -74,6 +75,9 @@ pub(crate) struct Shared {
     pub(crate) slots: Arc<FakeSlots>,
     pub(crate) faults: Faults<EngineOperation>,
     guest: GuestFactory,
+    /// Where guests live. Not where the caller of a restore does: a node that dies takes its own
+    /// runtime along and not its machines.
+    runtime: Handle,
     machines: Mutex<BTreeMap<i32, Arc<Machine>>>,
 }
 
@@ -106,7 +110,8 @@ impl FakeEngine {
         Self::with_guest(slots, Arc::new(guest))
     }
 
-    /// An engine whose guests are played by `guest`.
+    /// An engine whose guests are played by `guest`. They live in the runtime that this is called
+    /// in.
     #[must_use]
     pub fn with_guest(slots: Arc<FakeSlots>, guest: GuestFactory) -> Self {
         let capabilities = Capabilities {
@@ -122,6 +127,7 @@ impl FakeEngine {
             slots,
             faults: Faults::default(),
             guest,
+            runtime: Handle::current(),
             machines,
         };
         Self {
@@ -193,6 +199,7 @@ impl Shared {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let exit = self.slots.watch(process).ok_or_else(gone)?;
         let running = watch::Sender::new(false);
+        let _here = self.runtime.enter();
         let sockets = GuestSockets {
             origin,
             control: UnixListener::bind(slot.run_directory.join(file_names::CONTROL_SOCKET))?,
@@ -201,7 +208,7 @@ impl Shared {
         };
         let guest = (self.guest)(sockets);
         let mut end = exit.clone();
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             tokio::select! {
                 () = guest => {}
                 _ = end.wait_for(Option::is_some) => {}

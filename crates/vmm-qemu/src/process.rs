@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_host::files::open_without_links;
@@ -26,8 +27,25 @@ const LAST_WORDS_BYTES: u64 = 400;
 #[derive(Debug)]
 pub(crate) struct Watched {
     process: EngineProcess,
-    pidfd: Pidfd,
+    pidfd: Arc<Pidfd>,
     exit: Option<VmExit>,
+}
+
+impl Drop for Watched {
+    /// Whoever ends the engine from here on, this program is its parent and must collect it.
+    fn drop(&mut self) {
+        if self.has_ended() {
+            return;
+        }
+        let pidfd = Arc::clone(&self.pidfd);
+        // Without a runtime the program is about to end, and its children go to another parent.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // A wait that the runtime cannot serve leaves one entry in a table of processes.
+                let _ = pidfd.wait().await;
+            });
+        }
+    }
 }
 
 impl Watched {
@@ -38,7 +56,7 @@ impl Watched {
         };
         Ok(Self {
             process,
-            pidfd: Pidfd::open(identity)?,
+            pidfd: Arc::new(Pidfd::open(identity)?),
             exit: None,
         })
     }

@@ -3,8 +3,11 @@
 //! claims stand on some ten real machines in `tests/e2e`.
 #![forbid(unsafe_code)]
 
+pub mod crash;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use dayfly_node::capacity::HostResources;
@@ -21,6 +24,9 @@ use dayfly_types::{
 use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// Simulated nodes keep house all the time, so that tests need not wait for it.
+const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
 
 /// A host of any size.
 #[derive(Debug, Clone, Copy)]
@@ -137,8 +143,6 @@ pub struct World {
     templates: Arc<FixedTemplate>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
-    /// Where the next node passes.
-    pub effects: Effects,
 }
 
 impl World {
@@ -165,7 +169,6 @@ impl World {
             templates: Arc::new(FixedTemplate::new(directory.path())?),
             directory,
             stop: CancellationToken::new(),
-            effects: Effects::default(),
         })
     }
 
@@ -174,11 +177,20 @@ impl World {
     /// # Errors
     /// When it does not start.
     pub async fn start_node(&self) -> Result<Arc<Node>> {
+        self.start_observed(Effects::default()).await
+    }
+
+    /// Starts a node whose effects are watched.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_observed(&self, effects: Effects) -> Result<Arc<Node>> {
         let config = NodeConfig {
             node: NodeId::parse("node-sim")?,
             journal_directory: self.directory.path().join("sandboxes"),
             captures_directory: self.directory.path().join("captures"),
             volumes_directory: self.directory.path().join("volumes"),
+            housekeeping_period: HOUSEKEEPING_PERIOD,
             reserve: Reserve {
                 memory_mib: 0,
                 disk_mib: 0,
@@ -194,7 +206,7 @@ impl World {
             clock: Arc::clone(&self.clock) as _,
             resources: Box::new(self.host),
             pause_guard: PauseGuard::default(),
-            effects: self.effects.clone(),
+            effects,
         };
         Ok(Node::start(config, ports, self.stop.child_token()).await?)
     }
@@ -205,6 +217,19 @@ impl World {
     /// When they cannot be listed.
     pub async fn slots_left(&self) -> Result<usize> {
         Ok(self.slots.list().await?.len())
+    }
+
+    /// Names of what is in the directory of captures.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn captures(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.directory.path().join("captures"))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
     }
 
     /// How many sandboxes the journal knows.

@@ -62,6 +62,17 @@ impl Captures {
         })
     }
 
+    /// Drops what an unfinished capture has beside its disk.
+    pub(crate) fn keep_disk_only(&self, id: &SnapshotId) {
+        let directory = self.store.unfinished(id);
+        self.effects.around(Effect::CaptureTake, || {
+            for name in [file_names::MEMORY_LAYER, file_names::DEVICE_STATE] {
+                // What is not there need not go; what cannot go is only a waste.
+                let _ = std::fs::remove_file(directory.join(name));
+            }
+        });
+    }
+
     pub(crate) fn publish(
         &self,
         draft: CaptureDraft,

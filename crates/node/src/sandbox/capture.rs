@@ -71,6 +71,9 @@ impl Owner {
         let _pin = self.parts.pins.pin(&wish.id);
         self.unmount_volumes(&agent).await?;
         let taken = self.take(&agent, &wish.id).await;
+        // The machine may lie on the capture from here on, whatever becomes of it; who collects
+        // garbage must know before the pin goes.
+        self.publish_now();
         let remounted = self.mount_volumes(&agent).await;
         let taken = taken?;
         remounted?;
@@ -401,6 +404,7 @@ impl Owner {
         };
         let captures = Arc::clone(&self.parts.captures);
         let published = blocking(move || captures.publish(draft)).await;
+        let published = published.map(|manifest| told_in_full(&manifest, start));
         if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
             self.keep_layer(&wish.id, &sealed);
         }
@@ -424,11 +428,7 @@ pub(crate) fn keep_layer(
     id: &SnapshotId,
     sealed: &[SnapshotId],
 ) -> Result<(), CaptureError> {
-    let directory = parts.captures.unfinished(id);
-    for name in [file_names::MEMORY_LAYER, file_names::DEVICE_STATE] {
-        // What is not there need not go; what cannot go is only a waste.
-        let _ = std::fs::remove_file(directory.join(name));
-    }
+    parts.captures.keep_disk_only(id);
     let (_, disk_below) = parts.captures.below(record.origin.as_ref(), sealed)?;
     let draft = CaptureDraft {
         id: id.clone(),
@@ -449,6 +449,14 @@ pub(crate) fn keep_layer(
         cost: CaptureCost::default(),
     };
     parts.captures.publish(draft).map(drop)
+}
+
+/// The manifest for the caller, with the time that it took to make it durable, which it could not
+/// hold itself.
+fn told_in_full(manifest: &CaptureManifest, start: Instant) -> Arc<CaptureManifest> {
+    let mut manifest = manifest.clone();
+    manifest.cost.total_us = micros(start.elapsed());
+    Arc::new(manifest)
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -1,0 +1,359 @@
+//! Ends a node at every point of every operation, and looks at what the next one makes of it.
+//!
+//! The points are not listed anywhere: each operation is run once to see which it passes, and then
+//! once for each of them, with the node dying there. A new effect is a new point by itself.
+#![expect(
+    clippy::print_stdout,
+    reason = "the count of points is part of the result"
+)]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use dayfly_node::{Node, Point};
+use dayfly_node_api::{
+    EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, ForkRequest, NodeApi,
+    SnapshotRequest, VolumeMount,
+};
+use dayfly_sim::crash::MortalNode;
+use dayfly_sim::{World, wanted};
+use dayfly_types::{DiskMib, ExecId, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
+use futures::StreamExt;
+
+const PROJECT: &str = "p";
+/// Sandboxes by number.
+const SUBJECT: u32 = 1;
+const BYSTANDER: u32 = 2;
+const DELETED: u32 = 3;
+const NEW: u32 = 4;
+const CHILDREN: [u32; 2] = [5, 6];
+const CHECK: u32 = 9;
+
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is being done when the node dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Create,
+    CreateWithVolume,
+    CreateFromSnapshot,
+    Snapshot,
+    SnapshotWithVolume,
+    Fork,
+    Hibernate,
+    HibernateWithVolume,
+    Wake,
+    Rollback,
+    DeleteSnapshot,
+    Delete,
+    DeleteWithVolume,
+}
+
+fn id(number: u32) -> Result<SandboxId> {
+    Ok(wanted(number, PROJECT, None)?.id)
+}
+
+fn snapshot_id(name: &str) -> Result<SnapshotId> {
+    Ok(SnapshotId::parse(&format!("snap-local-{name}"))?)
+}
+
+fn volume() -> Result<VolumeMount> {
+    Ok(VolumeMount {
+        name: VolumeName::parse("data")?,
+        path: "/volumes/data".to_owned(),
+        read_only: false,
+    })
+}
+
+fn with_volume(number: u32) -> Result<EnsureSandbox> {
+    let mut sandbox = wanted(number, PROJECT, None)?;
+    sandbox.volumes.push(volume()?);
+    Ok(sandbox)
+}
+
+impl Operation {
+    fn needs_volume(self) -> bool {
+        matches!(
+            self,
+            Self::CreateWithVolume
+                | Self::SnapshotWithVolume
+                | Self::HibernateWithVolume
+                | Self::DeleteWithVolume
+        )
+    }
+
+    /// What is there and was acknowledged before the operation begins.
+    async fn prepare(self, node: &Node) -> Result<()> {
+        if self.needs_volume() {
+            node.ensure_volume(EnsureVolume {
+                project: ProjectId::parse(PROJECT)?,
+                name: VolumeName::parse("data")?,
+                size: DiskMib::new(16)?,
+            })
+            .await?;
+        }
+        let subject = if self.needs_volume() && self != Self::CreateWithVolume {
+            with_volume(SUBJECT)?
+        } else {
+            wanted(SUBJECT, PROJECT, None)?
+        };
+        node.ensure_sandbox(subject).await?;
+        node.ensure_sandbox(wanted(BYSTANDER, PROJECT, None)?)
+            .await?;
+        node.ensure_sandbox(wanted(DELETED, PROJECT, None)?).await?;
+        let request = SnapshotRequest {
+            id: snapshot_id("kept")?,
+            name: None,
+            retain_seconds: None,
+        };
+        node.snapshot(&id(SUBJECT)?, request).await?;
+        node.delete_sandbox(&id(DELETED)?).await?;
+        if self == Self::Wake {
+            node.hibernate(&id(SUBJECT)?).await?;
+        }
+        Ok(())
+    }
+
+    async fn run(self, node: &Node) -> Result<()> {
+        let subject = id(SUBJECT)?;
+        match self {
+            Self::Create => drop(node.ensure_sandbox(wanted(NEW, PROJECT, None)?).await?),
+            Self::CreateWithVolume => drop(node.ensure_sandbox(with_volume(NEW)?).await?),
+            Self::CreateFromSnapshot => {
+                let mut sandbox = wanted(NEW, PROJECT, None)?;
+                sandbox.from_snapshot = Some(snapshot_id("kept")?);
+                drop(node.ensure_sandbox(sandbox).await?);
+            }
+            Self::Snapshot | Self::SnapshotWithVolume => {
+                let request = SnapshotRequest {
+                    id: snapshot_id("new")?,
+                    name: None,
+                    retain_seconds: None,
+                };
+                drop(node.snapshot(&subject, request).await?);
+            }
+            Self::Fork => {
+                let children = CHILDREN.map(|number| wanted(number, PROJECT, None));
+                let request = ForkRequest {
+                    snapshot: snapshot_id("fork")?,
+                    children: children.into_iter().collect::<Result<_>>()?,
+                    all_or_nothing: false,
+                };
+                drop(node.fork(&subject, request).await?);
+            }
+            Self::Hibernate | Self::HibernateWithVolume => drop(node.hibernate(&subject).await?),
+            Self::Wake => drop(node.wake(&subject).await?),
+            Self::Rollback => drop(node.rollback(&subject, &snapshot_id("kept")?).await?),
+            Self::DeleteSnapshot => node.delete_snapshot(&snapshot_id("kept")?).await?,
+            Self::Delete | Self::DeleteWithVolume => node.delete_sandbox(&subject).await?,
+        }
+        Ok(())
+    }
+}
+
+async fn answers(node: &Node, sandbox: &SandboxId) -> Result<()> {
+    let request = ExecRequest {
+        id: ExecId::parse("ex-check")?,
+        command: ExecCommand::Argv(vec!["true".to_owned()]),
+        cwd: None,
+        env: Default::default(),
+        user: None,
+        timeout_ms: None,
+        stdin: None,
+    };
+    let mut events = node.exec(sandbox, request).await?;
+    while let Some(event) = events.next().await {
+        if let ExecEvent::Exited(exit) = event? {
+            ensure!(exit.exit_code == 0, "{exit:?}");
+            return Ok(());
+        }
+    }
+    bail!("the exec has no end")
+}
+
+async fn until_answers(node: &Node, sandbox: &SandboxId) -> Result<()> {
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    loop {
+        match answers(node, sandbox).await {
+            Ok(()) => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Everything that must hold after a crash and a start, whatever was under way.
+async fn check(world: &World, node: &Arc<Node>, operation: Operation) -> Result<()> {
+    let reports = node.sandboxes().await?;
+    let ids: BTreeSet<_> = reports.iter().map(|report| report.id.clone()).collect();
+    ensure!(!ids.contains(&id(DELETED)?), "a deleted sandbox is back");
+    let is_deleted = matches!(operation, Operation::Delete | Operation::DeleteWithVolume);
+    ensure!(
+        is_deleted || ids.contains(&id(SUBJECT)?),
+        "an acknowledged sandbox is gone"
+    );
+    for report in &reports {
+        ensure!(
+            report.state != SandboxState::Failed,
+            "{} failed: {:?}",
+            report.id,
+            report.reason
+        );
+    }
+    // Every sandbox that is there goes on, those that sleep by waking.
+    for sandbox in &ids {
+        let state = node.sandbox(sandbox).await?.state;
+        if state != SandboxState::Deleting {
+            until_answers(node, sandbox)
+                .await
+                .with_context(|| format!("{sandbox} was {state:?}"))?;
+        }
+    }
+    let machines = world.slots.running().len();
+    let wanted_machines = node.sandboxes().await?.len();
+    ensure!(
+        machines == wanted_machines,
+        "{machines} machines for {wanted_machines} sandboxes"
+    );
+    if operation != Operation::DeleteSnapshot {
+        let mut from_kept = wanted(CHECK, PROJECT, None)?;
+        from_kept.from_snapshot = Some(snapshot_id("kept")?);
+        let restored = node.ensure_sandbox(from_kept).await;
+        restored.context("an acknowledged snapshot cannot be restored")?;
+        answers(node, &id(CHECK)?).await?;
+    }
+    leaves_nothing(world, node).await
+}
+
+/// Deletes everything and waits until nothing is left.
+async fn leaves_nothing(world: &World, node: &Arc<Node>) -> Result<()> {
+    for report in node.sandboxes().await? {
+        node.delete_sandbox(&report.id).await?;
+    }
+    for snapshot in node.snapshots().await? {
+        node.delete_snapshot(&snapshot.id).await?;
+    }
+    for volume in node.volumes().await? {
+        ensure!(
+            volume.writer.is_none() && volume.readers.is_empty(),
+            "a lease is left: {volume:?}"
+        );
+        node.delete_volume(&volume.project, &volume.name).await?;
+    }
+    ensure!(world.slots.running().is_empty(), "a machine is left");
+    ensure!(world.slots_left().await? == 0, "a slot is left");
+    ensure!(world.journal_entries()? == 0, "a record is left");
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    while !world.captures()?.is_empty() {
+        ensure!(
+            Instant::now() < deadline,
+            "captures are left: {:?}",
+            world.captures()?
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn prepared(operation: Operation) -> Result<(Arc<World>, MortalNode)> {
+    let world = Arc::new(World::with_room_for(20)?);
+    let mortal = MortalNode::start(&world).await?;
+    let node = Arc::clone(&mortal.node);
+    let work = mortal.spawn(async move { operation.prepare(&node).await });
+    work.context("no runtime")?.await??;
+    Ok((world, mortal))
+}
+
+/// The points that an undisturbed run passes.
+async fn points_of(operation: Operation) -> Result<Vec<Point>> {
+    let (_world, mortal) = prepared(operation).await?;
+    mortal.reaper.record();
+    let node = Arc::clone(&mortal.node);
+    let work = mortal.spawn(async move { operation.run(&node).await });
+    work.context("no runtime")?.await??;
+    Ok(mortal.reaper.recorded())
+}
+
+async fn die_at(operation: Operation, index: usize) -> Result<()> {
+    let (world, mortal) = prepared(operation).await?;
+    let bystander = mortal.node.sandbox(&id(BYSTANDER)?).await?;
+    let before = world.slots.running();
+    mortal.reaper.die_after(index);
+    let (node, reaper) = (Arc::clone(&mortal.node), Arc::clone(&mortal.reaper));
+    let work = mortal.spawn(async move { operation.run(&node).await });
+    let work = work.context("no runtime")?;
+    tokio::select! {
+        () = reaper.death() => {}
+        // A point of the background may have made the difference; then it lives on and is killed.
+        _ = work => {}
+    }
+    mortal.kill().await;
+    let next = MortalNode::start(&world).await?;
+    let node = Arc::clone(&next.node);
+    let after = node.sandbox(&id(BYSTANDER)?).await?;
+    ensure!(
+        bystander.generation == after.generation && bystander.state == after.state,
+        "somebody else's sandbox changed"
+    );
+    // The first machine was the subject's or, when it sleeps, the bystander's: it goes on running.
+    ensure!(
+        before
+            .iter()
+            .any(|process| world.slots.running().contains(process)),
+        "the bystander's machine is gone"
+    );
+    let here = Arc::clone(&world);
+    let checked = next.spawn(async move { check(&here, &node, operation).await });
+    checked.context("no runtime")?.await?
+}
+
+/// Points of one operation that are tried at the same time, each in a world of its own.
+const PARALLEL: usize = 4;
+
+async fn die_at_every_point(operation: Operation) -> Result<()> {
+    let points = points_of(operation).await?;
+    ensure!(points.len() >= 2, "{operation:?} has no effect");
+    let effects: BTreeSet<_> = points.iter().map(|point| point.effect).collect();
+    let mut outcomes = futures::stream::iter(points.iter().enumerate())
+        .map(|(index, point)| async move {
+            let outcome = die_at(operation, index).await;
+            outcome.with_context(|| format!("{operation:?}, dead {point} (point {index})"))
+        })
+        .buffer_unordered(PARALLEL);
+    while let Some(outcome) = outcomes.next().await {
+        outcome?;
+    }
+    println!(
+        "{operation:?}: {} crash points, {} effects",
+        points.len(),
+        effects.len()
+    );
+    Ok(())
+}
+
+macro_rules! tests {
+    ($($name:ident: $operation:ident,)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() -> Result<()> {
+            die_at_every_point(Operation::$operation).await
+        }
+    )*};
+}
+
+tests! {
+    a_node_may_die_anywhere_in_a_create: Create,
+    a_node_may_die_anywhere_in_a_create_with_a_volume: CreateWithVolume,
+    a_node_may_die_anywhere_in_a_create_from_a_snapshot: CreateFromSnapshot,
+    a_node_may_die_anywhere_in_a_snapshot: Snapshot,
+    a_node_may_die_anywhere_in_a_snapshot_with_a_volume: SnapshotWithVolume,
+    a_node_may_die_anywhere_in_a_fork: Fork,
+    a_node_may_die_anywhere_in_a_hibernation: Hibernate,
+    a_node_may_die_anywhere_in_a_hibernation_with_a_volume: HibernateWithVolume,
+    a_node_may_die_anywhere_in_a_wake: Wake,
+    a_node_may_die_anywhere_in_a_rollback: Rollback,
+    a_node_may_die_anywhere_in_the_delete_of_a_snapshot: DeleteSnapshot,
+    a_node_may_die_anywhere_in_a_delete: Delete,
+    a_node_may_die_anywhere_in_a_delete_with_a_volume: DeleteWithVolume,
+}
