@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::NodeError;
+use dayfly_snapshots::capture::StackedFiles;
 use dayfly_types::SnapshotId;
 
 use crate::bake::engine_identity;
 use crate::parts::Parts;
 use crate::sandbox::bring_up::Origin;
-use crate::sandbox::disk_of;
+use crate::sandbox::{EarlyCapture, disk_of};
 use crate::templates::ReadyTemplate;
 
 /// A template as it is.
@@ -29,6 +30,9 @@ pub(crate) async fn origin_of_capture(
     id: &SnapshotId,
     event: IdentityEvent,
 ) -> Result<Origin, NodeError> {
+    let (worker, wanted) = (Arc::clone(parts), id.clone());
+    // Before anything else: a capture whose manifest cannot be read is damaged, not absent.
+    let stacked = crate::sandbox::blocking(move || worker.captures.stack(&wanted)).await?;
     let manifest = parts
         .captures
         .get(id)
@@ -41,22 +45,49 @@ pub(crate) async fn origin_of_capture(
         );
         return Err(NodeError::new(dayfly_types::ErrorCode::SnapshotUnfit, text));
     }
-    let (worker, wanted) = (Arc::clone(parts), id.clone());
-    let stacked = crate::sandbox::blocking(move || worker.captures.stack(&wanted)).await?;
     let template = parts
         .templates
         .version(&manifest.template, &manifest.template_version)?;
-    let mut template = (*template).clone();
+    Ok(origin_of_files(
+        &template,
+        stacked,
+        manifest.disk_mib,
+        event,
+    ))
+}
+
+/// The source of a fork whose capture is not published yet.
+pub(crate) fn origin_of_early(parts: &Parts, early: &EarlyCapture) -> Result<Origin, NodeError> {
+    let draft = &early.draft;
+    let template = parts
+        .templates
+        .version(&draft.template, &draft.template_version)?;
+    let files = early.files.clone();
+    Ok(origin_of_files(
+        &template,
+        files,
+        draft.disk_mib,
+        IdentityEvent::Fork,
+    ))
+}
+
+fn origin_of_files(
+    template: &ReadyTemplate,
+    stacked: StackedFiles,
+    disk_mib: u64,
+    event: IdentityEvent,
+) -> Origin {
+    let mut template = template.clone();
     let restore = &mut template.restore;
     restore.disks.sealed.extend(stacked.disks);
     restore.memory_layers = stacked.memory;
     restore.device_state = stacked.device_state;
-    restore.disk = disk_of(&manifest, &restore.machine);
-    Ok(Origin {
+    restore.disk = disk_of(disk_mib, &restore.machine);
+    Origin {
         template: Arc::new(template),
         is_plain: false,
         event,
         volumes: Vec::new(),
         grow: None,
-    })
+    }
 }

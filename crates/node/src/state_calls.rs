@@ -18,10 +18,10 @@ use futures::StreamExt;
 
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::{Node, admit};
-use crate::origin::{origin_of_capture, origin_of_template};
+use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
 use crate::sandbox::bring_up::{Origin, VolumeDisk};
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
-use crate::sandbox::{CaptureWish, Request, SandboxHandle};
+use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
 use crate::volumes::VolumeError;
 
 /// What every child has of its own, and what it shares with its source.
@@ -59,15 +59,16 @@ impl Node {
         self.begin(wanted, origin, wanted.from_snapshot.clone())
     }
 
-    fn visible_snapshot(
-        &self,
-        id: &SnapshotId,
-        wanted: &EnsureSandbox,
-    ) -> Result<Arc<CaptureManifest>, NodeError> {
-        self.parts
-            .captures
+    fn visible_snapshot(&self, id: &SnapshotId, wanted: &EnsureSandbox) -> Result<(), NodeError> {
+        let captures = &self.parts.captures;
+        if captures.damaged().contains(id) {
+            // Whose it was cannot be read any more. The next step says that it is damaged.
+            return Ok(());
+        }
+        captures
             .get(id)
             .filter(|manifest| manifest.is_snapshot() && manifest.project == wanted.project)
+            .map(drop)
             .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))
     }
 
@@ -289,17 +290,25 @@ impl Node {
             name: None,
             expires_at: None,
         };
-        let manifest = handle.ask(|reply| Request::Capture { wish, reply }).await?;
-        let mut outcomes: HashMap<SandboxId, ForkOutcome> =
-            futures::stream::iter(request.children.iter().cloned())
-                .map(|child| async {
-                    let id = child.id.clone();
-                    let made = self.make_child(child, &request.snapshot).await;
-                    (id, made)
-                })
-                .buffer_unordered(limits::FORK_PARALLEL_MAX)
-                .collect()
-                .await;
+        let source = handle
+            .ask(|reply| Request::ForkCapture { wish, reply })
+            .await?;
+        let (manifest, mut outcomes) = match source {
+            ForkSource::Published(manifest) => (manifest, HashMap::new()),
+            ForkSource::Early(early) => self.make_first_children(*early, &request).await?,
+        };
+        let mut rest = request.children.clone();
+        rest.retain(|child| !outcomes.contains_key(&child.id));
+        let made: Vec<_> = futures::stream::iter(rest)
+            .map(|child| async {
+                let id = child.id.clone();
+                let made = self.make_child(child, &request.snapshot, None).await;
+                (id, made)
+            })
+            .buffer_unordered(limits::FORK_PARALLEL_MAX)
+            .collect()
+            .await;
+        outcomes.extend(made);
         if request.all_or_nothing {
             self.unmake_all_if_one_failed(&mut outcomes).await;
         }
@@ -318,12 +327,50 @@ impl Node {
         })
     }
 
-    async fn make_child(&self, child: EnsureSandbox, capture: &SnapshotId) -> ForkOutcome {
+    /// Makes as many children as are made at a time while the capture is made durable. When that
+    /// fails, so does the fork: nothing could be captured of such children later.
+    async fn make_first_children(
+        &self,
+        early: EarlyCapture,
+        request: &ForkRequest,
+    ) -> Result<(Arc<CaptureManifest>, HashMap<SandboxId, ForkOutcome>), NodeError> {
+        let first = request.children.iter().take(limits::FORK_PARALLEL_MAX);
+        let making = first.map(|child| async {
+            let made = self
+                .make_child(child.clone(), &request.snapshot, Some(&early))
+                .await;
+            (child.id.clone(), made)
+        });
+        let outcomes: HashMap<_, _> = futures::future::join_all(making)
+            .await
+            .into_iter()
+            .collect();
+        match early.publish().await {
+            Ok(manifest) => Ok((manifest, outcomes)),
+            Err(error) => {
+                for id in outcomes.keys() {
+                    // Deleting cannot fail; it ends when nothing is left.
+                    let _ = self.delete_sandbox(id).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn make_child(
+        &self,
+        child: EnsureSandbox,
+        capture: &SnapshotId,
+        early: Option<&EarlyCapture>,
+    ) -> ForkOutcome {
         let made = async {
             if let Some(handle) = self.parts.find(&child.id) {
                 return same_project(handle, &child);
             }
-            let origin = origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?;
+            let origin = match early {
+                Some(early) => origin_of_early(&self.parts, early)?,
+                None => origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?,
+            };
             self.begin(&child, origin, Some(capture.clone()))
         };
         let report = match made.await {

@@ -81,6 +81,17 @@ impl Captures {
             .around(Effect::CapturePublish, || self.store.publish(draft))
     }
 
+    /// As [`Captures::publish`]; takes its name only after `wait`.
+    pub(crate) fn publish_when(
+        &self,
+        draft: CaptureDraft,
+        wait: impl FnOnce(),
+    ) -> Result<Arc<CaptureManifest>, CaptureError> {
+        self.effects.around(Effect::CapturePublish, || {
+            self.store.publish_when(draft, wait)
+        })
+    }
+
     pub(crate) fn abandon(&self, id: &SnapshotId) -> Result<(), CaptureError> {
         self.effects
             .around(Effect::CaptureAbandon, || self.store.abandon(id))

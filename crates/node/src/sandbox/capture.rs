@@ -59,13 +59,20 @@ impl Owner {
         if let Some(published) = self.parts.captures.get(&wish.id) {
             return Ok(published);
         }
+        let start = Instant::now();
+        let _pin = self.parts.pins.pin(&wish.id);
+        let taken = self.take_capture(wish).await?;
+        self.publish_capture(wish, taken, start).await
+    }
+
+    /// Takes the files of a capture; the sandbox goes on.
+    pub(super) async fn take_capture(&mut self, wish: &CaptureWish) -> Result<Taken, NodeError> {
         if matches!(
             self.record.state,
             SandboxState::Hibernated | SandboxState::Waking
         ) {
             self.wake().await?;
         }
-        let start = Instant::now();
         let agent = self.running_agent()?;
         self.check_chain()?;
         let _pin = self.parts.pins.pin(&wish.id);
@@ -77,7 +84,7 @@ impl Owner {
         let remounted = self.mount_volumes(&agent).await;
         let taken = taken?;
         remounted?;
-        self.publish_capture(wish, taken, start).await
+        Ok(taken)
     }
 
     /// Captures for a sleep: the machine stays paused and its disk is linked, not sealed, so that
@@ -369,6 +376,23 @@ impl Owner {
         taken: Taken,
         start: Instant,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
+        let (draft, sealed) = self.draft(wish, taken, start)?;
+        let captures = Arc::clone(&self.parts.captures);
+        let published = blocking(move || captures.publish(draft)).await;
+        let published = published.map(|manifest| told_in_full(&manifest, start));
+        if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
+            self.keep_layer(&wish.id, &sealed);
+        }
+        published
+    }
+
+    /// What the manifest will say, and the layers that this machine has sealed before.
+    pub(super) fn draft(
+        &self,
+        wish: &CaptureWish,
+        taken: Taken,
+        start: Instant,
+    ) -> Result<(CaptureDraft, Vec<SnapshotId>), NodeError> {
         let record = &self.record;
         // The capture's own layer is not below itself.
         let sealed: Vec<SnapshotId> = record
@@ -402,17 +426,11 @@ impl Owner {
             extents: taken.captured.extents,
             cost,
         };
-        let captures = Arc::clone(&self.parts.captures);
-        let published = blocking(move || captures.publish(draft)).await;
-        let published = published.map(|manifest| told_in_full(&manifest, start));
-        if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
-            self.keep_layer(&wish.id, &sealed);
-        }
-        published
+        Ok((draft, sealed))
     }
 
     /// The disk layer of a capture that could not be published is still part of the machine.
-    fn keep_layer(&self, id: &SnapshotId, sealed: &[SnapshotId]) {
+    pub(super) fn keep_layer(&self, id: &SnapshotId, sealed: &[SnapshotId]) {
         if let Err(error) = keep_layer(&self.parts, &self.record, id, sealed) {
             // A later start tries again; until then the file lies where it is.
             let error = crate::error_chain(&error);
@@ -453,7 +471,7 @@ pub(crate) fn keep_layer(
 
 /// The manifest for the caller, with the time that it took to make it durable, which it could not
 /// hold itself.
-fn told_in_full(manifest: &CaptureManifest, start: Instant) -> Arc<CaptureManifest> {
+pub(super) fn told_in_full(manifest: &CaptureManifest, start: Instant) -> Arc<CaptureManifest> {
     let mut manifest = manifest.clone();
     manifest.cost.total_us = micros(start.elapsed());
     Arc::new(manifest)

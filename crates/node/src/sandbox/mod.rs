@@ -18,6 +18,7 @@ mod activity;
 pub(crate) mod bring_up;
 pub(crate) mod capture;
 mod connect;
+mod fork;
 mod handle;
 pub(crate) mod owner;
 mod report;
@@ -28,6 +29,7 @@ mod volumes;
 
 pub(crate) use activity::{Activity, OpenCall};
 pub(crate) use capture::blocking;
+pub(crate) use fork::{EarlyCapture, ForkSource};
 pub(crate) use handle::{Published, SandboxHandle, wrong_state};
 pub(crate) use requests::{CaptureWish, Reply, Request};
 pub(crate) use sleep::disk_of;

@@ -367,6 +367,10 @@ impl Owner {
                 let captured = self.capture(&wish).await;
                 let _ = reply.send(captured);
             }
+            Request::ForkCapture { wish, reply } => {
+                let captured = self.capture_for_fork(&wish).await;
+                let _ = reply.send(captured);
+            }
             Request::SetLifecycle { change, reply } => {
                 let _ = reply.send(self.set_lifecycle(change));
             }

@@ -8,6 +8,8 @@ use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::SnapshotId;
 use tokio::sync::oneshot;
 
+use super::ForkSource;
+
 /// Where an answer goes. A caller that stopped waiting does not stop the work.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, NodeError>>;
 
@@ -38,6 +40,10 @@ pub(crate) enum Request {
     Capture {
         wish: CaptureWish,
         reply: Reply<Arc<CaptureManifest>>,
+    },
+    ForkCapture {
+        wish: CaptureWish,
+        reply: Reply<ForkSource>,
     },
     SetLifecycle {
         change: LifecycleChange,

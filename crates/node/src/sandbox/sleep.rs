@@ -195,7 +195,7 @@ impl Owner {
             return Err(NodeError::new(ErrorCode::VolumeBusy, text));
         }
         self.record.asleep_in = Some(to.clone());
-        self.record.disk = disk_of(&manifest, &self.record.machine);
+        self.record.disk = disk_of(manifest.disk_mib, &self.record.machine);
         self.force(SandboxState::Waking)?;
         self.end_machine().await;
         self.promise = None;
@@ -217,10 +217,10 @@ impl Owner {
 
 /// The size of the writable disk, when it is another than the machine's.
 pub(crate) fn disk_of(
-    manifest: &CaptureManifest,
+    disk_mib: u64,
     machine: &dayfly_vmm::MachineSpec,
 ) -> Option<dayfly_types::DiskMib> {
-    let size = dayfly_types::DiskMib::new(manifest.disk_mib).ok()?;
+    let size = dayfly_types::DiskMib::new(disk_mib).ok()?;
     (size != machine.disk).then_some(size)
 }
 

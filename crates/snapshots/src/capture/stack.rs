@@ -14,7 +14,7 @@ use dayfly_vmm::MemoryLayer;
 use super::document;
 use super::error::CaptureError;
 use super::file_names;
-use super::manifest::{CaptureManifest, CapturePurpose};
+use super::manifest::{CaptureDraft, CaptureManifest, CapturePurpose};
 use super::store::{CaptureStore, State};
 use crate::manifest::FileEntry;
 use crate::verify::VerifyError;
@@ -72,6 +72,42 @@ impl CaptureStore {
             }
             attempt += 1;
         }
+    }
+
+    /// Which files a restore needs of a capture that is complete and not yet published. What it
+    /// lies on is proved; its own files were written a moment ago by whoever asks.
+    ///
+    /// # Errors
+    /// As [`CaptureStore::stack`], for what it lies on.
+    pub fn stack_unfinished(&self, draft: &CaptureDraft) -> Result<StackedFiles, CaptureError> {
+        let directory = self.unfinished(&draft.id);
+        let mut stacked = StackedFiles {
+            device_state: directory.join(file_names::DEVICE_STATE),
+            ..StackedFiles::default()
+        };
+        let (memory, disks) = {
+            let state = self.state();
+            (
+                state.uncovered_memory(&draft.memory_below),
+                state.uncovered_disks(&draft.disk_below),
+            )
+        };
+        for below in &memory {
+            let below = self.require(&draft.id, below)?;
+            stacked.memory.extend(self.memory_of(&below)?);
+        }
+        if !draft.extents.is_empty() {
+            stacked.memory.push(MemoryLayer {
+                file: directory.join(file_names::MEMORY_LAYER),
+                extents: draft.extents.clone(),
+            });
+        }
+        for below in &disks {
+            let below = self.require(&draft.id, below)?;
+            stacked.disks.push(self.verified(&below, &below.disk_file)?);
+        }
+        stacked.disks.push(directory.join(file_names::DISK_LAYER));
+        Ok(stacked)
     }
 
     fn prove(&self, chain: &Chain) -> Result<StackedFiles, CaptureError> {

@@ -179,7 +179,20 @@ impl CaptureStore {
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is visible then, and what was made is still there.
-    pub fn publish(&self, mut draft: CaptureDraft) -> Result<Arc<CaptureManifest>, CaptureError> {
+    pub fn publish(&self, draft: CaptureDraft) -> Result<Arc<CaptureManifest>, CaptureError> {
+        self.publish_when(draft, || {})
+    }
+
+    /// As [`CaptureStore::publish`], with something to wait for between the slow part and the
+    /// moment in which the directory of the unfinished capture is gone.
+    ///
+    /// # Errors
+    /// As [`CaptureStore::publish`].
+    pub fn publish_when(
+        &self,
+        mut draft: CaptureDraft,
+        wait: impl FnOnce(),
+    ) -> Result<Arc<CaptureManifest>, CaptureError> {
         if let Some(published) = self.get(&draft.id) {
             return Ok(published);
         }
@@ -193,6 +206,7 @@ impl CaptureStore {
             Ok(()) | Err(_) => {}
         }
         let files = seal_and_digest(&directory).map_err(CaptureError::Seal)?;
+        wait();
         // Nothing that the draft lies on can go from here on.
         let _alone = self.changing();
         draft.memory_below = self.state().uncovered_memory(&draft.memory_below);
