@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::parse_mapping_header;
 use crate::process::{ProcessError, read_process_file};
+use crate::sys::read_remote;
 
 /// The page size of every machine we run on.
 pub const PAGE_BYTES: u64 = 4096;
@@ -161,8 +162,6 @@ impl GuestMemory {
         layer: &Path,
         patch: Option<Patch<'_>>,
     ) -> Result<u64, GuestMemoryError> {
-        let memory =
-            File::open(format!("/proc/{}/mem", self.pid)).map_err(GuestMemoryError::Read)?;
         let layer = File::options()
             .write(true)
             .open(layer)
@@ -177,7 +176,7 @@ impl GuestMemory {
         std::thread::scope(|scope| {
             let workers: Vec<_> = jobs
                 .chunks(share)
-                .map(|jobs| scope.spawn(|| self.copy_jobs(jobs, &memory, &layer, patch, &patched)))
+                .map(|jobs| scope.spawn(|| self.copy_jobs(jobs, &layer, patch, &patched)))
                 .collect();
             workers.into_iter().try_for_each(|worker| {
                 let lost = GuestMemoryError::Read(io::Error::other("a copying thread panicked"));
@@ -190,7 +189,6 @@ impl GuestMemory {
     fn copy_jobs(
         &self,
         jobs: &[Pages],
-        memory: &File,
         layer: &File,
         patch: Option<Patch<'_>>,
         patched: &AtomicU64,
@@ -200,9 +198,7 @@ impl GuestMemory {
             let offset = job.first * PAGE_BYTES;
             let length = usize::try_from(job.count * PAGE_BYTES).unwrap_or(buffer.len());
             let piece = &mut buffer[..length];
-            memory
-                .read_exact_at(piece, self.start + offset)
-                .map_err(GuestMemoryError::Read)?;
+            read_remote(self.pid, self.start + offset, piece).map_err(GuestMemoryError::Read)?;
             if let Some(patch) = patch {
                 patched.fetch_add(apply(piece, patch), Ordering::Relaxed);
             }

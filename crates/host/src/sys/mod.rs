@@ -14,6 +14,7 @@ mod mount_attributes;
 mod namespaces;
 #[cfg(test)]
 mod private_mapping;
+mod remote_memory;
 mod watch;
 
 pub use descriptors::close_on_exec_from;
@@ -23,6 +24,7 @@ pub use mount_attributes::{MountAttributes, set_mount_attributes};
 pub use namespaces::{Namespace, unshare};
 #[cfg(test)]
 pub(crate) use private_mapping::PrivateMapping;
+pub(crate) use remote_memory::read_remote;
 pub(crate) use watch::watch_readable;
 
 use std::io;

@@ -379,7 +379,7 @@ impl Owner {
         let (draft, sealed) = self.draft(wish, taken, start)?;
         let captures = Arc::clone(&self.parts.captures);
         let published = blocking(move || captures.publish(draft)).await;
-        let published = published.map(|manifest| told_in_full(&manifest, start));
+        let published = published.map(|manifest| told_in_full(&manifest, start.elapsed()));
         if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
             self.keep_layer(&wish.id, &sealed);
         }
@@ -471,9 +471,9 @@ pub(crate) fn keep_layer(
 
 /// The manifest for the caller, with the time that it took to make it durable, which it could not
 /// hold itself.
-pub(super) fn told_in_full(manifest: &CaptureManifest, start: Instant) -> Arc<CaptureManifest> {
+pub(super) fn told_in_full(manifest: &CaptureManifest, took: Duration) -> Arc<CaptureManifest> {
     let mut manifest = manifest.clone();
-    manifest.cost.total_us = micros(start.elapsed());
+    manifest.cost.total_us = micros(took);
     Arc::new(manifest)
 }
 

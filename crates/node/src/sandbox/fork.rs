@@ -77,10 +77,14 @@ impl Owner {
         let publishing = tokio::task::spawn_blocking(move || {
             let id = unpublished.id.clone();
             // Nobody at the other end means that nobody makes children.
+            let mut durable = None;
             let wait = || {
+                durable = Some(start.elapsed());
                 let _ = have_links.recv_timeout(FIRST_CHILDREN_LIMIT);
             };
             let published = parts.captures.publish_when(unpublished, wait);
+            // Waiting for children is not part of what the capture took.
+            let took = durable.unwrap_or_else(|| start.elapsed());
             if published.is_err()
                 && let Err(error) = keep_layer(&parts, &record, &id, &sealed)
             {
@@ -88,7 +92,7 @@ impl Owner {
                 tracing::warn!(capture = %id, error, "cannot publish a disk layer yet");
             }
             published
-                .map(|manifest| told_in_full(&manifest, start))
+                .map(|manifest| told_in_full(&manifest, took))
                 .map_err(|error| capture_error(WHAT, &error))
         });
         Ok(ForkSource::Early(Box::new(EarlyCapture {
