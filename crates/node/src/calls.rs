@@ -28,16 +28,30 @@ use crate::sandbox::{OpenCall, Published, SandboxHandle, wrong_state};
 /// for example.
 const AGENT_WAIT: Duration = Duration::from_secs(10);
 
+/// How often a sandbox that falls asleep under a call is woken for it.
+const WAKES_MAX: usize = 3;
+
 /// The agent of a sandbox that takes calls, and what counts as activity until it is dropped. One
 /// that sleeps is woken first.
 pub(crate) async fn agent(handle: &SandboxHandle) -> Result<(AgentClient, OpenCall), NodeError> {
     let call = handle.activity.begin();
-    handle.wake_if_asleep().await?;
+    for _ in 0..WAKES_MAX {
+        handle.wake_if_asleep().await?;
+        match agent_now(handle).await {
+            // It fell asleep between the two.
+            Err(error) if handle.is_asleep() => tracing::debug!(%error, "waking it once more"),
+            outcome => return outcome.map(|agent| (agent, call)),
+        }
+    }
+    Err(wrong_state(handle.report().state))
+}
+
+async fn agent_now(handle: &SandboxHandle) -> Result<AgentClient, NodeError> {
     let mut published = handle.published.clone();
     let settled = |now: &Published| now.agent.is_some() || !may_come(now.report.state);
     match tokio::time::timeout(AGENT_WAIT, published.wait_for(settled)).await {
         Ok(Ok(now)) => match &now.agent {
-            Some(agent) if takes_calls(now.report.state) => Ok((agent.clone(), call)),
+            Some(agent) if takes_calls(now.report.state) => Ok(agent.clone()),
             _ => Err(wrong_state(now.report.state)),
         },
         Ok(Err(_)) => Err(wrong_state(SandboxState::Deleted)),

@@ -1,12 +1,12 @@
 //! What a node does about captures when nobody asks: collect garbage, shorten chains, end
 //! retention.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use dayfly_snapshots::capture::Collector;
-use dayfly_types::SnapshotId;
+use dayfly_types::{SnapshotId, limits};
 use tokio_util::sync::CancellationToken;
 
 use crate::parts::Parts;
@@ -18,10 +18,10 @@ pub const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(5);
 pub(crate) async fn run(parts: Arc<Parts>, period: Duration, stop: CancellationToken) {
     // How soon after something became garbage the next pass comes.
     let soon = period / 10;
-    let collector = Arc::new(Collector::default());
+    let keeper = Arc::new(Keeper::default());
     while !stop.is_cancelled() {
-        let (worker, collector) = (Arc::clone(&parts), Arc::clone(&collector));
-        let pass = tokio::task::spawn_blocking(move || pass(&worker, &collector));
+        let (worker, keeper) = (Arc::clone(&parts), Arc::clone(&keeper));
+        let pass = tokio::task::spawn_blocking(move || keeper.pass(&worker));
         if let Err(error) = pass.await {
             tracing::error!(%error, "housekeeping ended badly");
         }
@@ -35,45 +35,79 @@ pub(crate) async fn run(parts: Arc<Parts>, period: Duration, stop: CancellationT
     }
 }
 
-fn pass(parts: &Parts, collector: &Collector) {
-    end_retention(parts);
-    // What the last pass replaced: a restore that began before then has its links by now.
-    for id in parts.captures.superseded() {
-        if let Err(error) = parts.captures.drop_superseded(&id) {
-            let error = crate::error_chain(&error);
-            tracing::warn!(capture = %id, error, "cannot drop a replaced layer");
+/// How long a replaced layer stays: a restore that was told of it has its links by then.
+const SUPERSEDED_STAYS: Duration = limits::CREATE_DEADLINE.saturating_mul(2);
+/// How long a capture that could not be merged is left alone.
+const MERGE_RETRY: Duration = Duration::from_secs(300);
+
+/// What is remembered between passes.
+#[derive(Debug, Default)]
+struct Keeper {
+    collector: Collector,
+    superseded: Mutex<HashMap<SnapshotId, Instant>>,
+    failed: Mutex<HashMap<SnapshotId, Instant>>,
+}
+
+impl Keeper {
+    fn pass(&self, parts: &Parts) {
+        end_retention(parts);
+        self.drop_superseded(parts);
+        self.shorten_one(parts);
+        match parts.captures.collect(&self.collector, &roots(parts)) {
+            Ok(removed) if !removed.is_empty() => {
+                tracing::info!(count = removed.len(), "captures collected");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let error = crate::error_chain(&error);
+                tracing::warn!(error, "cannot collect a capture");
+            }
         }
     }
-    shorten_one(parts);
-    match parts.captures.collect(collector, &roots(parts)) {
-        Ok(removed) if !removed.is_empty() => {
-            tracing::info!(count = removed.len(), "captures collected");
+
+    fn drop_superseded(&self, parts: &Parts) {
+        let now = Instant::now();
+        let found = parts.captures.superseded();
+        let mut since = lock(&self.superseded);
+        since.retain(|id, _| found.contains(id));
+        for id in found {
+            let since = since.entry(id.clone()).or_insert(now);
+            if now.duration_since(*since) < SUPERSEDED_STAYS {
+                continue;
+            }
+            if let Err(error) = parts.captures.drop_superseded(&id) {
+                let error = crate::error_chain(&error);
+                tracing::warn!(capture = %id, error, "cannot drop a replaced layer");
+            }
         }
-        Ok(_) => {}
-        Err(error) => {
-            let error = crate::error_chain(&error);
-            tracing::warn!(error, "cannot collect a capture");
+    }
+
+    /// Merges one capture with what it lies on. One in a pass: a disk that is busy with this is
+    /// busy for sandboxes too.
+    fn shorten_one(&self, parts: &Parts) {
+        let mut failed = lock(&self.failed);
+        failed.retain(|_, at| at.elapsed() < MERGE_RETRY);
+        let wanted = parts.captures.needs_flatten();
+        let Some(id) = wanted.into_iter().find(|id| !failed.contains_key(id)) else {
+            return;
+        };
+        match parts.captures.flatten(&id) {
+            Ok(true) => {
+                tracing::info!(capture = %id, "chain shortened");
+                parts.housekeeping.notify_one();
+            }
+            Ok(false) => {}
+            Err(error) => {
+                let text = crate::error_chain(&error);
+                tracing::warn!(capture = %id, error = text, "cannot shorten a chain");
+                failed.insert(id, Instant::now());
+            }
         }
     }
 }
 
-/// Merges one capture with what it lies on. One in a pass: a disk that is busy with this is busy
-/// for sandboxes too.
-fn shorten_one(parts: &Parts) {
-    let Some(id) = parts.captures.needs_flatten().into_iter().next() else {
-        return;
-    };
-    match parts.captures.flatten(&id) {
-        Ok(true) => {
-            tracing::info!(capture = %id, "chain shortened");
-            parts.housekeeping.notify_one();
-        }
-        Ok(false) => {}
-        Err(error) => {
-            let error = crate::error_chain(&error);
-            tracing::warn!(capture = %id, error, "cannot shorten a chain");
-        }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What sandboxes and operations under way need.

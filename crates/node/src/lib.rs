@@ -25,6 +25,7 @@ mod sandbox;
 pub mod slots;
 mod state_calls;
 pub mod templates;
+mod volume_tools;
 pub mod volumes;
 
 pub use capacity::{HostResources, RealResources, Reserve};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dayfly_core::admission::Demand;
-use dayfly_snapshots::capture::file_names;
+use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose, file_names};
 use dayfly_types::{SandboxId, SandboxState};
 use dayfly_vmm::{AdoptError, SlotError, SlotIndex, Vm};
 
@@ -70,7 +70,11 @@ pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, Reconcil
     // Every engine without a record is dead now, so nobody writes under a lease without one.
     let exists = |id: &SandboxId| parts.sandboxes().contains_key(id);
     parts.volumes.release_absent(exists);
-    let needed = crate::housekeeping::roots(parts);
+    let mut needed = crate::housekeeping::roots(parts);
+    needed.extend(parts.captures.all().iter().flat_map(|capture| {
+        let below: Vec<_> = capture.below().cloned().collect();
+        below
+    }));
     if let Err(error) = parts.captures.sweep(|id| needed.contains(id)) {
         tracing::warn!(%error, "cannot sweep unfinished captures");
     }
@@ -146,7 +150,7 @@ async fn settle_disk(
     record: &mut SandboxRecord,
     vm: &mut dyn Vm,
 ) -> Result<(), String> {
-    if let Some(sealing) = record.sealing.take() {
+    if let Some(sealing) = record.sealing.clone() {
         let now = vm.writable_disk().await;
         let now = now.map_err(|error| crate::error_chain(&error))?;
         if now == sealing.layer && !record.sealed.contains(&sealing.capture) {
@@ -155,6 +159,7 @@ async fn settle_disk(
         if record.sealed.contains(&sealing.capture) {
             take_sealed_file(parts, record, &sealing).await?;
         }
+        record.sealing = None;
         write(parts, record);
     }
     // Sealed, and not published: the disk layer alone is kept.
@@ -187,15 +192,25 @@ async fn take_sealed_file(
 
 /// Leaves a sandbox asleep, with nothing of a machine.
 async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+    // Asleep already, it keeps the slot of the machine that was captured until that is ended.
+    let had_machine = record.state == SandboxState::Waking && record.process.is_some();
     release(parts, record).await;
     record.origin = None;
     record.sealed.clear();
     record.state = SandboxState::Hibernated;
     record.generation = record.generation.next();
     let capture = record.asleep_in.clone();
-    if capture.is_none_or(|id| parts.captures.get(&id).is_none()) {
+    let capture = capture.and_then(|id| parts.captures.get(&id));
+    let is_hibernation = |capture: &CaptureManifest| capture.purpose == CapturePurpose::Hibernation;
+    let writes = record.volumes.iter().any(|volume| !volume.mount.read_only);
+    if capture.is_none() {
         record.state = SandboxState::Failed;
         record.reason = Some("the capture that it slept in cannot be read".to_owned());
+    } else if had_machine && writes && capture.as_deref().is_some_and(is_hibernation) {
+        // Its memory has the volume mounted, and the disk may have moved on without it.
+        record.state = SandboxState::Failed;
+        record.reason =
+            Some("its wake was cut short after it may have written to a volume".to_owned());
     }
     write(parts, record);
 }

@@ -16,6 +16,7 @@ use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId, limits};
 use dayfly_vmm::VolumeFile;
 use futures::StreamExt;
 
+use crate::capacity::Promise;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::{Node, admit};
 use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
@@ -86,22 +87,42 @@ impl Node {
         let size = record.disk.unwrap_or(record.machine.disk);
         let demand = Demand::of_guest(record.machine.memory.into(), size.into());
         let promise = admit(&self.parts, demand)?;
+        // Leases first: a volume is on a disk, and the list of sandboxes must not wait for one. A
+        // repeat of the same call gets the same lease, so taking it back may harm only ourselves.
+        if let Err(error) = self.attach_volumes(&mut record, wanted, &mut origin) {
+            self.detach_unless_there(&record);
+            return Err(error.into());
+        }
+        let begun = self.note_and_start(wanted, record, origin, promise);
+        begun.map_err(|(error, record)| {
+            self.detach_unless_there(&record);
+            error
+        })
+    }
+
+    /// Writes the record and starts the owner, under the lock that makes a sandbox one.
+    fn note_and_start(
+        &self,
+        wanted: &EnsureSandbox,
+        record: SandboxRecord,
+        origin: Origin,
+        promise: Promise,
+    ) -> Result<SandboxHandle, (NodeError, Box<SandboxRecord>)> {
         let mut sandboxes = self.parts.sandboxes();
         // Asked again under the lock: two repeats of one call may have come this far.
         if let Some(handle) = sandboxes.get(&wanted.id) {
-            return same_project(handle.clone(), wanted);
+            return same_project(handle.clone(), wanted).map_err(|error| (error, Box::new(record)));
         }
-        self.check_sharing(wanted, sandboxes.values())?;
-        if let Err(error) = self.attach_volumes(&mut record, wanted, &mut origin) {
-            self.detach_volumes(&record);
-            return Err(error.into());
-        }
-        if let Err(error) = self.parts.journal.write(&record) {
-            self.detach_volumes(&record);
-            return Err(crate::failure::node_error(
-                "the node could not write its journal",
-                &error,
-            ));
+        let noted = self
+            .check_sharing(wanted, sandboxes.values())
+            .and_then(|()| {
+                self.parts.journal.write(&record).map_err(|error| {
+                    crate::failure::node_error("the node could not write its journal", &error)
+                })
+            });
+        if let Err(error) = noted {
+            drop(sandboxes);
+            return Err((error, Box::new(record)));
         }
         let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
         sandboxes.insert(wanted.id.clone(), handle.clone());
@@ -150,7 +171,11 @@ impl Node {
         Ok(())
     }
 
-    fn detach_volumes(&self, record: &SandboxRecord) {
+    /// Takes leases back for a sandbox that did not come to be.
+    fn detach_unless_there(&self, record: &SandboxRecord) {
+        if self.parts.find(&record.id).is_some() {
+            return;
+        }
         for volume in &record.volumes {
             let name = &volume.mount.name;
             if let Err(error) = self.parts.volumes.detach(&record.project, name, &record.id) {

@@ -9,13 +9,11 @@
 //! is gone from the journal, which it leaves after its engine is dead. So a lease can never be
 //! taken over beside a machine that still writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dayfly_host::files::{make_directory_durable, remove_tree, sync_directory, write_atomic};
@@ -24,12 +22,11 @@ use dayfly_types::{DiskMib, ErrorCode, ProjectId, SandboxId, VolumeName, limits}
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
+use crate::volume_tools::{needs_recovery, run, set_owner};
 
 const DISK_FILE: &str = "disk.img";
 const RECORD_FILE: &str = "volume.json";
 const VOLUME_FORMAT: u32 = 1;
-/// Who has no rights to anything on any Linux system.
-const NOBODY: u32 = 65_534;
 
 type Key = (ProjectId, VolumeName);
 
@@ -40,6 +37,14 @@ pub enum VolumeError {
     Absent(VolumeName),
     #[error("volume {name} is in use by {by}")]
     Busy { name: VolumeName, by: SandboxId },
+    #[error("volume {0} is being made, grown or removed; ask again")]
+    Maintained(VolumeName),
+    #[error("volume {0} has a record that this program cannot read; it was left alone")]
+    Unreadable(VolumeName),
+    #[error(
+        "volume {0} was not unmounted by its last writer; attach it once for writing, which repairs it"
+    )]
+    Dirty(VolumeName),
     #[error("volume {name} was written by another sandbox since")]
     Fenced { name: VolumeName },
     #[error("volume {name} is {size} MiB already; a volume cannot shrink")]
@@ -64,9 +69,11 @@ impl From<VolumeError> for NodeError {
         let text = error.to_string();
         match error {
             VolumeError::Absent(_) => Self::not_found(text),
-            VolumeError::Busy { .. } | VolumeError::Fenced { .. } => {
-                Self::new(ErrorCode::VolumeBusy, text)
-            }
+            VolumeError::Busy { .. }
+            | VolumeError::Fenced { .. }
+            | VolumeError::Maintained(_)
+            | VolumeError::Dirty(_) => Self::new(ErrorCode::VolumeBusy, text),
+            VolumeError::Unreadable(_) => Self::internal(text),
             VolumeError::Larger { .. } => Self::new(ErrorCode::AlreadyExists, text),
             VolumeError::TooMany { .. } => Self::new(ErrorCode::TooMany, text),
             VolumeError::File { .. } | VolumeError::Program { .. } => {
@@ -101,8 +108,22 @@ pub struct VolumeLease {
 #[derive(Debug)]
 pub struct VolumeStore {
     effects: Effects,
+    /// Being made, grown or removed.
+    maintained: Mutex<BTreeSet<Key>>,
     directory: PathBuf,
     records: Mutex<BTreeMap<Key, VolumeRecord>>,
+}
+
+/// Says that a volume is worked on for as long as it lives.
+struct Maintenance<'a> {
+    store: &'a VolumeStore,
+    key: Key,
+}
+
+impl Drop for Maintenance<'_> {
+    fn drop(&mut self) {
+        self.store.maintained().remove(&self.key);
+    }
 }
 
 impl VolumeStore {
@@ -116,7 +137,11 @@ impl VolumeStore {
         let directory = directory.canonicalize()?;
         let mut records = BTreeMap::new();
         for project in fs::read_dir(&directory)? {
-            for volume in fs::read_dir(project?.path())? {
+            let project = project?.path();
+            if !project.is_dir() {
+                continue;
+            }
+            for volume in fs::read_dir(project)? {
                 let path = volume?.path();
                 match read_record(&path) {
                     Ok(record) => {
@@ -131,6 +156,7 @@ impl VolumeStore {
         }
         Ok(Self {
             effects: Effects::default(),
+            maintained: Mutex::default(),
             directory,
             records: Mutex::new(records),
         })
@@ -178,29 +204,54 @@ impl VolumeStore {
         created_at: i64,
     ) -> Result<VolumeReport, VolumeError> {
         let key = (wanted.project.clone(), wanted.name.clone());
-        let mut records = self.lock();
-        let record = match records.get(&key) {
+        // Programs that take their time run below. Whoever wants this volume meanwhile is refused;
+        // nobody waits for it.
+        let _alone = self.maintain(&key)?;
+        let known = self.lock().get(&key).cloned();
+        let record = match known {
             Some(record) if record.size > wanted.size => {
                 return Err(VolumeError::Larger {
                     name: wanted.name.clone(),
                     size: record.size.into(),
                 });
             }
-            Some(record) if record.size == wanted.size => record.clone(),
-            Some(record) => self.grow(record.clone(), wanted.size)?,
-            None if records.len() >= limits::VOLUMES_MAX => {
+            Some(record) if record.size == wanted.size => record,
+            Some(record) => self.grow(record, wanted.size)?,
+            None if self.lock().len() >= limits::VOLUMES_MAX => {
                 return Err(VolumeError::TooMany {
                     limit: limits::VOLUMES_MAX,
                 });
             }
             None => self.create(wanted, created_at)?,
         };
-        records.insert(key, record.clone());
+        self.lock().insert(key, record.clone());
         Ok(self.report(&record))
+    }
+
+    /// Keeps everybody else from a volume until the answer is dropped.
+    fn maintain(&self, key: &Key) -> Result<Maintenance<'_>, VolumeError> {
+        let mut maintained = self.maintained();
+        if !maintained.insert(key.clone()) {
+            return Err(VolumeError::Maintained(key.1.clone()));
+        }
+        Ok(Maintenance {
+            store: self,
+            key: key.clone(),
+        })
+    }
+
+    fn maintained(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.maintained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn create(&self, wanted: &EnsureVolume, created_at: i64) -> Result<VolumeRecord, VolumeError> {
         let path = self.path(&wanted.project, &wanted.name);
+        if path.join(RECORD_FILE).exists() {
+            // Somebody's data under a record that this program cannot read.
+            return Err(VolumeError::Unreadable(wanted.name.clone()));
+        }
         // Left by an attempt that was cut short: a volume without a record was never told of.
         remove_tree(&path).map_err(|error| file(&path, io::Error::other(error)))?;
         make_directory_durable(&path, 0o700).map_err(|source| file(&path, source))?;
@@ -282,6 +333,7 @@ impl VolumeStore {
 
     fn delete_here(&self, project: &ProjectId, name: &VolumeName) -> Result<(), VolumeError> {
         let key = (project.clone(), name.clone());
+        let _alone = self.maintain(&(project.clone(), name.clone()))?;
         let mut records = self.lock();
         if let Some(by) = records.get(&key).and_then(|record| record.users().next()) {
             return Err(VolumeError::Busy {
@@ -290,6 +342,9 @@ impl VolumeStore {
             });
         }
         let path = self.path(project, name);
+        if !records.contains_key(&key) && path.join(RECORD_FILE).exists() {
+            return Err(VolumeError::Unreadable(name.clone()));
+        }
         remove_tree(&path).map_err(|error| file(&path, io::Error::other(error)))?;
         if let Some(parent) = path.parent().filter(|parent| parent.exists()) {
             sync_directory(parent).map_err(|source| file(parent, source))?;
@@ -321,6 +376,9 @@ impl VolumeStore {
         sandbox: &SandboxId,
         read_only: bool,
     ) -> Result<VolumeLease, VolumeError> {
+        if self.maintained().contains(&(project.clone(), name.clone())) {
+            return Err(VolumeError::Maintained(name.clone()));
+        }
         let mut records = self.lock();
         let record = records
             .get_mut(&(project.clone(), name.clone()))
@@ -330,7 +388,7 @@ impl VolumeStore {
         let disk = self.path(project, name).join(DISK_FILE);
         // A reader cannot replay a journal. Its last writer was killed before it unmounted.
         if read_only && needs_recovery(&disk).map_err(|source| file(&disk, source))? {
-            run("e2fsck", &["-p"], &disk)?;
+            return Err(VolumeError::Dirty(name.clone()));
         }
         if changed != *record {
             self.write(&changed)?;
@@ -341,8 +399,8 @@ impl VolumeStore {
             *record = changed;
         }
         Ok(VolumeLease {
+            bytes: length(&disk)?,
             file: disk,
-            bytes: record.size.bytes(),
             fence: record.fence,
         })
     }
@@ -366,9 +424,10 @@ impl VolumeStore {
         if !has_it || record.fence != fence {
             return Err(VolumeError::Fenced { name: name.clone() });
         }
+        let disk = self.path(project, name).join(DISK_FILE);
         Ok(VolumeLease {
-            file: self.path(project, name).join(DISK_FILE),
-            bytes: record.size.bytes(),
+            bytes: length(&disk)?,
+            file: disk,
             fence,
         })
     }
@@ -472,67 +531,23 @@ fn read_record(directory: &Path) -> io::Result<VolumeRecord> {
     Ok(record)
 }
 
-fn set_owner(path: &Path, user: u32, mode: u32) -> io::Result<()> {
-    if fs::metadata(path)?.uid() != user && dayfly_host::privileges::is_root() {
-        std::os::unix::fs::lchown(path, Some(user), Some(user))?;
-    }
-    fs::set_permissions(path, Permissions::from_mode(mode))
-}
-
-fn file(path: &Path, source: io::Error) -> VolumeError {
+pub(crate) fn file(path: &Path, source: io::Error) -> VolumeError {
     VolumeError::File {
         path: path.to_owned(),
         source,
     }
 }
 
+/// What the file has, which after a growth that was cut short is more than its record says.
+fn length(path: &Path) -> Result<u64, VolumeError> {
+    let metadata = fs::metadata(path).map_err(|source| file(path, source))?;
+    Ok(metadata.len())
+}
+
 fn sync(path: &Path) -> Result<(), VolumeError> {
     fs::File::open(path)
         .and_then(|image| image.sync_all())
         .map_err(|source| file(path, source))
-}
-
-/// Runs a program of e2fsprogs on a file system that nothing has mounted. A guest has written what
-/// it reads, so it runs without privileges and is handed the one file.
-fn run(program: &'static str, arguments: &[&str], disk: &Path) -> Result<(), VolumeError> {
-    let failed = |message: String| VolumeError::Program { program, message };
-    let image = fs::File::options()
-        .read(true)
-        .write(true)
-        .open(disk)
-        .map_err(|source| file(disk, source))?;
-    let mut command = Command::new(program);
-    if dayfly_host::privileges::is_root() {
-        set_owner(disk, NOBODY, 0o600).map_err(|source| file(disk, source))?;
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let output = command
-        .args(arguments)
-        .arg("/proc/self/fd/0")
-        .env_clear()
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::from(image))
-        .output();
-    if dayfly_host::privileges::is_root() {
-        set_owner(disk, 0, 0o600).map_err(|source| file(disk, source))?;
-    }
-    let output = output.map_err(|error| failed(format!("{error}; install e2fsprogs")))?;
-    let is_checker = program == "e2fsck";
-    // A checker that says 1 has corrected everything.
-    if output.status.success() || (is_checker && output.status.code() == Some(1)) {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(failed(text.trim().chars().take(400).collect()))
-}
-
-/// Whether a file system was not unmounted: its journal holds what its blocks do not yet.
-fn needs_recovery(disk: &Path) -> io::Result<bool> {
-    const MAGIC: [u8; 2] = [0x53, 0xef];
-    const RECOVER: u8 = 0x04;
-    let mut superblock = [0; 1024];
-    fs::File::open(disk)?.read_exact_at(&mut superblock, 1024)?;
-    Ok(superblock[0x38..0x3a] != MAGIC || superblock[0x60] & RECOVER != 0)
 }
 
 #[cfg(test)]

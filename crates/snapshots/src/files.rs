@@ -31,12 +31,17 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Makes a file read-only, root's where we are root, and durable.
 pub(crate) fn seal(path: &Path) -> io::Result<()> {
+    close_to_writers(path)?.sync_all()
+}
+
+/// Makes a file read-only, and root's where we are root.
+pub(crate) fn close_to_writers(path: &Path) -> io::Result<File> {
     let file = open_regular(path)?;
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::fchown(&file, Some(0), Some(0))?;
     }
     file.set_permissions(std::fs::Permissions::from_mode(SEALED_MODE))?;
-    file.sync_all()
+    Ok(file)
 }
 
 /// Writes a new file; there must be none of that name, and a link is never followed.

@@ -7,7 +7,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use dayfly_host::guest_memory::{GuestMemory, GuestMemoryError, Patch, merge_to};
 use dayfly_types::DiskMib;
-use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, TEARDOWN_STEP_DEADLINE};
+use dayfly_types::limits::{
+    ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, SNAPSHOT_LAYERS_MAX, TEARDOWN_STEP_DEADLINE,
+};
 use dayfly_vmm::{
     CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MemoryCapture, PageRange,
     SealError, Slot, Vm, VmExit, file_names,
@@ -113,9 +115,15 @@ impl QemuVm {
             "driver": "qcow2", "node-name": node, "backing": null, "discard": "unmap",
             "file": { "driver": "file", "discard": "unmap", "filename": file },
         });
-        monitor
+        let added = monitor
             .execute("blockdev-add", arguments, ENGINE_COMMAND_DEADLINE)
-            .await?;
+            .await;
+        match added {
+            // Opened by an earlier attempt, which may not have come to the size.
+            Err(MonitorError::Refused { description, .. })
+                if description.contains("Duplicate nodes") => {}
+            added => drop(added?),
+        }
         // A disk that was enlarged is larger than the template's empty layer.
         let size = json!({ "node-name": node, "size": now.bytes });
         monitor
@@ -213,11 +221,6 @@ impl Vm for QemuVm {
         }
         match self.open_layer(layer).await {
             Ok(_monitor) => Ok(()),
-            Err(MonitorError::Refused { description, .. })
-                if description.contains("Duplicate nodes") =>
-            {
-                Ok(())
-            }
             Err(error) if self.is_gone(&error).await => Err(SealError::Gone),
             Err(error) => Err(error.into()),
         }
@@ -268,7 +271,11 @@ fn save_memory(
     capture: &MemoryCapture,
 ) -> Result<(Vec<PageRange>, u64), GuestMemoryError> {
     let memory = GuestMemory::find(pid, is_guest_memory)?;
-    let pages = merge_to(memory.changed()?, MEMORY_EXTENTS_MAX / 2);
+    // An engine that a guest has taken over may map whatever it likes.
+    if memory.bytes() != capture.bytes {
+        return Err(GuestMemoryError::NotMapped);
+    }
+    let pages = merge_to(memory.changed()?, MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX);
     let patch = capture.patch.as_ref().map(|patch| Patch {
         prefix: &patch.prefix,
         offset: patch.offset,

@@ -157,6 +157,8 @@ impl CaptureSpec {
 pub struct MemoryCapture {
     /// An empty file outside the slot, which no engine can write.
     pub layer: PathBuf,
+    /// How much memory the machine has; anything else is refused.
+    pub bytes: u64,
     /// How a copy learns that it is one.
     pub patch: Option<PagePatch>,
 }

@@ -62,6 +62,12 @@ impl Captures {
         })
     }
 
+    /// Lets engines of other users read the files of an unfinished capture, and nobody write them.
+    pub(crate) fn hand_out(&self, id: &SnapshotId) -> Result<(), CaptureError> {
+        self.effects
+            .around(Effect::CaptureTake, || self.store.hand_out(id))
+    }
+
     /// Drops what an unfinished capture has beside its disk.
     pub(crate) fn keep_disk_only(&self, id: &SnapshotId) {
         let directory = self.store.unfinished(id);

@@ -58,12 +58,16 @@ impl Activity {
         OpenCall(Arc::clone(self))
     }
 
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.open_calls.load(Ordering::SeqCst) > 0
+    }
+
     pub(crate) fn note(&self, now: Moment) {
         self.last.fetch_max(now.0, Ordering::SeqCst);
     }
 
     pub(crate) fn idle_for(&self, now: Moment) -> Duration {
-        if self.open_calls.load(Ordering::SeqCst) > 0 {
+        if self.has_open_calls() {
             return Duration::ZERO;
         }
         now.since(Moment(self.last.load(Ordering::SeqCst)))
@@ -71,7 +75,7 @@ impl Activity {
 
     /// Notes what can be seen from outside: open calls, and processor time since the last look.
     pub(crate) fn look(&self, now: Moment, pid: Option<i32>) {
-        let is_open = self.open_calls.load(Ordering::SeqCst) > 0;
+        let is_open = self.has_open_calls();
         if is_open || pid.is_some_and(|pid| self.uses_processor(pid)) {
             self.note(now);
         }

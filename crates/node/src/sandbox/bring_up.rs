@@ -51,6 +51,11 @@ pub(crate) enum BringUpError {
 }
 
 impl BringUpError {
+    /// Whether the guest may have run before it failed.
+    pub(crate) fn behind_restore(&self) -> bool {
+        !matches!(self, Self::Engine(_) | Self::Journal(_) | Self::Limit(_))
+    }
+
     pub(crate) fn into_node_error(self, what: &str) -> NodeError {
         let message = format!("{what}: {self}");
         match &self {

@@ -56,13 +56,34 @@ impl Owner {
         &mut self,
         wish: &CaptureWish,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
-        if let Some(published) = self.parts.captures.get(&wish.id) {
-            return Ok(published);
-        }
         let start = Instant::now();
         let _pin = self.parts.pins.pin(&wish.id);
-        let taken = self.take_capture(wish).await?;
-        self.publish_capture(wish, taken, start).await
+        if let Some(published) = self.settled_capture(&wish.id).await? {
+            return Ok(published);
+        }
+        let taken = self.take_capture(wish).await;
+        let published = match taken {
+            Ok(taken) => self.publish_capture(wish, taken, start).await,
+            Err(error) => Err(error),
+        };
+        if published.is_err() {
+            self.keep_layer_if_sealed(&wish.id);
+        }
+        published
+    }
+
+    /// What an earlier call of the same id has captured, once nothing is in doubt.
+    pub(super) async fn settled_capture(
+        &mut self,
+        id: &SnapshotId,
+    ) -> Result<Option<Arc<CaptureManifest>>, NodeError> {
+        self.settle().await?;
+        let published = self.parts.captures.get(id);
+        let published = published.filter(|capture| capture.purpose != CapturePurpose::Layer);
+        if published.is_none() {
+            self.check_unused(id)?;
+        }
+        Ok(published)
     }
 
     /// Takes the files of a capture; the sandbox goes on.
@@ -94,6 +115,7 @@ impl Owner {
         wish: &CaptureWish,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
         let start = Instant::now();
+        self.settle().await?;
         let agent = self.running_agent()?;
         let slot = self.slot().await?;
         self.begin_capture(&wish.id).await?;
@@ -146,7 +168,7 @@ impl Owner {
         blocking(move || captures.begin(&id)).await
     }
 
-    fn abandon(&self, id: &SnapshotId) {
+    pub(super) fn abandon(&self, id: &SnapshotId) {
         if let Err(error) = self.parts.captures.abandon(id) {
             let error = crate::error_chain(&error);
             tracing::warn!(capture = %id, error, "cannot remove an unfinished capture");
@@ -172,12 +194,13 @@ impl Owner {
             Err(error) => Err(error),
         };
         // Whether the disk is sealed decides what the capture's directory is from now on: part of
-        // this machine's disk, or nothing.
-        let is_sealed = self.record.sealed.last() == Some(id);
-        if taken.is_err() && !is_sealed {
-            self.record.sealing = None;
-            self.abandon(id);
-            self.write_record()?;
+        // this machine's disk, or nothing. When the engine does not say, it stays in doubt.
+        if taken.is_err() {
+            if self.record.sealing.is_some() {
+                self.settle_sealing().await?;
+            } else if !self.record.sealed.contains(id) {
+                self.abandon(id);
+            }
         }
         taken
     }
@@ -217,7 +240,7 @@ impl Owner {
         let mut nonce = [0; copy_mark::NONCE_BYTES];
         getrandom::fill(&mut nonce)
             .map_err(|_| NodeError::internal("no randomness could be had"))?;
-        let guard = self
+        self.guard = self
             .vm
             .as_ref()
             .map(|vm| self.parts.pause_guard.watch(slot, vm.process()));
@@ -242,9 +265,6 @@ impl Owner {
             .unwrap_or_else(|_| Err(NodeError::internal(format!("{WHAT}: it took too long"))));
         if afterwards == Afterwards::GoesOn || saved.is_err() {
             self.let_go(agent).await;
-        }
-        if let Some(guard) = guard {
-            guard.release().await;
         }
         saved.map(|mut taken| {
             taken.cost.frozen_us = micros(frozen.elapsed());
@@ -271,6 +291,14 @@ impl Owner {
             self.agent = None;
             self.publish_now();
         }
+        self.release_guard().await;
+    }
+
+    /// The engine is not left standing still by us any more.
+    pub(super) async fn release_guard(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            guard.release().await;
+        }
     }
 
     async fn pause_and_save(
@@ -285,6 +313,7 @@ impl Owner {
             device_state: slot.run_directory.join(slot_files::DEVICE_STATE),
             memory: Some(MemoryCapture {
                 layer: directory.join(file_names::MEMORY_LAYER),
+                bytes: self.record.machine.memory.bytes(),
                 patch: Some(PagePatch {
                     prefix: copy_mark::page_prefix(nonce).to_vec(),
                     offset: copy_mark::FLAG_OFFSET,
@@ -376,14 +405,10 @@ impl Owner {
         taken: Taken,
         start: Instant,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
-        let (draft, sealed) = self.draft(wish, taken, start)?;
+        let (draft, _) = self.draft(wish, taken, start)?;
         let captures = Arc::clone(&self.parts.captures);
         let published = blocking(move || captures.publish(draft)).await;
-        let published = published.map(|manifest| told_in_full(&manifest, start.elapsed()));
-        if published.is_err() && wish.purpose != CapturePurpose::Hibernation {
-            self.keep_layer(&wish.id, &sealed);
-        }
-        published
+        published.map(|manifest| told_in_full(&manifest, start.elapsed()))
     }
 
     /// What the manifest will say, and the layers that this machine has sealed before.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use dayfly_node_api::NodeError;
 use dayfly_snapshots::capture::{CaptureDraft, CaptureManifest, StackedFiles};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::CaptureWish;
@@ -57,21 +58,33 @@ impl Owner {
         &mut self,
         wish: &CaptureWish,
     ) -> Result<ForkSource, NodeError> {
-        if let Some(published) = self.parts.captures.get(&wish.id) {
+        let start = Instant::now();
+        let _pin = self.parts.pins.pin(&wish.id);
+        if let Some(published) = self.settled_capture(&wish.id).await? {
             return Ok(ForkSource::Published(published));
         }
-        let start = Instant::now();
+        let early = self.take_early(wish, start).await;
+        if early.is_err() {
+            self.keep_layer_if_sealed(&wish.id);
+        }
+        early
+    }
+
+    async fn take_early(
+        &mut self,
+        wish: &CaptureWish,
+        start: Instant,
+    ) -> Result<ForkSource, NodeError> {
         let taken = self.take_capture(wish).await?;
         let (draft, sealed) = self.draft(wish, taken, start)?;
-        let files = self.parts.captures.stack_unfinished(&draft);
-        let files = match files {
-            Ok(files) => files,
-            Err(error) => {
-                self.keep_layer(&wish.id, &sealed);
-                return Err(capture_error(WHAT, &error));
-            }
-        };
+        let captures = &self.parts.captures;
+        let files = captures
+            .hand_out(&wish.id)
+            .and_then(|()| captures.stack_unfinished(&draft))
+            .map_err(|error| capture_error(WHAT, &error))?;
         let (first_children, have_links) = sync_channel(1);
+        let (is_over, publication) = watch::channel(false);
+        self.publication = Some(publication);
         let (parts, record) = (Arc::clone(&self.parts), self.record.clone());
         let unpublished = draft.clone();
         let publishing = tokio::task::spawn_blocking(move || {
@@ -91,6 +104,7 @@ impl Owner {
                 let error = crate::error_chain(&error);
                 tracing::warn!(capture = %id, error, "cannot publish a disk layer yet");
             }
+            is_over.send_replace(true);
             published
                 .map(|manifest| told_in_full(&manifest, took))
                 .map_err(|error| capture_error(WHAT, &error))

@@ -91,14 +91,17 @@ impl SandboxHandle {
 
     /// Wakes it if it sleeps. Many callers at once wake it once.
     pub(crate) async fn wake_if_asleep(&self) -> Result<(), NodeError> {
-        let sleeps = matches!(
-            self.report().state,
-            SandboxState::Hibernating | SandboxState::Hibernated | SandboxState::Waking
-        );
-        if sleeps {
+        if self.is_asleep() {
             self.ask(Request::Wake).await?;
         }
         Ok(())
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        matches!(
+            self.report().state,
+            SandboxState::Hibernating | SandboxState::Hibernated | SandboxState::Waking
+        )
     }
 }
 

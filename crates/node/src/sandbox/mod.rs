@@ -23,6 +23,8 @@ mod handle;
 pub(crate) mod owner;
 mod report;
 mod requests;
+mod rules;
+mod settle;
 mod sleep;
 mod stages;
 mod volumes;

@@ -3,31 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_core::expiry;
 use dayfly_core::lifecycle::{self, Event};
 use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
-use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError, SandboxReport, Stage};
-use dayfly_types::{ErrorCode, Generation, OnTimeout, SandboxState, limits};
+use dayfly_node_api::{NodeError, SandboxReport, Stage};
+use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
 use dayfly_vmm::{SlotIndex, Vm};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::activity::guest_is_busy;
 use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
 use super::connect::connect_again;
-use super::handle::wrong_state;
 use super::report::{captures_of, report};
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
 use crate::effects::Effect;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
+use crate::pause_guard::Watching;
 
 /// How long to wait before a failed teardown or a failed agent connection is tried again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// How long to wait before an idle sandbox that could not be put to sleep is tried again.
-const SLEEP_RETRY: Duration = Duration::from_secs(30);
 
 /// The owner's own state. Nobody else writes any of it.
 #[derive(Debug)]
@@ -44,6 +40,12 @@ pub(crate) struct Owner {
     delete_waiters: Vec<oneshot::Sender<()>>,
     doomed: CancellationToken,
     pub(super) activity: Arc<Activity>,
+    /// A fork's capture that is being made durable; true when that is over.
+    pub(super) publication: Option<watch::Receiver<bool>>,
+    /// There while the engine stands still.
+    pub(super) guard: Option<Watching>,
+    /// Whether the machine that is being brought up may have run.
+    pub(super) may_have_run: bool,
 }
 
 /// What the owner does next.
@@ -99,6 +101,9 @@ impl Owner {
             delete_waiters: Vec::new(),
             doomed,
             activity,
+            publication: None,
+            guard: None,
+            may_have_run: false,
         };
         (owner, handle, incoming)
     }
@@ -184,6 +189,10 @@ impl Owner {
                 outcome = self.attempt(origin, Supply::FreshOnly).await;
             }
         }
+        self.may_have_run = match &outcome {
+            Ok(_) => true,
+            Err(error) => error.behind_restore(),
+        };
         let started = match outcome {
             Ok(brought_up) => self.go(brought_up, what).await,
             Err(error) => {
@@ -252,10 +261,10 @@ impl Owner {
                 }
                 Occasion::Request(None) => return,
                 Occasion::Request(Some(request)) => {
-                    let doomed = self.doomed.clone();
+                    let end = self.end();
                     tokio::select! {
                         () = self.answer(request) => {}
-                        () = doomed.cancelled() => return,
+                        () = end => return,
                     }
                 }
                 Occasion::Expired => {
@@ -263,7 +272,12 @@ impl Owner {
                     return;
                 }
                 Occasion::Idle => {
-                    if self.idle_timeout_deletes().await {
+                    let end = self.end();
+                    let ends = tokio::select! {
+                        ends = self.idle_timeout_deletes() => ends,
+                        () = end => true,
+                    };
+                    if ends {
                         return;
                     }
                 }
@@ -276,6 +290,25 @@ impl Owner {
                     self.agent = agent;
                     self.publish_now();
                 }
+            }
+        }
+    }
+
+    /// Resolves when the sandbox is to end, by its deadline or by a delete, whatever it is busy
+    /// with.
+    fn end(&self) -> impl Future<Output = ()> + use<> {
+        let (doomed, clock) = (self.doomed.clone(), Arc::clone(&self.parts.clock));
+        let expires = self.record.expires;
+        async move {
+            let expiry = async {
+                match expires {
+                    Some(moment) => clock.sleep_until(moment).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = doomed.cancelled() => {}
+                () = expiry => {}
             }
         }
     }
@@ -295,46 +328,14 @@ impl Owner {
         let pid = self.vm.as_ref().map(|vm| vm.process().pid);
         tokio::select! {
             biased;
-            request = incoming.recv() => Occasion::Request(request),
             () = expiry => Occasion::Expired,
+            request = incoming.recv() => Occasion::Request(request),
             exit = wait_for_exit(&mut self.vm) => Occasion::EngineDied(exit),
             () = wait_for_loss(watched.as_ref()) => Occasion::AgentLost,
             agent = connect_again(&self.parts, &self.record), if needs_agent => {
                 Occasion::AgentFound(agent)
             }
             () = wait_for_idleness(&self.parts, &self.activity, pid, idle_limit) => Occasion::Idle,
-        }
-    }
-
-    /// How long it may do nothing, while that counts.
-    fn idle_limit(&self) -> Option<Duration> {
-        let rules = self.record.lifecycle;
-        let counts = self.record.state == SandboxState::Running && !rules.persistent;
-        rules
-            .idle_seconds
-            .filter(|_| counts)
-            .map(Duration::from_secs)
-    }
-
-    /// Acts on idleness. `true`: the sandbox ends.
-    async fn idle_timeout_deletes(&mut self) -> bool {
-        if let Some(agent) = self.agent.clone()
-            && guest_is_busy(&agent).await
-        {
-            self.activity.note(self.parts.clock.now());
-            return false;
-        }
-        tracing::info!(sandbox_id = %self.record.id, "idle");
-        match self.record.lifecycle.on_timeout {
-            OnTimeout::Delete => true,
-            OnTimeout::Hibernate => {
-                if let Err(error) = self.hibernate().await {
-                    tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
-                    let later = self.parts.clock.now().plus(SLEEP_RETRY);
-                    self.activity.note(later);
-                }
-                false
-            }
         }
     }
 
@@ -375,37 +376,6 @@ impl Owner {
                 let _ = reply.send(self.set_lifecycle(change));
             }
         }
-    }
-
-    fn set_lifecycle(&mut self, change: LifecycleChange) -> Result<LifecycleReport, NodeError> {
-        if matches!(
-            self.record.state,
-            SandboxState::Deleting | SandboxState::Deleted
-        ) {
-            return Err(wrong_state(self.record.state));
-        }
-        let rules = &mut self.record.lifecycle;
-        rules.persistent = change.persistent.unwrap_or(rules.persistent);
-        rules.idle_seconds = change.idle_seconds.unwrap_or(rules.idle_seconds);
-        rules.on_timeout = change.on_timeout.unwrap_or(rules.on_timeout);
-        if let Some(ttl_seconds) = change.ttl_seconds {
-            rules.ttl_seconds = ttl_seconds;
-            let clock = &self.parts.clock;
-            self.record.expires = expiry::deadline(clock.now(), ttl_seconds);
-            self.record.expires_wall_ms = expiry::wall_deadline_ms(clock.wall(), ttl_seconds);
-        }
-        self.record.generation = self.record.generation.next();
-        self.write_record()?;
-        self.publish_now();
-        let now = self.parts.clock.now();
-        Ok(LifecycleReport {
-            lifecycle: self.record.lifecycle,
-            expires_in_seconds: self
-                .record
-                .expires
-                .map(|deadline| expiry::seconds_left(now, deadline)),
-            idle_for_seconds: self.activity.idle_for(now).as_secs(),
-        })
     }
 
     fn needs_agent(&self) -> bool {
@@ -511,12 +481,19 @@ impl Owner {
             }
             Err(error) => return Err(NodeError::new(ErrorCode::WrongState, error.to_string())),
         };
+        let before = (self.record.state, self.record.generation);
         self.record.state = to;
         self.record.generation = self.record.generation.next();
         if reason.is_some() {
             self.record.reason = reason;
         }
-        self.write_record()
+        let written = self.write_record();
+        // A state that the journal does not have could neither be left nor be found again. An end
+        // is an end, written down or not.
+        if written.is_err() && !matches!(event, Event::Delete | Event::Fault) {
+            (self.record.state, self.record.generation) = before;
+        }
+        written
     }
 
     pub(super) fn write_record(&self) -> Result<(), NodeError> {

@@ -9,13 +9,22 @@ use dayfly_node_api::NodeError;
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::{ErrorCode, SandboxState, SnapshotId};
 
-use super::bring_up::unix_nanos;
+use super::CaptureWish;
+use super::bring_up::{Origin, VolumeDisk, unix_nanos};
 use super::handle::wrong_state;
 use super::owner::Owner;
-use super::{CaptureWish, capture};
+use crate::capacity::Promise;
 use crate::effects::Effect;
 use crate::failure::node_error;
 use crate::origin::origin_of_capture;
+
+/// Whether a sandbox is put to sleep by somebody or by its idleness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Anyway,
+    /// Not when a call has begun meanwhile.
+    WhileIdle,
+}
 
 impl Owner {
     /// Stops the guest's processors. Memory stays where it is.
@@ -71,6 +80,10 @@ impl Owner {
 
     /// Captures to disk and ends the machine.
     pub(super) async fn hibernate(&mut self) -> Result<(), NodeError> {
+        self.hibernate_if(Wanted::Anyway).await
+    }
+
+    pub(super) async fn hibernate_if(&mut self, wanted: Wanted) -> Result<(), NodeError> {
         if self.record.state == SandboxState::Hibernated {
             return Ok(());
         }
@@ -86,6 +99,10 @@ impl Owner {
         };
         let _pin = self.parts.pins.pin(&wish.id);
         self.change(Event::Hibernate, None)?;
+        // A call that began before this was announced counts; one that begins now waits for it.
+        if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
+            return self.force(SandboxState::Running);
+        }
         // The steps below see a running machine, which it is until its capture is published.
         self.record.state = SandboxState::Running;
         let captured = self.capture_to_end(&wish).await;
@@ -98,12 +115,13 @@ impl Owner {
         // Written before the machine ends: whoever finds this record wakes from the capture.
         if let Err(error) = self.transition(Event::HibernateDone, None) {
             self.record.asleep_in = None;
-            self.force(SandboxState::Running)?;
             if let Some(agent) = self.agent.clone() {
                 self.let_go(&agent).await;
             }
+            self.force(SandboxState::Running)?;
             return Err(error);
         }
+        self.release_guard().await;
         self.end_machine().await;
         self.record.origin = None;
         self.record.sealed.clear();
@@ -134,23 +152,35 @@ impl Owner {
         if self.record.state != SandboxState::Hibernated {
             return Err(wrong_state(self.record.state));
         }
-        self.start_from(IdentityEvent::Wake).await
-    }
-
-    /// Restores from the capture that the record names. After a failure the sandbox sleeps on.
-    async fn start_from(&mut self, event: IdentityEvent) -> Result<(), NodeError> {
         let id = self.record.asleep_in.clone();
         let id = id.ok_or_else(|| NodeError::internal("a sleeping sandbox has no capture"))?;
+        let promise = self.promised()?;
+        let mut origin = origin_of_capture(&self.parts, &id, IdentityEvent::Wake).await?;
+        // What slept with its volumes mounted still has them; what goes back to a snapshot whose
+        // rollback was cut short has not.
+        let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
+        let are_mounted = purpose == Some(CapturePurpose::Hibernation);
+        self.add_volumes(&mut origin, are_mounted)?;
+        self.change(Event::Wake, None)?;
+        self.start_from(id, origin, promise).await
+    }
+
+    fn promised(&self) -> Result<Promise, NodeError> {
         let machine = &self.record.machine;
         let disk = self.record.disk.unwrap_or(machine.disk);
         let demand = Demand::of_guest(machine.memory.into(), disk.into());
-        let promise = crate::node::admit(&self.parts, demand)?;
-        let parts = Arc::clone(&self.parts);
-        let mut origin = origin_of_capture(&parts, &id, event).await?;
-        self.add_volumes(&mut origin, event == IdentityEvent::Wake)?;
-        if self.record.state == SandboxState::Hibernated {
-            self.change(Event::Wake, None)?;
-        }
+        crate::node::admit(&self.parts, demand)
+    }
+
+    /// Restores what was prepared. After a failure the sandbox sleeps on, unless its machine may
+    /// have written to a volume that its memory still has mounted: memory that is older than its
+    /// disk must not run again.
+    async fn start_from(
+        &mut self,
+        id: SnapshotId,
+        origin: Origin,
+        promise: Promise,
+    ) -> Result<(), NodeError> {
         self.promise = Some(promise);
         // What the new machine lies on, also when this process dies before it says so.
         self.record.origin = Some(id);
@@ -163,7 +193,13 @@ impl Owner {
             self.end_machine().await;
             self.record.origin = None;
             self.promise = None;
-            self.force(SandboxState::Hibernated)?;
+            let writes = |volume: &VolumeDisk| volume.is_mounted && !volume.read_only;
+            if self.may_have_run && origin.volumes.iter().any(writes) {
+                let reason = "its wake failed after it may have written to a volume".to_owned();
+                self.change(Event::Fault, Some(reason))?;
+            } else {
+                self.force(SandboxState::Hibernated)?;
+            }
             return Err(error);
         }
         self.record.asleep_in = None;
@@ -175,6 +211,7 @@ impl Owner {
 
     /// Takes the sandbox back to a snapshot of its own.
     pub(super) async fn rollback(&mut self, to: &SnapshotId) -> Result<(), NodeError> {
+        let _pin = self.parts.pins.pin(to);
         let manifest = self.own_snapshot(to)?;
         if !matches!(
             self.record.state,
@@ -183,8 +220,32 @@ impl Owner {
             return Err(wrong_state(self.record.state));
         }
         // Everything that can be refused is refused while there still is a machine to go on with.
-        let (captures, id) = (Arc::clone(&self.parts.captures), to.clone());
-        capture::blocking(move || captures.stack(&id).map(drop)).await?;
+        let promise = match self.promise.take() {
+            Some(promise) => promise,
+            None => self.promised()?,
+        };
+        let prepared = self.prepare_rollback(to).await;
+        let origin = match prepared {
+            Ok(origin) => origin,
+            Err(error) => {
+                // A sandbox that sleeps has no promise to keep.
+                if self.record.state != SandboxState::Hibernated {
+                    self.promise = Some(promise);
+                }
+                return Err(error);
+            }
+        };
+        self.record.asleep_in = Some(to.clone());
+        self.record.disk = disk_of(manifest.disk_mib, &self.record.machine);
+        // Written or not, there is no way back from here: the machine ends.
+        let _ = self.force(SandboxState::Waking);
+        self.end_machine().await;
+        self.start_from(to.clone(), origin, promise).await
+    }
+
+    async fn prepare_rollback(&mut self, to: &SnapshotId) -> Result<Origin, NodeError> {
+        let mut origin = origin_of_capture(&self.parts, to, IdentityEvent::Rollback).await?;
+        self.add_volumes(&mut origin, false)?;
         if self.record.state == SandboxState::Running
             && let Some(agent) = self.agent.clone()
         {
@@ -194,12 +255,7 @@ impl Owner {
                         are unmounted first";
             return Err(NodeError::new(ErrorCode::VolumeBusy, text));
         }
-        self.record.asleep_in = Some(to.clone());
-        self.record.disk = disk_of(manifest.disk_mib, &self.record.machine);
-        self.force(SandboxState::Waking)?;
-        self.end_machine().await;
-        self.promise = None;
-        self.start_from(IdentityEvent::Rollback).await
+        Ok(origin)
     }
 
     fn own_snapshot(&self, id: &SnapshotId) -> Result<Arc<CaptureManifest>, NodeError> {

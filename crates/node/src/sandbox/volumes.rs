@@ -12,7 +12,7 @@ use super::bring_up::{Origin, VolumeDisk};
 use super::owner::Owner;
 use crate::effects::Effect;
 
-/// How long a guest has to unmount a volume before it is deleted.
+/// How long a guest has to unmount its volumes before it is deleted.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 
 impl Owner {
@@ -108,12 +108,15 @@ impl Owner {
         let Some(agent) = self.agent.clone() else {
             return;
         };
-        for volume in &self.record.volumes {
-            let unmounted = agent.unmount_volume(&volume.mount.path);
-            let effects = &self.parts.effects;
-            let unmounted = effects.around_async(Effect::GuestUnmount, unmounted);
-            let _ = tokio::time::timeout(LEAVE_LIMIT, unmounted).await;
-        }
+        let leave = async {
+            for volume in &self.record.volumes {
+                let unmounted = agent.unmount_volume(&volume.mount.path);
+                let effects = &self.parts.effects;
+                let unmounted = effects.around_async(Effect::GuestUnmount, unmounted);
+                let _ = unmounted.await;
+            }
+        };
+        let _ = tokio::time::timeout(LEAVE_LIMIT, leave).await;
     }
 
     /// Gives the leases back. The engine is dead. `false`: try again later.

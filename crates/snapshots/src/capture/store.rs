@@ -172,6 +172,20 @@ impl CaptureStore {
         files::move_regular(from, &to).map_err(|source| file_error(from, source))
     }
 
+    /// Lets anybody read the files of an unfinished capture and nobody write them, before they are
+    /// durable.
+    ///
+    /// # Errors
+    /// [`CaptureError::File`].
+    pub fn hand_out(&self, id: &SnapshotId) -> Result<(), CaptureError> {
+        let directory = self.unfinished(id);
+        let wrap = |source| file_error(&directory, source);
+        for entry in std::fs::read_dir(&directory).map_err(wrap)? {
+            files::close_to_writers(&entry.map_err(wrap)?.path()).map_err(wrap)?;
+        }
+        Ok(())
+    }
+
     /// Makes everything durable and gives the capture its name. A repeat finds it published.
     ///
     /// What the draft lies on must be there, or be in the making: otherwise it could never be
@@ -227,8 +241,7 @@ impl CaptureStore {
         if draft.purpose == CapturePurpose::Layer {
             return Ok(());
         }
-        let below = draft.memory_below.iter().chain(&draft.disk_below);
-        for below in below.filter(|below| !self.unfinished(below).exists()) {
+        for below in draft.memory_below.iter().chain(&draft.disk_below) {
             self.require(&draft.id, below)?;
         }
         Ok(())

@@ -197,8 +197,10 @@ fn draft_that_cannot_be_restored_is_refused_and_can_be_repeated() {
         "{error}"
     );
     assert!(world.store.get(&id("b")).is_none());
-    // One that is being made will be there.
+    // One that is being made may never be there.
     world.fill(&id("gone"), &Layer::default());
+    assert!(world.store.publish(draft("b", &["gone"])).is_err());
+    world.store.publish(draft("gone", &[])).unwrap();
     world.store.publish(draft("b", &["gone"])).unwrap();
     // A layer alone is never restored.
     world.fill(&id("c"), &Layer::default());
@@ -327,8 +329,14 @@ fn absent_captures_are_told_from_incomplete_ones() {
     let world = World::new();
     let error = world.store.stack(&id("a")).unwrap_err();
     assert!(matches!(error, CaptureError::Absent(_)), "{error}");
-    world.fill(&id("a"), &Layer::default());
+    world.publish("a", &[]);
     world.publish("b", &["a"]);
+    std::fs::remove_dir_all(world.store.path(&id("a"))).unwrap();
+    let world = {
+        let mut world = world;
+        world.reopen();
+        world
+    };
     let error = world.store.stack(&id("b")).unwrap_err();
     assert!(
         matches!(&error, CaptureError::Incomplete { below, .. } if *below == id("a")),

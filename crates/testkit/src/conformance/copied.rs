@@ -57,6 +57,7 @@ async fn copy(
         device_state: slot.run_directory.join(file_names::DEVICE_STATE),
         memory: Some(MemoryCapture {
             layer: layer.clone(),
+            bytes: spec.machine.memory.bytes(),
             patch: None,
         }),
     };

@@ -1,0 +1,86 @@
+//! How long a sandbox lives, and what happens when it does nothing.
+
+use std::time::Duration;
+
+use dayfly_core::expiry;
+use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
+use dayfly_types::{OnTimeout, SandboxState};
+
+use super::activity::guest_is_busy;
+use super::handle::wrong_state;
+use super::owner::Owner;
+use super::sleep::Wanted;
+
+/// How long to wait before an idle sandbox that could not be put to sleep is tried again.
+const SLEEP_RETRY: Duration = Duration::from_secs(30);
+
+impl Owner {
+    /// How long it may do nothing, while that counts.
+    pub(super) fn idle_limit(&self) -> Option<Duration> {
+        let rules = self.record.lifecycle;
+        let counts = self.record.state == SandboxState::Running && !rules.persistent;
+        rules
+            .idle_seconds
+            .filter(|_| counts)
+            .map(Duration::from_secs)
+    }
+
+    /// Acts on idleness. `true`: the sandbox ends.
+    pub(super) async fn idle_timeout_deletes(&mut self) -> bool {
+        // A guest that cannot be asked is not known to be idle.
+        let is_busy = match self.agent.clone() {
+            Some(agent) => guest_is_busy(&agent).await,
+            None => true,
+        };
+        if is_busy {
+            self.activity.note(self.parts.clock.now());
+            return false;
+        }
+        tracing::info!(sandbox_id = %self.record.id, "idle");
+        match self.record.lifecycle.on_timeout {
+            OnTimeout::Delete => true,
+            OnTimeout::Hibernate => {
+                if let Err(error) = self.hibernate_if(Wanted::WhileIdle).await {
+                    tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
+                    let later = self.parts.clock.now().plus(SLEEP_RETRY);
+                    self.activity.note(later);
+                }
+                false
+            }
+        }
+    }
+
+    pub(super) fn set_lifecycle(
+        &mut self,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        if matches!(
+            self.record.state,
+            SandboxState::Deleting | SandboxState::Deleted
+        ) {
+            return Err(wrong_state(self.record.state));
+        }
+        let rules = &mut self.record.lifecycle;
+        rules.persistent = change.persistent.unwrap_or(rules.persistent);
+        rules.idle_seconds = change.idle_seconds.unwrap_or(rules.idle_seconds);
+        rules.on_timeout = change.on_timeout.unwrap_or(rules.on_timeout);
+        if let Some(ttl_seconds) = change.ttl_seconds {
+            rules.ttl_seconds = ttl_seconds;
+            let clock = &self.parts.clock;
+            self.record.expires = expiry::deadline(clock.now(), ttl_seconds);
+            self.record.expires_wall_ms = expiry::wall_deadline_ms(clock.wall(), ttl_seconds);
+        }
+        self.record.generation = self.record.generation.next();
+        self.write_record()?;
+        self.publish_now();
+        let now = self.parts.clock.now();
+        Ok(LifecycleReport {
+            lifecycle: self.record.lifecycle,
+            expires_in_seconds: self
+                .record
+                .expires
+                .map(|deadline| expiry::seconds_left(now, deadline)),
+            idle_for_seconds: self.activity.idle_for(now).as_secs(),
+        })
+    }
+}

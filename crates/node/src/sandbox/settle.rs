@@ -1,0 +1,89 @@
+//! Making sure, before anything is captured, that every layer which the machine lies on is known.
+//!
+//! A disk layer that is sealed is part of the machine, whatever became of its capture. Three things
+//! can be in doubt: a capture whose publication is still under way, a seal whose answer never came,
+//! and a sealed layer that could not be published. Each is settled here or refuses what depends on
+//! it; nothing is captured on top of a doubt.
+
+use dayfly_node_api::NodeError;
+use dayfly_snapshots::capture::{CapturePurpose, file_names};
+use dayfly_types::{ErrorCode, SnapshotId};
+
+use super::capture::keep_layer;
+use super::owner::Owner;
+use crate::failure::{capture_error, node_error};
+
+const WHAT: &str = "an earlier capture is not settled";
+
+impl Owner {
+    /// Settles everything.
+    ///
+    /// # Errors
+    /// What is still in doubt; nothing may be captured then.
+    pub(super) async fn settle(&mut self) -> Result<(), NodeError> {
+        if let Some(mut publication) = self.publication.take() {
+            // A publisher that is gone has said all that it will.
+            let _ = publication.wait_for(|is_over| *is_over).await;
+        }
+        self.settle_sealing().await?;
+        for index in 0..self.record.sealed.len() {
+            let id = self.record.sealed[index].clone();
+            if self.parts.captures.get(&id).is_none() {
+                keep_layer(&self.parts, &self.record, &id, &self.record.sealed[..index])
+                    .map_err(|error| capture_error(WHAT, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out whether a seal whose answer was lost has happened: the engine says which file the
+    /// guest writes to.
+    pub(super) async fn settle_sealing(&mut self) -> Result<(), NodeError> {
+        let (Some(sealing), Some(vm)) = (self.record.sealing.clone(), self.vm.as_mut()) else {
+            return Ok(());
+        };
+        let now = vm.writable_disk().await;
+        let now = now.map_err(|error| node_error(WHAT, &error))?;
+        let id = &sealing.capture;
+        if now != sealing.layer {
+            self.abandon(id);
+            self.record.sealing = None;
+            return self.write_record();
+        }
+        if !self.record.sealed.contains(id) {
+            self.record.sealed.push(id.clone());
+            self.publish_now();
+        }
+        let from = self.slot().await?.run_directory.join(&sealing.sealed);
+        if from.exists() {
+            self.parts
+                .captures
+                .take(id, &from, file_names::DISK_LAYER)
+                .map_err(|error| capture_error(WHAT, &error))?;
+        }
+        self.record.sealing = None;
+        self.write_record()
+    }
+
+    /// Refuses an id under which an earlier call sealed a layer and then failed.
+    pub(super) fn check_unused(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        let published = self.parts.captures.get(id);
+        let is_spent = self.record.sealed.contains(id)
+            || published.is_some_and(|capture| capture.purpose == CapturePurpose::Layer);
+        if !is_spent {
+            return Ok(());
+        }
+        let text = format!("the capture {id} has failed; ask again under another id");
+        Err(NodeError::new(ErrorCode::WrongState, text))
+    }
+
+    /// Keeps the disk layer of a capture that failed behind its seal.
+    pub(super) fn keep_layer_if_sealed(&self, id: &SnapshotId) {
+        let Some(index) = self.record.sealed.iter().position(|sealed| sealed == id) else {
+            return;
+        };
+        if self.parts.captures.get(id).is_none() && self.record.sealing.is_none() {
+            self.keep_layer(id, &self.record.sealed[..index]);
+        }
+    }
+}
