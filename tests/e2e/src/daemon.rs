@@ -1,10 +1,10 @@
 //! A daemon of the test's own, on a data directory of its own, with templates that are baked.
 
 use std::net::TcpListener;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use dayfly_client::{ApiKey, Client, ClientConfig};
@@ -19,6 +19,7 @@ use crate::wait::until;
 
 const READY_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
+const STOP_PAUSE: Duration = Duration::from_millis(200);
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,9 @@ pub struct DaemonOptions {
     pub arguments: Vec<String>,
     /// More recipes, by file name.
     pub recipes: Vec<(String, String)>,
+    /// Where to make the data directory. Default: beside the templates, so that their files can be
+    /// linked instead of copied.
+    pub parent: Option<PathBuf>,
 }
 
 /// A running daemon.
@@ -36,6 +40,7 @@ pub struct Daemon {
     directory: TempDir,
     port: u16,
     child: Child,
+    is_finished: bool,
 }
 
 impl Daemon {
@@ -44,8 +49,10 @@ impl Daemon {
     /// # Errors
     /// When it does not come up in time.
     pub async fn start(setting: &Setting, options: DaemonOptions) -> Result<Self> {
-        // Beside the templates, so that their files can be linked instead of copied.
-        let parent = setting.templates.parent().context("no parent directory")?;
+        let parent = match &options.parent {
+            Some(parent) => parent,
+            None => setting.templates.parent().context("no parent directory")?,
+        };
         let directory = tempfile::Builder::new().prefix("e2e-").tempdir_in(parent)?;
         link_templates(setting, directory.path())?;
         let recipes = directory.path().join("recipes");
@@ -61,6 +68,7 @@ impl Daemon {
             directory,
             port,
             child,
+            is_finished: false,
         };
         daemon.wait_until_ready().await?;
         Ok(daemon)
@@ -261,6 +269,7 @@ impl Daemon {
             client.delete_sandbox(&sandbox.id).await?;
         }
         self.terminate().await?;
+        self.is_finished = true;
         let left = self.leftovers().await?;
         if !left.is_empty() {
             bail!("left over: {left:#?}");
@@ -276,21 +285,45 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// A failed test must not leave machines behind for the next one.
+    /// A failed test must not leave machines behind for the next one. Those of a daemon that was
+    /// killed are taken over by another one, which deletes them.
     fn drop(&mut self) {
-        let path = self.directory.path().display().to_string();
-        if let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
+        if self.is_finished {
+            return;
+        }
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            match spawn(&self.setting, self.path(), self.port, &self.options) {
+                Ok(child) => self.child = child,
+                Err(_) => return,
+            }
+        }
+        let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) else {
+            return;
+        };
+        self.stop_all();
+        if let Some(pid) = Pid::from_raw(pid) {
+            // It may have ended already.
+            let _ = kill_process(pid, Signal::TERM);
+            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+        }
+    }
+}
+
+impl Daemon {
+    /// Asks the daemon to delete what runs, until it answers.
+    fn stop_all(&self) {
+        let path = self.path().display().to_string();
+        let deadline = Instant::now() + STOP_DEADLINE;
+        while Instant::now() < deadline {
             let stop = std::process::Command::new(self.setting.programs.join("dayflyd"))
                 .args(["stop", "--all", "--data-dir", &path])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .status();
-            drop(stop);
-            if let Some(pid) = Pid::from_raw(pid) {
-                // It may have ended already.
-                let _ = kill_process(pid, Signal::TERM);
-                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+            if stop.is_ok_and(|status| status.success()) {
+                return;
             }
+            std::thread::sleep(STOP_PAUSE);
         }
     }
 }
@@ -312,18 +345,24 @@ fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> 
         .context("cannot start dayflyd")
 }
 
-/// Gives the directory the baked templates of another: links, not copies.
+/// Gives the directory the baked templates of another: links where that is possible.
 fn link_templates(setting: &Setting, to: &Path) -> Result<()> {
     std::fs::DirBuilder::new()
         .mode(0o700)
         .create(to.join("node"))?;
+    let is_one_device = setting.templates.metadata()?.dev() == to.metadata()?.dev();
+    let how = if is_one_device {
+        "--link"
+    } else {
+        "--sparse=always"
+    };
     for part in ["templates", "images", "accelerator.json"] {
         let from = setting.templates.join("node").join(part);
         if !from.exists() {
             continue;
         }
         let status = std::process::Command::new("cp")
-            .args(["--archive", "--link"])
+            .args(["--archive", how])
             .arg(&from)
             .arg(to.join("node"))
             .status()?;

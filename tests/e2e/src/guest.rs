@@ -1,8 +1,8 @@
 //! Short forms of what tests do most.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use dayfly_api::{Command, CreateSandbox, ExecRequest, ExecResult, Sandbox};
-use dayfly_client::Client;
+use dayfly_client::{ApiError, Client, ClientError};
 
 /// Creates a sandbox of a template, with the default time to live.
 ///
@@ -47,4 +47,39 @@ pub async fn exec_as_root(client: &Client, id: &str, text: &str) -> Result<ExecR
         ..shell(text)
     };
     Ok(client.exec(id, &request).await?)
+}
+
+/// What a shell text printed, without the white space around it. It must end well.
+///
+/// # Errors
+/// When it could not be run or ended with another status than 0.
+pub async fn output(client: &Client, id: &str, text: &str) -> Result<String> {
+    printed(text, exec(client, id, text).await?)
+}
+
+/// As [`output`], as root of the guest.
+///
+/// # Errors
+/// As [`output`].
+pub async fn output_of_root(client: &Client, id: &str, text: &str) -> Result<String> {
+    printed(text, exec_as_root(client, id, text).await?)
+}
+
+fn printed(text: &str, result: ExecResult) -> Result<String> {
+    if result.exit_code != 0 {
+        bail!("{text}: {result:?}");
+    }
+    Ok(result.stdout.trim().to_owned())
+}
+
+/// The server's refusal. Anything else, a success too, is an error.
+///
+/// # Errors
+/// When it was not refused with this code.
+pub fn refusal<T>(outcome: Result<T, ClientError>, code: &str) -> Result<ApiError> {
+    match outcome {
+        Ok(_) => bail!("not refused, but {code} was expected"),
+        Err(ClientError::Api(error)) if error.code == code => Ok(*error),
+        Err(error) => bail!("{code} was expected, and came: {error:?}"),
+    }
 }

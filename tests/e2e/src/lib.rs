@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 pub mod daemon;
+pub mod engine;
 pub mod guest;
+pub mod keeper;
 pub mod processes;
 pub mod wait;
 
 pub use daemon::{Daemon, DaemonOptions};
-pub use guest::{create, exec, exec_as_root, shell};
+pub use guest::{create, exec, exec_as_root, output, output_of_root, refusal, shell};
 pub use wait::until;
 
 use std::path::PathBuf;

@@ -121,6 +121,10 @@ fn usual_hint(code: ErrorCode) -> Option<&'static str> {
             "take a new snapshot of a sandbox of today",
         ),
         (
+            ErrorCode::WrongState,
+            "look at the sandbox's status: resume a paused one, delete a failed one",
+        ),
+        (
             ErrorCode::VolumeBusy,
             "the list of volumes shows which sandboxes have it",
         ),

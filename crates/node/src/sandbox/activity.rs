@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use dayfly_guest_client::AgentClient;
 use dayfly_host::process::cpu_time;
-use dayfly_types::{Moment, limits};
+use dayfly_types::{Clock, Moment, limits};
 
 /// How long a guest has to say whether it is busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
@@ -20,6 +20,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 /// What is known of one sandbox's doings.
 #[derive(Debug)]
 pub(crate) struct Activity {
+    clock: Arc<dyn Clock>,
     /// Execs and files that are open now.
     open_calls: AtomicUsize,
     /// When it last did something. Milliseconds of the node's clock.
@@ -40,15 +41,18 @@ pub(crate) struct OpenCall(Arc<Activity>);
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
+        // However short the call was, idleness counts from its end.
+        self.0.note(self.0.clock.now());
         self.0.open_calls.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Activity {
-    pub(crate) fn new(now: Moment) -> Arc<Self> {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             open_calls: AtomicUsize::new(0),
-            last: AtomicU64::new(now.0),
+            last: AtomicU64::new(clock.now().0),
+            clock,
             processor: Mutex::new(None),
         })
     }

@@ -72,7 +72,7 @@ impl Owner {
         promise: Option<Promise>,
     ) -> (Self, SandboxHandle, mpsc::Receiver<Request>) {
         let (requests, incoming) = mpsc::channel(limits::SANDBOX_QUEUE_LENGTH_MAX);
-        let activity = Activity::new(parts.clock.now());
+        let activity = Activity::new(Arc::clone(&parts.clock));
         let doomed = CancellationToken::new();
         let first = Published {
             report: Arc::new(report(&parts, &record, &[])),
