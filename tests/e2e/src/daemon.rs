@@ -30,6 +30,7 @@ pub struct DaemonOptions {
     /// Where to make the data directory. Default: beside the templates, so that their files can be
     /// linked instead of copied.
     pub parent: Option<PathBuf>,
+    pub environment: Vec<(String, PathBuf)>,
 }
 
 /// A running daemon.
@@ -338,6 +339,7 @@ fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> 
         .arg(path)
         .args(["--listen", &format!("127.0.0.1:{port}")])
         .args(&options.arguments)
+        .envs(options.environment.iter().cloned())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::from(log))

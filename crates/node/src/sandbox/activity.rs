@@ -4,10 +4,9 @@
 //! an exec that still runs in the guest, or a busy lease that code in the guest took. Traffic that
 //! merely arrives is none.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dayfly_guest_client::AgentClient;
@@ -25,8 +24,20 @@ pub(crate) struct Activity {
     open_calls: AtomicUsize,
     /// When it last did something. Milliseconds of the node's clock.
     last: AtomicU64,
-    processor: Mutex<Option<Sample>>,
+    processor: Mutex<Processor>,
 }
+
+/// What the engine's processor time was.
+#[derive(Debug, Default)]
+struct Processor {
+    /// At the last looks, the oldest first.
+    recent: VecDeque<Sample>,
+    /// At the first look after something was noted.
+    since_note: Option<Sample>,
+}
+
+/// How many looks a burst is averaged over.
+const SAMPLES: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
 struct Sample {
@@ -53,7 +64,7 @@ impl Activity {
             open_calls: AtomicUsize::new(0),
             last: AtomicU64::new(clock.now().0),
             clock,
-            processor: Mutex::new(None),
+            processor: Mutex::default(),
         })
     }
 
@@ -68,6 +79,7 @@ impl Activity {
 
     pub(crate) fn note(&self, now: Moment) {
         self.last.fetch_max(now.0, Ordering::SeqCst);
+        self.processor().since_note = None;
     }
 
     pub(crate) fn idle_for(&self, now: Moment) -> Duration {
@@ -77,33 +89,64 @@ impl Activity {
         now.since(Moment(self.last.load(Ordering::SeqCst)))
     }
 
-    /// Notes what can be seen from outside: open calls, and processor time since the last look.
+    /// Notes what can be seen from outside: open calls, and a processor that works hard now.
     pub(crate) fn look(&self, now: Moment, pid: Option<i32>) {
-        let is_open = self.has_open_calls();
-        if is_open || pid.is_some_and(|pid| self.uses_processor(pid)) {
+        let works = pid.is_some_and(|pid| self.works_hard(pid));
+        if works || self.has_open_calls() {
             self.note(now);
         }
     }
 
-    fn uses_processor(&self, pid: i32) -> bool {
-        let Ok(used) = cpu_time(pid) else {
+    /// Whether it worked on the whole since it was last seen to do something. A guest that writes
+    /// back what it has cached is busy for a moment, and idle all the same.
+    pub(crate) fn worked_on_the_whole(&self, pid: Option<i32>) -> bool {
+        let Some(sample) = pid.and_then(Sample::take) else {
             return false;
         };
-        let sample = Sample {
+        let before = self.processor().since_note;
+        before.is_some_and(|before| sample.rate_since(before) > limits::ACTIVE_CPU_MILLIS)
+    }
+
+    fn works_hard(&self, pid: i32) -> bool {
+        let Some(sample) = Sample::take(pid) else {
+            return false;
+        };
+        let mut processor = self.processor();
+        processor.recent.retain(|before| before.pid == pid);
+        processor.since_note = processor.since_note.filter(|before| before.pid == pid);
+        processor.since_note.get_or_insert(sample);
+        let works = processor
+            .recent
+            .front()
+            .is_some_and(|before| sample.rate_since(*before) > limits::BUSY_CPU_MILLIS);
+        processor.recent.push_back(sample);
+        if processor.recent.len() > SAMPLES {
+            processor.recent.pop_front();
+        }
+        works
+    }
+
+    fn processor(&self) -> MutexGuard<'_, Processor> {
+        self.processor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sample {
+    fn take(pid: i32) -> Option<Self> {
+        Some(Self {
             pid,
             at: Instant::now(),
-            used,
-        };
-        let mut last = self
-            .processor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(before) = last.replace(sample).filter(|before| before.pid == pid) else {
-            return false;
-        };
-        let wall = sample.at.duration_since(before.at).as_millis().max(1);
-        let busy = sample.used.saturating_sub(before.used).as_millis();
-        busy * 1000 / wall > u128::from(limits::ACTIVE_CPU_MILLIS)
+            used: cpu_time(pid).ok()?,
+        })
+    }
+
+    /// Thousandths of one processor since `before`, of the same process.
+    fn rate_since(self, before: Self) -> u64 {
+        let wall = self.at.duration_since(before.at).as_millis().max(1);
+        let busy = self.used.saturating_sub(before.used).as_millis();
+        u64::try_from(busy * 1000 / wall).unwrap_or(u64::MAX)
     }
 }
 

@@ -27,11 +27,13 @@ impl Owner {
 
     /// Acts on idleness. `true`: the sandbox ends.
     pub(super) async fn idle_timeout_deletes(&mut self) -> bool {
+        let pid = self.vm.as_ref().map(|vm| vm.process().pid);
         // A guest that cannot be asked is not known to be idle.
-        let is_busy = match self.agent.clone() {
-            Some(agent) => guest_is_busy(&agent).await,
-            None => true,
-        };
+        let is_busy = self.activity.worked_on_the_whole(pid)
+            || match self.agent.clone() {
+                Some(agent) => guest_is_busy(&agent).await,
+                None => true,
+            };
         if is_busy {
             self.activity.note(self.parts.clock.now());
             return false;
