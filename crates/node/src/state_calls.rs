@@ -13,14 +13,13 @@ use dayfly_node_api::{
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId, limits};
-use dayfly_vmm::VolumeFile;
 use futures::StreamExt;
 
 use crate::capacity::Promise;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::{Node, admit};
 use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
-use crate::sandbox::bring_up::{Origin, VolumeDisk};
+use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
 use crate::volumes::VolumeError;
@@ -137,10 +136,6 @@ impl Node {
         wanted: &EnsureSandbox,
         origin: &mut Origin,
     ) -> Result<(), VolumeError> {
-        if wanted.volumes.is_empty() {
-            return Ok(());
-        }
-        let mut template = (*origin.template).clone();
         for (spare, mount) in (0_u8..).zip(&wanted.volumes) {
             let lease = self.parts.volumes.attach(
                 &wanted.project,
@@ -148,26 +143,14 @@ impl Node {
                 &wanted.id,
                 mount.read_only,
             )?;
-            record.volumes.push(AttachedVolume {
+            let volume = AttachedVolume {
                 mount: mount.clone(),
                 spare,
                 fence: lease.fence,
-            });
-            template.restore.volumes.push(VolumeFile {
-                spare,
-                file: lease.file,
-                read_only: mount.read_only,
-            });
-            origin.volumes.push(VolumeDisk {
-                spare,
-                bytes: lease.bytes,
-                path: mount.path.clone(),
-                read_only: mount.read_only,
-                is_mounted: false,
-            });
+            };
+            origin.attach(&volume, lease, false);
+            record.volumes.push(volume);
         }
-        origin.template = Arc::new(template);
-        origin.is_plain = false;
         Ok(())
     }
 

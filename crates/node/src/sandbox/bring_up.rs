@@ -11,15 +11,16 @@ use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
 use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
 use dayfly_node_api::NodeError;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
-use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm};
+use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm, VolumeFile};
 
 use super::stages::Stages;
 use crate::effects::Effect;
 use crate::guest::{OpenAgentError, open_agent};
-use crate::journal::{JournalError, SandboxRecord};
+use crate::journal::{AttachedVolume, JournalError, SandboxRecord};
 use crate::parts::Parts;
 use crate::pool::{Parked, TakeError};
 use crate::templates::ReadyTemplate;
+use crate::volumes::VolumeLease;
 
 /// Why a machine could not be brought up. The owner releases the slot.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +86,27 @@ pub(crate) struct Origin {
     pub(crate) volumes: Vec<VolumeDisk>,
     /// The size that the writable disk must have, when it is another than what is restored.
     pub(crate) grow: Option<DiskMib>,
+}
+
+impl Origin {
+    /// Puts a volume in the place of its spare disk.
+    pub(crate) fn attach(&mut self, volume: &AttachedVolume, lease: VolumeLease, is_mounted: bool) {
+        let AttachedVolume { mount, spare, .. } = volume;
+        let template = Arc::make_mut(&mut self.template);
+        template.restore.volumes.push(VolumeFile {
+            spare: *spare,
+            file: lease.file,
+            read_only: mount.read_only,
+        });
+        self.volumes.push(VolumeDisk {
+            spare: *spare,
+            bytes: lease.bytes,
+            path: mount.path.clone(),
+            read_only: mount.read_only,
+            is_mounted,
+        });
+        self.is_plain = false;
+    }
 }
 
 /// A volume that takes the place of a spare disk.

@@ -6,9 +6,8 @@ use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
 use dayfly_guest_proto::GuestErrorCode;
 use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
-use dayfly_vmm::VolumeFile;
 
-use super::bring_up::{Origin, VolumeDisk};
+use super::bring_up::Origin;
 use super::owner::Owner;
 use crate::effects::Effect;
 
@@ -26,10 +25,6 @@ impl Owner {
         are_mounted: bool,
     ) -> Result<(), NodeError> {
         let record = &self.record;
-        if record.volumes.is_empty() {
-            return Ok(());
-        }
-        let mut template = (*origin.template).clone();
         for volume in &record.volumes {
             let lease = self.parts.volumes.resume(
                 &record.project,
@@ -37,21 +32,8 @@ impl Owner {
                 &record.id,
                 volume.fence,
             )?;
-            template.restore.volumes.push(VolumeFile {
-                spare: volume.spare,
-                file: lease.file,
-                read_only: volume.mount.read_only,
-            });
-            origin.volumes.push(VolumeDisk {
-                spare: volume.spare,
-                bytes: lease.bytes,
-                path: volume.mount.path.clone(),
-                read_only: volume.mount.read_only,
-                is_mounted: are_mounted,
-            });
+            origin.attach(volume, lease, are_mounted);
         }
-        origin.template = std::sync::Arc::new(template);
-        origin.is_plain = false;
         Ok(())
     }
 
