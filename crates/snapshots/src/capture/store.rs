@@ -429,16 +429,6 @@ impl CaptureStore {
             .map(|metadata| metadata.blocks());
         blocks.sum::<u64>() * 512
     }
-
-    /// Which purposes are published, for a report.
-    #[must_use]
-    pub fn count(&self, purpose: CapturePurpose) -> usize {
-        let all = self.all();
-        let counted = all
-            .iter()
-            .filter(|manifest| manifest.purpose == purpose && !manifest.deleted);
-        counted.count()
-    }
 }
 
 /// The text of a manifest that keeps what every manifest promises.
