@@ -6,9 +6,40 @@ CREATE TABLE api_keys (
     created_at_ms BIGINT NOT NULL,
     expires_at_ms BIGINT,
     revoked_at_ms BIGINT
-);
+, label TEXT NOT NULL DEFAULT '', sandbox_id TEXT);
+
+CREATE UNIQUE INDEX api_keys_by_prefix ON api_keys (prefix) WHERE prefix <> 'admin';
 
 CREATE INDEX api_keys_by_project ON api_keys (project_id, prefix);
+
+CREATE TABLE audit_records (
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    seq BIGINT NOT NULL,
+    at_ms BIGINT NOT NULL,
+    key_prefix TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    subject TEXT,
+    status BIGINT NOT NULL,
+    detail TEXT NOT NULL,
+    PRIMARY KEY (project_id, seq)
+);
+
+CREATE INDEX audit_records_by_age ON audit_records (at_ms);
+
+CREATE INDEX audit_records_by_subject ON audit_records (project_id, subject, seq);
+
+CREATE TABLE events (
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    seq BIGINT NOT NULL,
+    at_ms BIGINT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (project_id, seq)
+);
+
+CREATE INDEX events_by_age ON events (at_ms);
 
 CREATE TABLE idempotency_keys (
     project_id TEXT NOT NULL REFERENCES projects (id),
@@ -23,10 +54,30 @@ CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms);
 
 CREATE INDEX idempotency_keys_by_sandbox ON idempotency_keys (project_id, subject_id);
 
+CREATE TABLE network_defaults (
+    project_id TEXT PRIMARY KEY REFERENCES projects (id),
+    policy TEXT NOT NULL,
+    changed_at_ms BIGINT NOT NULL
+);
+
+CREATE TABLE port_links (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    sandbox_id TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE,
+    port BIGINT NOT NULL,
+    token_hash TEXT,
+    created_at_ms BIGINT NOT NULL,
+    expires_at_ms BIGINT NOT NULL
+);
+
+CREATE INDEX port_links_by_expiry ON port_links (expires_at_ms);
+
+CREATE INDEX port_links_by_port ON port_links (sandbox_id, port);
+
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
     created_at_ms BIGINT NOT NULL
-);
+, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
@@ -46,13 +97,16 @@ CREATE TABLE sandboxes (
     stages TEXT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     deleted_at_ms BIGINT
-, idle_seconds BIGINT, on_timeout TEXT NOT NULL DEFAULT 'delete', expires_at_ms BIGINT, from_snapshot TEXT, cpu_limit_millis BIGINT, disk_wanted_mib BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, volumes TEXT NOT NULL DEFAULT '[]', fork_parent TEXT, fork_tree TEXT);
+, idle_seconds BIGINT, on_timeout TEXT NOT NULL DEFAULT 'delete', expires_at_ms BIGINT, from_snapshot TEXT, cpu_limit_millis BIGINT, disk_wanted_mib BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, volumes TEXT NOT NULL DEFAULT '[]', fork_parent TEXT, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
 
+CREATE INDEX sandboxes_alive_by_project ON sandboxes (project_id, created_at_ms, id) WHERE deleted_at_ms IS NULL;
+
 CREATE INDEX sandboxes_by_fork_tree ON sandboxes (project_id, fork_tree) WHERE fork_tree IS NOT NULL;
 
-CREATE INDEX sandboxes_by_project ON sandboxes (project_id, created_at_ms);
+CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
+    WHERE deleted_at_ms IS NULL AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch);
 
 CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
 

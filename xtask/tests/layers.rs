@@ -50,7 +50,7 @@ fn short(name: &str) -> String {
     if [
         "dayfly-guest",
         "dayfly-jail",
-        "dayfly-egress",
+        "dayfly-egress-process",
         "dayfly-memory",
     ]
     .contains(&name)

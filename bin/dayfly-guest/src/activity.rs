@@ -10,7 +10,8 @@ use std::path::Path;
 
 use dayfly_types::limits::BUSY_LEASE_SECONDS_MAX;
 use rustix::fs::OFlags;
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::wall_clock_ms;
 
 /// A number of seconds is shorter; what is longer is none.
 const TEXT_BYTES_MAX: u64 = 32;
@@ -59,13 +60,6 @@ fn left_ms(text: &str, written_ms: i64, now_ms: i64) -> u64 {
     let lease_ms = seconds.min(BUSY_LEASE_SECONDS_MAX) * 1000;
     let age_ms = u64::try_from(now_ms.saturating_sub(written_ms)).unwrap_or(0);
     lease_ms.saturating_sub(age_ms)
-}
-
-fn wall_clock_ms() -> i64 {
-    let now = clock_gettime(ClockId::Realtime);
-    now.tv_sec
-        .saturating_mul(1000)
-        .saturating_add(now.tv_nsec / 1_000_000)
 }
 
 #[cfg(test)]

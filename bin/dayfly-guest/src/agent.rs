@@ -5,26 +5,32 @@
 //! ```
 //! Nothing in the loop blocks, with exceptions that are the purpose of their call and happen while
 //! no user code runs: freezing user processes and syncing file systems in a quiesce, and the hooks
-//! of an identity.
+//! of an identity. Only the log of an exec that says more than the disk can take may hold it up for
+//! moments, as it would hold up the process if that wrote to the disk itself.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use dayfly_guest_proto::frame::FRAME_BYTES_MAX;
-use dayfly_guest_proto::{Event, FrameEncoder, GuestMessage, MessageAssembler, Pairing, PortRole};
+use dayfly_guest_proto::{FrameEncoder, GuestMessage, MessageAssembler, Pairing, PortRole};
 use rustix::process::{WaitOptions, wait};
 
 use crate::background::Background;
 use crate::clock::monotonic_ms;
-use crate::exec::Exec;
+use crate::exec::Execs;
 use crate::files::{Outlets, Worker};
 use crate::life::Life;
 use crate::machine::Machine;
 use crate::pause::Postponed;
 use crate::poller::Poller;
 use crate::port::Port;
+use crate::socket::Sockets;
 use crate::sys::ChildSignals;
 use crate::volumes::Volumes;
+
+/// What the agent moves at once. Longer than any frame, because a process writes more than one.
+const SCRATCH_BYTES: usize = 128 << 10;
+const _: () = assert!(SCRATCH_BYTES >= FRAME_BYTES_MAX);
 
 /// What to do when no host is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +52,9 @@ pub(crate) struct Agent {
     pub(crate) machine: Machine,
     pub(crate) life: Life,
     pub(crate) generation: u16,
-    pub(crate) execs: Vec<Exec>,
-    pub(crate) execs_started: u64,
+    pub(crate) execs: Execs,
     pub(crate) workers: Vec<Worker>,
+    pub(crate) sockets: Sockets,
     pub(crate) background: Background,
     pub(crate) postponed: Postponed,
     pub(crate) volumes: Volumes,
@@ -68,17 +74,17 @@ impl Agent {
             signals,
             pairing: Pairing::default(),
             assembler: MessageAssembler::default(),
+            execs: Execs::new(&machine),
             machine,
             life: Life::default(),
             generation: 0,
-            execs: Vec::new(),
-            execs_started: 0,
             workers: Vec::new(),
+            sockets: Sockets::default(),
             background: Background::default(),
             postponed: Postponed::default(),
             volumes: Volumes::default(),
             has_hung_up: false,
-            scratch: vec![0; FRAME_BYTES_MAX].into_boxed_slice(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
         })
     }
 
@@ -95,6 +101,8 @@ impl Agent {
             is_busy |= self.control.flush() | self.bulk.flush();
         }
         self.lose_conversation();
+        // Nobody is left who could.
+        self.execs.kill_all();
         Ok(())
     }
 
@@ -127,6 +135,7 @@ impl Agent {
             bulk,
             execs,
             workers,
+            sockets,
             background,
             ..
         } = self;
@@ -134,8 +143,9 @@ impl Agent {
             has_children |= number == signals;
             control.wake(number);
             bulk.wake(number);
-            execs.iter_mut().for_each(|exec| exec.wake(number));
+            execs.wake(number);
             workers.iter_mut().for_each(|worker| worker.wake(number));
+            sockets.wake(number);
             background.wake(number);
         })?;
         if has_children {
@@ -148,22 +158,21 @@ impl Agent {
     fn reap(&mut self) {
         self.signals.clear();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            if let Some(exec) = self.execs.iter_mut().find(|exec| exec.pid == pid) {
-                exec.note_end(status);
-            }
+            self.execs.note_end(pid, status);
         }
+        self.execs.remove_empty_groups();
         self.background.remove_empty_groups();
     }
 
     fn timeout_ms(&self) -> Option<u64> {
-        let is_running = self.life.is_running();
-        let execs = self.execs.iter().filter(|_| is_running);
-        let execs = execs.filter_map(Exec::deadline_ms);
+        let execs = self.execs.deadline_ms();
+        let execs = execs.filter(|_| self.life.is_running());
         let workers = self.workers.iter().filter_map(Worker::deadline_ms);
         let ports = [&self.control, &self.bulk]
             .into_iter()
             .filter_map(Port::deadline_ms);
         execs
+            .into_iter()
             .chain(workers)
             .chain(ports)
             .chain(self.life.lease_end_ms())
@@ -176,7 +185,7 @@ impl Agent {
         self.expire_lease(now_ms);
         // Time stands still for whoever is frozen.
         if self.life.is_running() {
-            self.execs.iter_mut().for_each(|exec| exec.expire(now_ms));
+            self.execs.expire(now_ms);
         }
         self.workers
             .iter_mut()
@@ -188,44 +197,38 @@ impl Agent {
         }
     }
 
-    /// Moves bytes of every exec and file; buries those that are over.
+    /// Moves bytes of every exec, file and socket; buries those that are over.
     fn pump(&mut self) -> bool {
-        let mut is_busy = self.background.discard(&mut self.scratch);
-        if let Some(encoder) = self.encoder() {
-            let Self {
-                control,
-                bulk,
-                execs,
-                workers,
-                scratch,
-                ..
-            } = self;
-            let (control, bulk) = (control.output(), bulk.output());
-            let mut outlets = Outlets {
-                encoder,
-                control,
-                bulk,
-            };
-            for exec in execs {
-                is_busy |= exec.pump(encoder, outlets.bulk, scratch);
+        let encoder = self.encoder();
+        let Self {
+            control,
+            bulk,
+            execs,
+            workers,
+            sockets,
+            background,
+            scratch,
+            ..
+        } = self;
+        let (control, bulk) = (control.output(), bulk.output());
+        let mut outlets = encoder.map(|encoder| Outlets {
+            encoder,
+            control,
+            bulk,
+        });
+        let mut is_busy = background.discard(scratch);
+        // Execs go on without a host: what they say goes to their logs.
+        is_busy |= execs.pump(outlets.as_mut(), scratch);
+        if let Some(outlets) = &mut outlets {
+            for worker in workers.iter_mut() {
+                is_busy |= worker.pump(outlets, scratch);
             }
-            for worker in workers {
-                is_busy |= worker.pump(&mut outlets, scratch);
-            }
+            is_busy |= sockets.pump(outlets, scratch);
         }
-        self.workers.retain(|worker| !worker.is_over());
-        while let Some(index) = self.execs.iter().position(Exec::is_over) {
-            let (event, remains) = self.execs.swap_remove(index).finish();
-            self.background.adopt(remains);
-            self.tell(event);
-            is_busy = true;
+        workers.retain(|worker| !worker.is_over());
+        for remains in execs.bury() {
+            background.adopt(remains);
         }
         is_busy
-    }
-
-    fn tell(&mut self, event: Option<Event>) {
-        if let Some(event) = event {
-            self.send(&GuestMessage::Event(event));
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! What outlives its exec: pipes of background processes, and control groups that are not empty.
+//! What outlives the memory of its exec: pipes of background processes, and control groups that are
+//! not empty.
 
 use crate::cgroup::ExecGroup;
 use crate::exec::Remains;
@@ -16,12 +17,9 @@ pub(crate) struct Background {
 
 impl Background {
     pub(crate) fn adopt(&mut self, remains: Remains) {
-        self.adopt_pipes(remains.pipes);
-        self.groups.extend(remains.group);
-    }
-
-    pub(crate) fn adopt_pipes(&mut self, pipes: Vec<Source>) {
-        self.pipes.extend(pipes);
+        self.groups
+            .extend(remains.group.filter(|group| !group.try_remove()));
+        self.pipes.extend(remains.pipes);
         if self.pipes.len() > PIPES_MAX {
             self.pipes.drain(..self.pipes.len() - PIPES_MAX);
         }

@@ -4,17 +4,14 @@ use std::io;
 
 use dayfly_guest_proto::message::AnswerResult;
 use dayfly_guest_proto::{
-    Activity, Answer, Call, ChannelId, ExitReason, GuestError, GuestErrorCode, GuestMessage,
-    Identity, Request, Response, StartExec, Status,
+    Activity, Answer, Call, ChannelId, GuestError, GuestErrorCode, GuestMessage, Identity, Request,
+    Response, Status,
 };
-use dayfly_types::limits::{AGENT_FILE_OPERATIONS_MAX, EXECS_MAX};
 
-use crate::account::Account;
 use crate::activity;
 use crate::agent::Agent;
-use crate::clock::uptime_ms;
-use crate::exec::Exec;
-use crate::files::{Job, Operation, Worker, WriteOptions, guest_error};
+use crate::clock::{file_clock_unix_nanos, uptime_ms};
+use crate::files::{Worker, guest_error};
 use crate::identity;
 use crate::machine::Machine;
 use crate::volumes::DiskOperation;
@@ -30,10 +27,8 @@ impl Agent {
         let Call { call, request } = call;
         match self.begin(request) {
             Work::Done(result) => self.answer(call, result),
-            Work::File { operation, user } => self.start_worker(call, operation, user.as_deref()),
-            Work::Disk(operation) => {
-                self.start_job(call, Operation::Disk(operation), Ok(Account::root()));
-            }
+            Work::File(request) => self.start_file(call, request),
+            Work::Disk(operation) => self.start_disk(call, operation),
         }
     }
 
@@ -49,12 +44,20 @@ impl Agent {
                 wall_clock_unix_nanos,
             } => self.thaw(wall_clock_unix_nanos),
             Request::Quiesce { lease_ms, mark } => self.quiesce(lease_ms, mark.as_ref()),
-            Request::StartExec(spec) => self.start_exec(&spec),
-            Request::SignalExec { channel, signal } => self
-                .exec(channel)
-                .and_then(|exec| exec.signal(signal))
-                .map(|()| Response::Done),
-            Request::CloseStdin { channel } => self.close_stdin(channel),
+            request @ (Request::StartExec(_)
+            | Request::AttachExec { .. }
+            | Request::DescribeExec { .. }
+            | Request::ListExecs { .. }
+            | Request::SignalExec { .. }
+            | Request::SignalProcess { .. }
+            | Request::ResizeTerminal { .. }
+            | Request::CloseStdin { .. }
+            | Request::ForgetExec { .. }) => self.exec_call(request),
+            Request::ConnectSocket { channel, path } => self.connect_socket(channel, &path),
+            Request::ConnectPort { channel, port } => self.connect_port(channel, port),
+            Request::ListPorts => Ok(Response::Ports {
+                ports: crate::ports::listening(),
+            }),
             Request::CancelChannel { channel } => {
                 self.cancel(channel);
                 Ok(Response::Done)
@@ -64,7 +67,13 @@ impl Agent {
             | Request::Stat { .. }
             | Request::ListDirectory { .. }
             | Request::MakeDirectory { .. }
-            | Request::Remove { .. }) => return file_work(request),
+            | Request::Remove { .. }
+            | Request::Move { .. }
+            | Request::ChangeMode { .. }
+            | Request::WatchDirectory { .. }
+            | Request::PackTree { .. }
+            | Request::UnpackTree { .. }
+            | Request::ListChanges { .. }) => return Work::File(request),
             request @ (Request::MountVolume { .. }
             | Request::UnmountVolume { .. }
             | Request::GrowDisk { .. }) => match self.disk_work(request) {
@@ -90,14 +99,13 @@ impl Agent {
     fn identify(&mut self, identity: Identity) -> Result<Response, GuestError> {
         let identified = identity::become_sandbox(&identity, &self.machine)
             .map_err(|error| identify_error(&error))?;
-        self.life.note_identity(identity);
+        self.life.note_identity(identity, file_clock_unix_nanos());
         Ok(Response::Identified(identified))
     }
 
     fn activity(&self) -> Activity {
-        let execs = self.execs.iter().filter(|exec| !exec.is_over()).count();
         Activity {
-            execs: u32::try_from(execs).unwrap_or(u32::MAX),
+            execs: u32::try_from(self.execs.active()).unwrap_or(u32::MAX),
             busy_ms: activity::busy_ms(&self.machine.busy_file()),
         }
     }
@@ -133,106 +141,17 @@ impl Agent {
         }
     }
 
-    fn start_exec(&mut self, spec: &StartExec) -> Result<Response, GuestError> {
-        if !self.life.is_running() {
-            return Err(wrong_state("user code may not run yet"));
-        }
-        if self.execs.len() >= EXECS_MAX {
-            return Err(GuestError::new(
-                GuestErrorCode::TooMany,
-                "too many execs at once",
-            ));
-        }
-        if self.is_open(spec.channel) {
-            return Err(GuestError::new(
-                GuestErrorCode::Exists,
-                "the channel is in use",
-            ));
-        }
-        self.execs_started += 1;
-        let exec = Exec::start(spec, self.execs_started, &self.machine, &self.poller)?;
-        let pid = exec.pid.as_raw_nonzero().get().unsigned_abs();
-        self.execs.push(exec);
-        Ok(Response::ExecStarted { pid })
+    pub(crate) fn is_open(&self, channel: ChannelId) -> bool {
+        let mut workers = self.workers.iter();
+        self.execs.has_channel(channel)
+            || self.sockets.has_channel(channel)
+            || workers.any(|worker| worker.channel() == Some(channel))
     }
 
-    fn start_worker(&mut self, call: u64, operation: Operation, user: Option<&str>) {
-        self.start_job(call, operation, Account::find(user));
-    }
-
-    fn start_job(&mut self, call: u64, operation: Operation, account: Result<Account, GuestError>) {
-        if let Err(error) = self.try_start_job(call, operation, account) {
-            self.answer(call, Err(error));
-        }
-    }
-
-    fn try_start_job(
-        &mut self,
-        call: u64,
-        operation: Operation,
-        account: Result<Account, GuestError>,
-    ) -> Result<(), GuestError> {
-        if self.workers.len() >= AGENT_FILE_OPERATIONS_MAX {
-            let text = "too many file operations at once";
-            return Err(GuestError::new(GuestErrorCode::TooMany, text));
-        }
-        let is_no_path = |path: &str| path.is_empty() || path.contains('\0');
-        if operation.path().is_some_and(is_no_path) {
-            return Err(GuestError::new(
-                GuestErrorCode::Invalid,
-                "the path is empty or not text",
-            ));
-        }
-        if operation
-            .channel()
-            .is_some_and(|channel| self.is_open(channel))
-        {
-            return Err(GuestError::new(
-                GuestErrorCode::Exists,
-                "the channel is in use",
-            ));
-        }
-        let job = Job {
-            call,
-            account: account?,
-            operation,
-        };
-        let worker = Worker::start(job, &self.poller)
-            .map_err(|error| guest_error("cannot start the file operation", &error))?;
-        self.workers.push(worker);
-        Ok(())
-    }
-
-    fn is_open(&self, channel: ChannelId) -> bool {
-        let channel = Some(channel);
-        self.execs.iter().any(|exec| exec.channel == channel)
-            || self
-                .workers
-                .iter()
-                .any(|worker| worker.channel() == channel)
-    }
-
-    fn exec(&mut self, channel: ChannelId) -> Result<&mut Exec, GuestError> {
-        let exec = self
-            .execs
-            .iter_mut()
-            .find(|exec| exec.channel == Some(channel));
-        exec.ok_or_else(|| GuestError::new(GuestErrorCode::NotFound, "no such exec"))
-    }
-
-    fn close_stdin(&mut self, channel: ChannelId) -> Result<Response, GuestError> {
-        if let Some(input) = &mut self.exec(channel)?.input {
-            input.close();
-        }
-        Ok(Response::Done)
-    }
-
+    /// Ends what a channel does. An exec only has one reader less.
     fn cancel(&mut self, channel: ChannelId) {
-        if let Ok(exec) = self.exec(channel) {
-            exec.kill(ExitReason::Killed);
-            let pipes = exec.detach();
-            self.background.adopt_pipes(pipes);
-        }
+        self.execs.drop_reader(channel);
+        self.sockets.close(channel);
         let is_it = |worker: &Worker| worker.channel() == Some(channel);
         if let Some(index) = self.workers.iter().position(is_it) {
             self.workers.swap_remove(index).discard();
@@ -244,92 +163,12 @@ impl Agent {
 enum Work {
     Done(Result<Response, GuestError>),
     /// In a child, which answers by itself.
-    File {
-        operation: Operation,
-        user: Option<String>,
-    },
+    File(Request),
     /// In a child of root.
     Disk(DiskOperation),
 }
 
-/// What a request about files asks for.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the caller has sorted out everything else"
-)]
-fn file_work(request: Request) -> Work {
-    let (operation, user) = match request {
-        Request::OpenRead {
-            channel,
-            path,
-            user,
-            offset,
-            limit,
-        } => (
-            Operation::Read {
-                channel,
-                path,
-                offset,
-                limit,
-            },
-            user,
-        ),
-        Request::OpenWrite {
-            channel,
-            path,
-            user,
-            mode,
-            make_parents,
-            append,
-        } => {
-            let options = WriteOptions {
-                mode,
-                make_parents,
-                append,
-            };
-            (
-                Operation::Write {
-                    channel,
-                    path,
-                    options,
-                },
-                user,
-            )
-        }
-        Request::Stat { path, user } => (Operation::Stat { path }, user),
-        Request::ListDirectory {
-            path,
-            user,
-            after,
-            limit,
-        } => {
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            (Operation::List { path, after, limit }, user)
-        }
-        Request::MakeDirectory {
-            path,
-            user,
-            mode,
-            make_parents,
-        } => (
-            Operation::MakeDirectory {
-                path,
-                mode,
-                make_parents,
-            },
-            user,
-        ),
-        Request::Remove {
-            path,
-            user,
-            recursive,
-        } => (Operation::Remove { path, recursive }, user),
-        _ => return Work::Done(Err(unsupported())),
-    };
-    Work::File { operation, user }
-}
-
-fn unsupported() -> GuestError {
+pub(crate) fn unsupported() -> GuestError {
     GuestError::new(GuestErrorCode::Unsupported, "not served by this guest")
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dayfly_guest_proto::ExecLimits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::monotonic_ms;
@@ -105,13 +106,53 @@ impl ExecGroup {
         fs::write(self.path.join("cgroup.kill"), "1")
     }
 
+    /// Sets what its processes may use together. Processor time is no rate but a sum, which the
+    /// kernel only counts.
+    pub(crate) fn limit(&self, limits: &ExecLimits) -> io::Result<()> {
+        if let Some(bytes) = limits.memory_bytes {
+            fs::write(self.path.join("memory.max"), bytes.to_string())?;
+            // A kernel without swap has no such file.
+            let _ = fs::write(self.path.join("memory.swap.max"), "0");
+            // All or none: half of an exec helps nobody.
+            let _ = fs::write(self.path.join("memory.oom.group"), "1");
+        }
+        if let Some(count) = limits.processes_max {
+            fs::write(self.path.join("pids.max"), count.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Processor time that its processes have used.
+    pub(crate) fn cpu_used_us(&self) -> Option<u64> {
+        self.number("cpu.stat", "usage_usec")
+    }
+
     /// Whether the kernel has killed a process of this group for want of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let text = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
-        text.lines().any(|line| {
-            line.strip_prefix("oom_kill ")
-                .is_some_and(|count| count != "0")
-        })
+        self.has_counted("memory.events", "oom_kill")
+    }
+
+    /// Whether it did so because of the limit of this very group: of all groups above it, only the
+    /// one whose limit was reached counts an `oom`.
+    pub(crate) fn went_over_its_memory(&self) -> bool {
+        self.ran_out_of_memory() && self.has_counted("memory.events", "oom")
+    }
+
+    /// Whether a process of the group wanted to start one too many.
+    pub(crate) fn was_refused_a_process(&self) -> bool {
+        self.has_counted("pids.events", "max")
+    }
+
+    fn has_counted(&self, file: &str, name: &str) -> bool {
+        self.number(file, name).is_some_and(|count| count > 0)
+    }
+
+    /// One number of a file that has a name and a number in each line.
+    fn number(&self, file: &str, name: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.path.join(file)).ok()?;
+        let mut fields = text.lines().filter_map(|line| line.split_once(' '));
+        let (_, number) = fields.find(|(field, _)| *field == name)?;
+        number.parse().ok()
     }
 
     /// Removes the group if no process is left in it. Gives whether it is gone.

@@ -19,3 +19,19 @@ fn milliseconds(clock: ClockId) -> u64 {
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
     seconds * 1000 + nanos / 1_000_000
 }
+
+/// Milliseconds since 1970 on the clock that people see, which a wake may move either way.
+pub(crate) fn wall_clock_ms() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec
+        .saturating_mul(1000)
+        .saturating_add(now.tv_nsec / 1_000_000)
+}
+
+/// The time that the kernel gives to a file that changes now. Its clock for files is coarser than
+/// the one for people and never ahead of it.
+pub(crate) fn file_clock_unix_nanos() -> u64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}

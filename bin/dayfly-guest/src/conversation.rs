@@ -1,8 +1,8 @@
 //! How conversations begin, what their frames mean, and how they end.
 
 use dayfly_guest_proto::{
-    Call, ChannelId, DataHeader, ExitReason, Frame, MessageAssembler, MessageError, Opening,
-    PortRole, Received, StreamKind, WindowError,
+    Call, ChannelId, DataHeader, Frame, MessageAssembler, MessageError, Opening, PortRole,
+    Received, StreamKind, WindowError,
 };
 
 use crate::agent::Agent;
@@ -99,12 +99,11 @@ impl Agent {
 
     /// Bytes for a channel that is no longer there are late, not wrong.
     fn take_data(&mut self, header: DataHeader, bytes: Vec<u8>) -> Result<(), WindowError> {
-        let channel = Some(header.channel);
         if header.stream == StreamKind::Stdin {
-            let exec = self.execs.iter_mut().find(|exec| exec.channel == channel);
-            let input = exec.and_then(|exec| exec.input.as_mut());
-            return input.map_or(Ok(()), |input| input.accept(header, bytes));
+            let for_exec = self.sockets.accept(header, bytes)?;
+            return for_exec.map_or(Ok(()), |bytes| self.execs.accept_input(header, bytes));
         }
+        let channel = Some(header.channel);
         let worker = self
             .workers
             .iter_mut()
@@ -118,19 +117,17 @@ impl Agent {
         stream: StreamKind,
         bytes: u32,
     ) -> Result<(), WindowError> {
-        let exec = self
-            .execs
-            .iter_mut()
-            .find(|exec| exec.channel == Some(channel));
-        let worker = self
-            .workers
-            .iter_mut()
-            .find(|worker| worker.channel() == Some(channel));
-        match (stream, exec, worker) {
-            (StreamKind::Stdout, Some(exec), _) => exec.stdout.grant(bytes),
-            (StreamKind::Stderr, Some(exec), _) => exec.stderr.grant(bytes),
-            (StreamKind::File, _, Some(worker)) => worker.grant(bytes),
-            _ => Ok(()),
+        match stream {
+            StreamKind::Stdout if self.sockets.has_channel(channel) => {
+                self.sockets.grant(channel, bytes)
+            }
+            StreamKind::Stdout | StreamKind::Stderr => self.execs.grant(channel, stream, bytes),
+            StreamKind::File => {
+                let mut workers = self.workers.iter_mut();
+                let worker = workers.find(|worker| worker.channel() == Some(channel));
+                worker.map_or(Ok(()), |worker| worker.grant(bytes))
+            }
+            StreamKind::Stdin => Ok(()),
         }
     }
 
@@ -144,22 +141,17 @@ impl Agent {
         }
     }
 
-    /// The host is gone or speaks nonsense: end what it started and wait for an opening.
+    /// The host is gone or speaks nonsense: end what belongs to the conversation and wait for an
+    /// opening.
     pub(crate) fn lose_conversation(&mut self) {
         self.end_conversation();
         self.forget_conversation();
     }
 
     fn end_conversation(&mut self) {
-        // In a frozen guest this may be the first moment of a copy, or the host died in the middle
-        // of a capture: processes go on after the thaw, without anybody who reads them.
-        let is_running = self.life.is_running();
-        for exec in self.execs.iter_mut().filter(|exec| exec.channel.is_some()) {
-            if is_running {
-                exec.kill(ExitReason::Killed);
-            }
-            self.background.adopt_pipes(exec.detach());
-        }
+        // Execs belong to the guest. They go on, and whoever opens next may read them.
+        self.execs.drop_readers();
+        self.sockets.close_all();
         self.workers.drain(..).for_each(Worker::discard);
         self.postponed.clear();
     }

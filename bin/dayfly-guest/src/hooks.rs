@@ -25,9 +25,9 @@ use crate::clock::monotonic_ms;
 use crate::sys;
 
 /// How long one hook may take.
-const EACH_MS: u64 = 5000;
-/// How long all hooks of one identity may take.
-const ALL_MS: u64 = 10_000;
+const EACH_MS: u64 = 8000;
+/// How long all hooks of one identity may take; shorter than the host waits for the identity.
+const ALL_MS: u64 = 12_000;
 /// How long a killed hook may take to be gone.
 const KILL_PATIENCE_MS: u64 = 500;
 /// More are not run: an identity is no boot.

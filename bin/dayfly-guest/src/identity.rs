@@ -141,7 +141,7 @@ pub(crate) fn set_clock(unix_nanos: u64) -> io::Result<()> {
 /// Overwrites a file in place. User code is frozen, so nobody can see half of it, and a new file
 /// with a rename would cost every restore the cold paths of the file system for nothing. Without a
 /// sync: after a crash the sandbox is identified anew.
-fn overwrite(path: &str, content: &str) -> io::Result<()> {
+pub(crate) fn overwrite(path: &str, content: &str) -> io::Result<()> {
     let opened = fs::OpenOptions::new()
         .write(true)
         .create(true)

@@ -14,6 +14,8 @@ pub(crate) struct Life {
     /// Whether an identity was handed over since this could last have become a copy.
     is_identified: bool,
     sandbox: Option<(SandboxId, AgentToken)>,
+    /// Since when it is this sandbox. The same one may be identified again after a sleep.
+    became: Option<(SandboxId, u64)>,
     quiesced_ms: u64,
     lease_end_ms: Option<u64>,
 }
@@ -24,6 +26,7 @@ impl Default for Life {
             state: GuestState::Running,
             is_identified: false,
             sandbox: None,
+            became: None,
             quiesced_ms: 0,
             lease_end_ms: None,
         }
@@ -73,9 +76,18 @@ impl Life {
         true
     }
 
-    pub(crate) fn note_identity(&mut self, identity: Identity) {
+    pub(crate) fn note_identity(&mut self, identity: Identity, now_unix_nanos: u64) {
         self.is_identified = true;
+        let is_same = |(id, _): &&(SandboxId, u64)| *id == identity.sandbox_id;
+        if self.became.as_ref().filter(is_same).is_none() {
+            self.became = Some((identity.sandbox_id.clone(), now_unix_nanos));
+        }
         self.sandbox = Some((identity.sandbox_id, identity.agent_token));
+    }
+
+    /// When this guest became the sandbox that it is.
+    pub(crate) fn became_unix_nanos(&self) -> Option<u64> {
+        self.became.as_ref().map(|(_, moment)| *moment)
     }
 
     /// Whether user processes may run again: in the conversation that stopped them, or in a guest

@@ -1,7 +1,7 @@
 //! The first process of a guest and its agent.
 //!
 //! It boots the guest (modules, disks, root), then serves a host over two virtio ports: execs,
-//! files, identity, quiesce. It links only the words and the wire protocol, because its pages and
+//! files, sockets, identity, quiesce. It links only the words and the wire protocol, because its pages and
 //! its first instructions are part of every restore. It must not know what a sandbox is for, what
 //! its network allows or how a capture is taken.
 //!
@@ -19,6 +19,7 @@ mod clock;
 mod conversation;
 mod disks;
 mod exec;
+mod file_calls;
 mod files;
 mod hooks;
 mod identity;
@@ -27,6 +28,8 @@ mod machine;
 mod pause;
 mod poller;
 mod port;
+mod ports;
+mod socket;
 mod sys;
 mod volumes;
 
@@ -43,7 +46,7 @@ use boot::Booted;
 use machine::Machine;
 
 /// Serves standard input as the control port and standard output as the bulk port, without being
-/// anybody's first process. For tests, which may give a directory for hooks and the busy file.
+/// anybody's first process. For tests, which may give a directory for hooks, logs and the busy file.
 const SERVE_STDIO: &str = "--serve-stdio";
 
 fn main() -> ExitCode {

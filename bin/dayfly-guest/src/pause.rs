@@ -140,9 +140,7 @@ impl Agent {
         let paused_ms = self.life.note_thaw(monotonic_ms());
         sys::copy_mark::clear();
         // The pause does not count against anybody's timeout.
-        for exec in &mut self.execs {
-            exec.allow_more_time(paused_ms);
-        }
+        self.execs.allow_more_time(paused_ms);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_host::jail::JailStep;
+use dayfly_host::jail::{JailSockets, JailStep};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter, sock_filter,
@@ -28,8 +28,11 @@ impl Filters {
     }
 }
 
-pub(crate) fn compile() -> Result<Filters, Failure> {
-    let denied = compile_one(denied_rules()?, SeccompAction::Errno(errno(libc::EPERM)))?;
+pub(crate) fn compile(sockets: JailSockets) -> Result<Filters, Failure> {
+    let denied = compile_one(
+        denied_rules(sockets)?,
+        SeccompAction::Errno(errno(libc::EPERM)),
+    )?;
     // Its flags are in memory, where a filter cannot look. Without it, libraries use `clone`.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let absent = compile_one(clone3, SeccompAction::Errno(errno(libc::ENOSYS)))?;
@@ -70,22 +73,34 @@ fn compile_one(rules: Rules, action: SeccompAction) -> Result<BpfProgram, Failur
         .map_err(|error| Failure::new(JailStep::Filter, error))
 }
 
-fn denied_rules() -> Result<Rules, Failure> {
+fn denied_rules(sockets: JailSockets) -> Result<Rules, Failure> {
     let mut rules: Rules = DENIED.iter().map(|&call| (call, Vec::new())).collect();
     let namespaces = NAMESPACE_FLAGS
         .iter()
-        .map(|&flag| rule(0, SeccompCmpOp::MaskedEq(flag), flag))
+        .map(|&flag| rule(&[(SeccompCmpOp::MaskedEq(flag), flag)]))
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_clone, namespaces);
-    // The network of a jail is what it is handed; it makes no sockets but local ones.
-    let local = u64::from(libc::AF_UNIX.unsigned_abs());
-    rules.insert(libc::SYS_socket, vec![rule(0, SeccompCmpOp::Ne, local)?]);
+    // The network of an engine is what it is handed; it makes no sockets but local ones.
+    let families: &[i32] = match sockets {
+        JailSockets::Local => &[libc::AF_UNIX],
+        JailSockets::Ipv4 => &[libc::AF_UNIX, libc::AF_INET],
+    };
+    let other: Vec<_> = families
+        .iter()
+        .map(|family| (SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
+        .collect();
+    rules.insert(libc::SYS_socket, vec![rule(&other)?]);
     Ok(rules)
 }
 
-fn rule(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompRule, Failure> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
-        .and_then(|condition| SeccompRule::new(vec![condition]))
+/// Holds when all of these hold for the first argument.
+fn rule(conditions: &[(SeccompCmpOp, u64)]) -> Result<SeccompRule, Failure> {
+    let conditions = conditions.iter().map(|(operator, value)| {
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, operator.clone(), *value)
+    });
+    conditions
+        .collect::<Result<_, _>>()
+        .and_then(SeccompRule::new)
         .map_err(|error| Failure::new(JailStep::Filter, error))
 }
 

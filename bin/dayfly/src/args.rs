@@ -6,11 +6,17 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use dayfly_api::VolumeMount;
 
+use crate::args_files::{CopyArgs, FilesArgs};
+use crate::args_help::{
+    ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, FILES_HELP, FORK_HELP, RUN_HELP, TTL_HELP,
+};
+use crate::args_network::{NET_HELP, NetCommand, NetworkArgs};
+use crate::args_ports::{PORT_HELP, PortCommand};
 use crate::args_state::{
     ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
     VolumeCommand,
 };
-use crate::places::Place;
+use crate::args_tenancy::{AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand};
 use crate::{durations, env_vars, exit_status, mounts, pairs};
 
 /// Disposable computers for AI agents.
@@ -69,15 +75,31 @@ pub(crate) enum Command {
     Create(CreateArgs),
     /// List sandboxes.
     #[command(visible_alias = "list")]
-    Ls,
+    Ls(LsArgs),
+    /// Show what sandboxes use, again and again.
+    Top(TopArgs),
     /// Show one sandbox.
     Info(InfoArgs),
     /// Run a command in a sandbox.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
-    /// Copy a file into or out of a sandbox.
+    /// Open a shell in a sandbox: short for `exec -it` with the best shell that it has.
+    Shell(ShellArgs),
+    /// Go on with a command that was started before, by anybody.
+    #[command(after_help = ATTACH_HELP)]
+    Attach(AttachArgs),
+    /// List the commands of a sandbox, those that ended included.
+    Ps(SandboxArgs),
+    /// Send a signal to a command of a sandbox.
+    Kill(KillArgs),
+    /// Print what a sandbox has kept of the output of its commands, or of one.
+    Logs(LogsArgs),
+    /// Copy a file or a directory into or out of a sandbox.
     #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),
+    /// List, make, move, remove and watch files of a sandbox.
+    #[command(after_help = FILES_HELP)]
+    Fs(FilesArgs),
     /// Delete sandboxes. One that is gone already is a success.
     #[command(visible_alias = "delete")]
     Rm(RemoveArgs),
@@ -102,12 +124,30 @@ pub(crate) enum Command {
     Fork(ForkArgs),
     /// Keep one child of a fork; prints the ids of those that were deleted.
     Promote(PromoteArgs),
+    /// Show and change what sandboxes reach.
+    #[command(subcommand, after_help = NET_HELP)]
+    Net(NetCommand),
+    /// Show what listens in sandboxes, and open it to others.
+    #[command(subcommand, after_help = PORT_HELP)]
+    Port(PortCommand),
     /// Volumes: disks that outlive sandboxes.
     #[command(subcommand)]
     Volume(VolumeCommand),
     /// Templates: what sandboxes are made from.
     #[command(subcommand)]
     Template(TemplateCommand),
+    /// Keys of the project.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Projects, and what they use.
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Show who did what, newest first.
+    Audit(AuditArgs),
+    /// Follow what happens to sandboxes.
+    Events(EventsArgs),
+    #[command(flatten)]
+    Local(LocalCommand),
     /// Show the host: capacity, sandboxes, parked engines.
     Node,
     /// Show the versions of this program and of the server.
@@ -140,11 +180,35 @@ pub(crate) struct CreateArgs {
     pub(crate) metadata: Vec<(String, String)>,
 }
 
+/// Which sandboxes are wanted.
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct LsArgs {
+    /// Only those in this state, such as running or hibernated.
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<String>,
+    /// Only those of this template.
+    #[arg(long, short = 'T', value_name = "NAME")]
+    pub(crate) template: Option<String>,
+    /// Only those with this label; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    pub(crate) metadata: Vec<(String, String)>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TopArgs {
+    /// Show it once and end, as without a terminal.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Time between two looks: 1s, 5s.
+    #[arg(long, value_name = "TIME", value_parser = durations::parse, default_value = "2s")]
+    pub(crate) every: Duration,
+}
+
 /// What makes a sandbox.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short = 'T', value_name = "NAME")]
     pub(crate) template: Option<String>,
     /// Start from this snapshot: an id, or the beginning of one.
     #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
@@ -167,13 +231,15 @@ pub(crate) struct CreationArgs {
     /// GiB of disk [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) disk_gb: Option<f64>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
     /// Fail at once when the template is still baking or the host has no room.
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
 /// How a command runs in a sandbox.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct ProcessArgs {
     /// Environment variable of the command; may be given again.
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pairs::parse)]
@@ -187,9 +253,21 @@ pub(crate) struct ProcessArgs {
     /// Kill the command after this time: 1.5, 30s, 5m, 2h.
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) timeout: Option<Duration>,
-    /// Read standard input to its end, as text, and give it to the command.
-    #[arg(long, short = 'i')]
+    /// Pass standard input on to the command.
+    #[arg(long, short = 'i', visible_alias = "interactive")]
     pub(crate) stdin: bool,
+    /// Run the command in a terminal of its own, joined with this one.
+    #[arg(long, short = 't')]
+    pub(crate) tty: bool,
+    /// MiB of memory for the command and its children; over it they are killed.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory_mb: Option<u64>,
+    /// Processor time for the command and its children; over it they are killed.
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    pub(crate) cpu_time: Option<Duration>,
+    /// Processes and threads of the command at once.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_processes: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -206,19 +284,76 @@ pub(crate) struct ExecArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
+    /// Start the command, print its exec id, and leave it running.
+    #[arg(long, short, conflicts_with_all = ["stdin", "tty"])]
+    pub(crate) detach: bool,
     /// Program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct CopyArgs {
-    /// A local path, `-` for standard input, or ID:PATH.
-    #[arg(value_name = "SOURCE")]
-    pub(crate) source: Place,
-    /// A local path, `-` for standard output, or ID:PATH.
-    #[arg(value_name = "DESTINATION")]
-    pub(crate) destination: Place,
+pub(crate) struct ShellArgs {
+    /// Id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// User to run as [default: agent].
+    #[arg(long, short, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Directory to begin in [default: /workspace].
+    #[arg(long, short = 'w', value_name = "DIRECTORY")]
+    pub(crate) cwd: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AttachArgs {
+    /// Id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The command, as `dayfly ps` names it.
+    #[arg(value_name = "EXEC")]
+    pub(crate) exec_id: String,
+    /// Where to begin in its standard output.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) offset: u64,
+    /// Also print what a command in a terminal has printed before.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Pass standard input on to the command.
+    #[arg(long, short = 'i')]
+    pub(crate) stdin: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct KillArgs {
+    /// Id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The command, as `dayfly ps` names it.
+    #[arg(value_name = "EXEC")]
+    pub(crate) exec_id: String,
+    /// The signal's number [default: 9, which ends everything that the command started].
+    #[arg(long, short, value_name = "N")]
+    pub(crate) signal: Option<i32>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogsArgs {
+    /// Id, or the beginning of one.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The command, as `dayfly ps` names it [default: all of them].
+    #[arg(value_name = "EXEC")]
+    pub(crate) exec_id: Option<String>,
+    /// Standard error instead of standard output; with -f beside it.
+    #[arg(long)]
+    pub(crate) stderr: bool,
+    /// Wait for what comes, until the commands have ended.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Where to begin in standard output.
+    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "exec_id")]
+    pub(crate) offset: u64,
 }
 
 #[derive(Debug, clap::Args)]
@@ -248,48 +383,12 @@ pub(crate) enum TemplateCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Have a template baked, unless it is.
+    Bake {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Wait until it is ready.
+        #[arg(long)]
+        wait: bool,
+    },
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  dayfly run -- python3 -c 'print(6 * 7)'
-  id=$(dayfly create --ttl 10m); dayfly cp main.py $id:/workspace/
-  dayfly exec $id -- python3 main.py; dayfly rm $id";
-
-const RUN_HELP: &str = "\
-Ends as the command did; `dayfly help` lists the exit statuses. Ctrl-C and SIGTERM stop the
-command and delete the sandbox. With --json the output is not streamed: one object follows at
-the end, with sandbox_id, stdout, stderr, exit_code, reason, signal, duration_ms, truncated and
-sandbox_deleted.
-
-Examples:
-  dayfly run -- python3 -c 'print(6 * 7)'
-  dayfly run --timeout 30s --env DEBUG=1 -- sh -c 'make test'
-  dayfly run --stdin -- python3 - < script.py";
-
-const EXEC_HELP: &str = "\
-Ends as the command did; `dayfly help` lists the exit statuses. With --json the output is not
-streamed: one object follows at the end, with sandbox_id, stdout, stderr, exit_code, reason,
-signal, duration_ms and truncated.";
-
-const TTL_HELP: &str = "\
-Without a change it shows what holds now. What is not named stays. A new time to live counts from
-now.
-
-Examples:
-  dayfly ttl ID 2h
-  dayfly ttl ID none --idle 10m --on-timeout hibernate";
-
-const FORK_HELP: &str = "\
-The sandbox stands still for a moment and goes on. Each child has an id, an address, a clock and
-randomness of its own; what programs had drawn before is the same in all. When some children
-cannot be made, the others are printed and the exit status is 125.";
-
-const COPY_HELP: &str = "\
-A path in a sandbox that is not absolute starts at /workspace. A local file with a colon in its
-name is ./NAME. Directories are not copied.
-
-Examples:
-  dayfly cp main.py ID:/workspace/
-  dayfly cp ID:/workspace/result.csv .
-  dayfly cp ID:/var/log/syslog - | less";

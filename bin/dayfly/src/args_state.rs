@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use dayfly_api::OnTimeout;
 
+use crate::args_network::NetworkArgs;
 use crate::limit_changes::LimitChange;
 use crate::{durations, sizes};
 
@@ -43,6 +44,8 @@ pub(crate) struct ForkArgs {
     /// Delete each child after this time: 90, 30s, 5m, 2h [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
 }
 
 #[derive(Debug, clap::Args)]

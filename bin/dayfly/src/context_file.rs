@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use dayfly_client::{ApiKey, InvalidConfig};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Neither file has a reason to be longer.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -23,21 +23,24 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const OTHERS: u32 = 0o077;
 
 /// What the file says.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextFile {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, Context>,
 }
 
 /// One server.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
     pub(crate) url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     /// Relative to the directory of the context file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key_file: Option<PathBuf>,
 }
 
@@ -89,6 +92,22 @@ pub(crate) fn read(path: &Path) -> Result<Option<ContextFile>, ContextFileError>
         check_mode(path, mode)?;
     }
     Ok(Some(file))
+}
+
+/// Writes a context file that only its owner can read, as a whole or not at all.
+pub(crate) fn write(path: &Path, file: &ContextFile) -> io::Result<()> {
+    let text = toml::to_string(file).map_err(io::Error::other)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    // Made with mode 0600, and only then filled.
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// Reads a file that holds a key and nothing else.

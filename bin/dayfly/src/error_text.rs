@@ -63,12 +63,9 @@ fn api_error(error: &CommandError) -> Option<&ApiError> {
         CommandError::Call {
             source: ClientError::Api(api),
             ..
-        }
-        | CommandError::TimedOut {
-            source: ClientError::Api(api),
         } => Some(api),
         CommandError::Call { .. }
-        | CommandError::TimedOut { .. }
+        | CommandError::TimedOut
         | CommandError::Usage { .. }
         | CommandError::Settings(_)
         | CommandError::Config(_)
@@ -89,7 +86,7 @@ fn hint(error: &CommandError) -> Option<String> {
         CommandError::Config(_) => Some("see --url and DAYFLY_API_URL, DAYFLY_API_KEY".to_owned()),
         CommandError::Prefix(error) => Some(error.hint()),
         CommandError::Call { source, .. } => client_hint(source),
-        CommandError::TimedOut { .. } => {
+        CommandError::TimedOut => {
             Some("give it more with --timeout, such as --timeout 5m".to_owned())
         }
         CommandError::Local { .. }

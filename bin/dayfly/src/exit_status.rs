@@ -1,9 +1,15 @@
 //! How `dayfly` ends. These numbers are part of the interface.
 
+use dayfly_api::ExecExitEvent;
+
 /// Done; for `run` and `exec`, the command ended with 0.
 pub(crate) const OK: u8 = 0;
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
+/// The command was killed because it went over a limit of its own.
+pub(crate) const LIMIT_EXCEEDED: u8 = 122;
+/// The command was killed because the sandbox had no memory left.
+pub(crate) const OUT_OF_MEMORY: u8 = 123;
 /// The command ran past `--timeout`.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// Dayfly itself failed; the command may not have run.
@@ -18,8 +24,10 @@ pub(crate) const HELP: &str = "\
 Exit status:
   0        done
   2        the command line makes no sense
+  122      the command went over --memory-mb or --cpu-time
+  123      the sandbox ran out of memory, which killed the command
   124      the command ran past --timeout
-  125      dayfly itself failed
+  125      dayfly itself failed, or the sandbox is gone
   126,127  the command could not be run, or was not found (from the sandbox)
   128+n    the command, or dayfly, was ended by signal n
   other    `run` and `exec` end as the command did";
@@ -27,6 +35,16 @@ Exit status:
 /// The status for a command of a guest.
 pub(crate) fn of_command(exit_code: i32) -> u8 {
     u8::try_from(exit_code).unwrap_or(OUT_OF_RANGE)
+}
+
+/// The status for a command that ended.
+pub(crate) fn of_ending(exit: &ExecExitEvent) -> u8 {
+    match exit.reason.as_str() {
+        "timed_out" => TIMED_OUT,
+        "limit_exceeded" => LIMIT_EXCEEDED,
+        "out_of_memory" => OUT_OF_MEMORY,
+        _ => of_command(exit.exit_code),
+    }
 }
 
 /// The status of a program that signal `number` ended.

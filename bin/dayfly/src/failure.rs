@@ -41,10 +41,7 @@ pub(crate) enum CommandError {
         source: io::Error,
     },
     #[error("the command ran past its time limit")]
-    TimedOut {
-        #[source]
-        source: ClientError,
-    },
+    TimedOut,
     #[error("stopped by signal {signal}")]
     Interrupted { signal: u8 },
 }
@@ -67,7 +64,7 @@ impl CommandError {
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::Usage { .. } => exit_status::USAGE,
-            Self::TimedOut { .. } => exit_status::TIMED_OUT,
+            Self::TimedOut => exit_status::TIMED_OUT,
             Self::Interrupted { signal } => exit_status::of_signal(*signal),
             Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe => {
                 exit_status::BROKEN_PIPE

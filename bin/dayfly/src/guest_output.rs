@@ -18,8 +18,8 @@ pub(crate) enum GuestOutput {
 /// Both streams, each up to the limit of a plain exec.
 #[derive(Debug, Default)]
 pub(crate) struct KeptOutput {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
     pub(crate) is_truncated: bool,
 }
 
@@ -32,7 +32,14 @@ impl GuestOutput {
         }
     }
 
-    pub(crate) async fn stdout(&mut self, chunk: &str) -> Result<(), CommandError> {
+    /// Something is missing from the output.
+    pub(crate) fn note_gap(&mut self) {
+        if let Self::Kept(kept) = self {
+            kept.is_truncated = true;
+        }
+    }
+
+    pub(crate) async fn stdout(&mut self, chunk: &[u8]) -> Result<(), CommandError> {
         match self {
             Self::Live => pass_on(tokio::io::stdout(), chunk)
                 .await
@@ -44,7 +51,7 @@ impl GuestOutput {
         }
     }
 
-    pub(crate) async fn stderr(&mut self, chunk: &str) -> Result<(), CommandError> {
+    pub(crate) async fn stderr(&mut self, chunk: &[u8]) -> Result<(), CommandError> {
         match self {
             // Nobody listens to a closed standard error; the command goes on for its output.
             Self::Live => {
@@ -57,16 +64,16 @@ impl GuestOutput {
 }
 
 /// Writes in the runtime's blocking pool, so that a pipe nobody reads does not hold up signals.
-async fn pass_on(mut output: impl AsyncWrite + Unpin, chunk: &str) -> io::Result<()> {
-    output.write_all(chunk.as_bytes()).await?;
+async fn pass_on(mut output: impl AsyncWrite + Unpin, chunk: &[u8]) -> io::Result<()> {
+    output.write_all(chunk).await?;
     output.flush().await
 }
 
 /// Appends within the limit; says whether something was cut.
-fn keep(kept: &mut String, chunk: &str) -> bool {
+fn keep(kept: &mut Vec<u8>, chunk: &[u8]) -> bool {
     let room = EXEC_RESULT_BYTES_MAX.saturating_sub(kept.len());
-    let end = chunk.floor_char_boundary(room.min(chunk.len()));
-    kept.push_str(&chunk[..end]);
+    let end = room.min(chunk.len());
+    kept.extend_from_slice(&chunk[..end]);
     end < chunk.len()
 }
 
@@ -75,12 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_has_a_limit_and_whole_characters() {
-        let mut kept = "a".repeat(EXEC_RESULT_BYTES_MAX - 1);
-        assert!(keep(&mut kept, "é"));
-        assert_eq!(kept.len(), EXEC_RESULT_BYTES_MAX - 1);
-        assert!(!keep(&mut kept, "b"));
-        assert!(keep(&mut kept, "c"));
+    fn what_is_kept_has_a_limit() {
+        let mut kept = vec![b'a'; EXEC_RESULT_BYTES_MAX - 1];
+        assert!(!keep(&mut kept, b"b"));
+        assert!(keep(&mut kept, b"c"));
         assert_eq!(kept.len(), EXEC_RESULT_BYTES_MAX);
     }
 }

@@ -6,9 +6,15 @@
 
 mod ages;
 mod args;
+mod args_files;
+mod args_help;
+mod args_network;
+mod args_ports;
 mod args_state;
+mod args_tenancy;
 mod commands;
 mod context_file;
+mod copy_progress;
 mod durations;
 mod env_vars;
 mod error_text;
@@ -16,6 +22,8 @@ mod exit_status;
 mod failure;
 mod guest_output;
 mod limit_changes;
+mod local_input;
+mod local_tree;
 mod mounts;
 mod pairs;
 mod places;
@@ -26,6 +34,7 @@ mod settings;
 mod signals;
 mod sizes;
 mod table;
+mod terminal;
 mod text;
 
 use std::process::ExitCode;

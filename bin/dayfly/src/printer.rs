@@ -50,6 +50,11 @@ impl Printer {
         self.is_words_on_terminal && !self.is_quiet
     }
 
+    /// Whether the screen that data goes to may be cleared.
+    pub(crate) fn can_clear(&self) -> bool {
+        self.is_data_on_terminal && !self.is_quiet
+    }
+
     /// Whether a question can be asked and answered.
     pub(crate) fn can_ask(&self) -> bool {
         self.is_words_on_terminal && io::stdin().is_terminal()

@@ -181,6 +181,11 @@ fn choose_context(
     }
 }
 
+/// Where the context file is, or should be.
+pub(crate) fn required_context_path(environment: &Environment) -> Result<PathBuf, SettingsError> {
+    context_path(environment).ok_or(SettingsError::NoHome)
+}
+
 fn context_path(environment: &Environment) -> Option<PathBuf> {
     if let Some(path) = &environment.config {
         return Some(path.clone());

@@ -33,3 +33,14 @@ impl StopSignals {
         }
     }
 }
+
+/// Does the work, or drops it when somebody asks to stop.
+pub(crate) async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    let mut signals = StopSignals::install()?;
+    tokio::select! {
+        outcome = work => outcome,
+        signal = signals.next() => Err(CommandError::Interrupted { signal }),
+    }
+}

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dayfly_control::PreviewDomain;
+use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
 ///
@@ -56,15 +58,77 @@ pub(crate) struct RunArguments {
     /// not keep projects apart.
     #[arg(long)]
     pub(crate) allow_shared_emulation: bool,
-    /// Bake only these templates (default: all). May be given more than once.
-    #[arg(long = "template", value_name = "NAME")]
+    /// Templates to bake at the start, with commas between, or `all`. Others are baked when
+    /// somebody asks for them.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "base"
+    )]
     pub(crate) templates: Vec<String>,
+    /// How traffic of sandboxes leaves this host: `nat` (a link of its own to the host, which
+    /// forwards), `none`, or `netns:PATH` (a network namespace that was prepared for it).
+    #[arg(long, value_name = "KIND", default_value = "nat", value_parser = EgressUplink::parse)]
+    pub(crate) egress_uplink: EgressUplink,
+    /// Whom names are asked from. Repeat for more. Default: the resolvers of this host.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) egress_resolver: Vec<SocketAddr>,
+    /// Bytes that one sandbox may send in a second, and as many that it may receive. 0: no limit.
+    #[arg(long, value_name = "BYTES", default_value_t = EGRESS_BYTES_PER_SECOND)]
+    pub(crate) egress_rate: u64,
+    /// Under which domain services in sandboxes have host names, PORT-SANDBOX.DOMAIN; with
+    /// something in front of the API, the address that visitors use: https://DOMAIN:PORT.
+    #[arg(long, value_name = "DOMAIN", default_value_t)]
+    pub(crate) preview_domain: PreviewDomain,
     /// The parts of role `all`, which the daemon starts by itself.
     #[arg(long, value_enum, default_value_t = Role::All, hide = true)]
     pub(crate) role: Role,
     /// Digest of the administrator's key, handed to the control role.
     #[arg(long, hide = true)]
     pub(crate) admin_key_sha256: Option<String>,
+    /// The process that a role ends with.
+    #[arg(long, hide = true)]
+    pub(crate) supervisor: Option<i32>,
+}
+
+/// How traffic leaves the host, as it is written on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EgressUplink {
+    None,
+    Nat,
+    Namespace(PathBuf),
+}
+
+impl EgressUplink {
+    fn parse(text: &str) -> Result<Self, String> {
+        match (text, text.strip_prefix("netns:")) {
+            ("none", _) => Ok(Self::None),
+            ("nat", _) => Ok(Self::Nat),
+            (_, Some(path)) if path.starts_with('/') => Ok(Self::Namespace(PathBuf::from(path))),
+            _ => Err("one of nat, none, netns:/PATH".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for EgressUplink {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => formatter.write_str("none"),
+            Self::Nat => formatter.write_str("nat"),
+            Self::Namespace(path) => write!(formatter, "netns:{}", path.display()),
+        }
+    }
+}
+
+impl From<EgressUplink> for dayfly_host::net::Uplink {
+    fn from(uplink: EgressUplink) -> Self {
+        match uplink {
+            EgressUplink::None => Self::None,
+            EgressUplink::Nat => Self::Nat,
+            EgressUplink::Namespace(path) => Self::Namespace(path),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,6 +163,8 @@ pub(crate) enum BenchCommand {
     Create(BenchArguments),
     /// From a call to a hibernated sandbox to the answer of its first `true`.
     Wake(BenchArguments),
+    /// From the call of `true` on a warm sandbox to its answer.
+    Exec(BenchArguments),
     /// How long a fork stops its parent, when its children answer, and what memory they add.
     Fork(ForkBenchArguments),
 }

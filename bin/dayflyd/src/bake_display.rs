@@ -39,7 +39,7 @@ impl BakeDisplay {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let name = report.name.as_str();
         match &report.state {
-            BakeState::Waiting => {}
+            BakeState::NotBaked | BakeState::Waiting => {}
             BakeState::Baking { percent, step } => self.baking(&mut drawn, name, *percent, step),
             BakeState::Ready => self.ended(&mut drawn, &format!("template {name} is ready")),
             BakeState::Failed { reason } => {

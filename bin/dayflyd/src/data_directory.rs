@@ -42,6 +42,11 @@ impl Instance {
     pub(crate) fn first_slot_uid(&self) -> u32 {
         self.first_uid + 1
     }
+
+    /// The last of the range, which no slot reaches.
+    pub(crate) fn egress_uid(&self) -> u32 {
+        self.first_uid + UIDS_OF_AN_INSTANCE - 1
+    }
 }
 
 /// Where a running daemon can be reached.

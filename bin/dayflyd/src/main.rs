@@ -10,6 +10,7 @@ mod bench;
 mod crash_point;
 mod data_directory;
 mod doctor;
+mod egress;
 mod engine;
 mod pause_guard;
 mod role_control;
@@ -21,11 +22,11 @@ mod supervise;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use args::{Arguments, BenchCommand, Command, Role, RunArguments};
 use clap::Parser;
 use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+    Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -61,12 +62,9 @@ fn run_role(arguments: &RunArguments) -> Result<()> {
     raise_open_files();
     match arguments.role {
         Role::All => runtime::block_on(supervise::run(arguments.clone())),
-        Role::Control => {
-            end_with_parent()?;
-            role_control::run(arguments)
-        }
+        Role::Control => role_control::run(arguments),
         Role::Node => {
-            end_with_parent()?;
+            end_with_parent(arguments)?;
             role_node::run(arguments)
         }
     }
@@ -85,9 +83,15 @@ fn raise_open_files() {
     }
 }
 
-/// A supervisor that was killed must not leave two daemons behind that nobody restarts.
-fn end_with_parent() -> Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")
+/// A supervisor that was killed must not leave two daemons behind that nobody restarts. The kernel
+/// forgets this wish when a process changes its user, so it comes after that.
+pub(crate) fn end_with_parent(arguments: &RunArguments) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
+    // One that ended before the wish was made sends no signal.
+    let parent = getppid().map(|pid| pid.as_raw_nonzero().get());
+    let is_there = arguments.supervisor.is_none() || parent == arguments.supervisor;
+    ensure!(is_there, "the supervisor has ended");
+    Ok(())
 }
 
 fn run_command(command: &Command) -> Result<ExitCode> {
@@ -111,6 +115,10 @@ fn run_command(command: &Command) -> Result<ExitCode> {
             Command::Bench(BenchCommand::Wake(arguments)) => {
                 let report = bench::wake::run(arguments).await?;
                 print(arguments.json, &report, bench::wake::render)
+            }
+            Command::Bench(BenchCommand::Exec(arguments)) => {
+                let report = bench::exec::run(arguments).await?;
+                print(arguments.json, &report, bench::exec::render)
             }
             Command::Bench(BenchCommand::Fork(arguments)) => {
                 let report = bench::fork::run(arguments).await?;

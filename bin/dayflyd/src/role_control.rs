@@ -1,7 +1,7 @@
 //! The control process: HTTP, gateway, database. It owns nothing that needs root.
 
 use anyhow::{Context, Result};
-use dayfly_control::{ControlConfig, KeyHash, ReconcileSettings};
+use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings};
 use dayfly_host::privileges::drop_to;
 use dayfly_types::{CellName, NodeId};
 
@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     // already has in one step.
     let uid = instance.control_uid();
     drop_to(uid, uid).context("the control process must not run as root")?;
+    crate::end_with_parent(arguments)?;
     let digest = arguments
         .admin_key_sha256
         .as_deref()
@@ -31,6 +32,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         cell: CellName::local(),
         node_id: node_id(&instance.instance)?,
         reconcile: ReconcileSettings::default(),
+        gateway: GatewaySettings {
+            preview: arguments.preview_domain.clone(),
+            ..GatewaySettings::default()
+        },
     };
     runtime::block_on(async move {
         let stop = runtime::stop_on_signal()?;

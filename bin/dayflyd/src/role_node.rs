@@ -9,14 +9,12 @@ use async_trait::async_trait;
 use dayfly_host::HostClock;
 use dayfly_host::unix::bind_unix;
 use dayfly_node::bake::{BakeDeps, BakeLimits, EmptyLayerMaker};
-use dayfly_node::baker::{Baker, BeforeFirstBoot};
+use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
 use dayfly_node::journal::Journal;
 use dayfly_node::slots::{HostSlots, HostSlotsConfig};
 use dayfly_node::{Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve};
-use dayfly_snapshots::{
-    ImageBuilder, ImageCache, ImageParts, RecipeCatalog, ResolvedRecipe, TemplateStore,
-};
-use dayfly_types::Clock;
+use dayfly_snapshots::{ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore};
+use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
 use dayfly_vmm_qemu::{EngineVersion, create_empty_layer};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::data_directory::{DataDirectory, Instance};
+use crate::egress::Egress;
 use crate::{crash_point, engine, role_control, runtime};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
@@ -46,6 +45,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     let slots: Arc<dyn SlotProvider> = Arc::new(open_slots(&directory, &instance)?);
     let host = HostEngine::find(&directory, &slots).await?;
     let baker = baker(arguments, &directory, &host, &slots, &stop)?;
+    let egress = Egress::open(arguments, &directory, &instance)?;
     let ports = NodePorts {
         engine: Arc::clone(&host.engine),
         slots,
@@ -55,6 +55,8 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
             data_directory: directory.root().to_owned(),
         }),
         pause_guard: pause_guard()?,
+        egress: egress.gate(),
+        network_logs: Arc::clone(&egress.logs),
         effects,
     };
     let config = node_config(arguments, &directory, &instance)?;
@@ -62,6 +64,9 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     let node = Node::start(config, ports, stop.clone())
         .await
         .context("cannot start the node")?;
+    let connected = egress.connected();
+    let keeping = egress.keep(&stop);
+    connected.await;
     tracing::info!(
         adopted = node.reconciled().adopted,
         failed = node.reconciled().failed,
@@ -73,16 +78,17 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     );
     let baking = tokio::spawn({
         let (baker, stop) = (Arc::clone(&baker), stop.clone());
-        let captures = node.captures();
-        async move {
-            Arc::clone(&baker).run(stop).await;
-            baker.remove_unused(&journal, &captures);
-        }
+        let users = BakeUsers {
+            journal,
+            captures: node.captures(),
+        };
+        baker.run(users, stop)
     });
     let listener = listen(&directory.node_socket(), instance.control_uid())?;
     let server = Arc::clone(&node) as _;
     dayfly_node_api::server::serve(listener, server, stop.cancelled_owned()).await;
     node.stopped().await;
+    keeping.join_all().await;
     baking.await.context("the bakes ended badly")
 }
 
@@ -207,7 +213,7 @@ fn baker(
     };
     Ok(Baker::new(
         deps,
-        recipes(arguments, directory)?,
+        bake_plan(arguments, directory)?,
         Arc::new(move |report| display.show(report)),
         Arc::new(probe),
     ))
@@ -223,14 +229,32 @@ fn empty_layer_maker() -> EmptyLayerMaker {
     })
 }
 
-fn recipes(arguments: &RunArguments, directory: &DataDirectory) -> Result<Vec<ResolvedRecipe>> {
+fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<BakePlan> {
     let catalog =
         RecipeCatalog::load(Some(&directory.recipes())).context("cannot read the recipes")?;
-    let wanted = |recipe: &&ResolvedRecipe| {
-        let names = &arguments.templates;
-        names.is_empty() || names.iter().any(|name| name == recipe.recipe.name.as_str())
+    let at_start = match arguments.templates.as_slice() {
+        [all] if all == "all" => catalog.names().cloned().collect(),
+        names => names
+            .iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| baked_name(&catalog, name))
+            .collect::<Result<_>>()?,
     };
-    Ok(catalog.iter().filter(wanted).cloned().collect())
+    Ok(BakePlan { catalog, at_start })
+}
+
+/// The template behind a name that an operator gave.
+fn baked_name(catalog: &RecipeCatalog, text: &str) -> Result<TemplateName> {
+    let found = TemplateName::parse(text)
+        .ok()
+        .and_then(|name| catalog.real_name(&name).cloned());
+    found.with_context(|| {
+        let names: Vec<&str> = catalog.names().map(TemplateName::as_str).collect();
+        format!(
+            "there is no template {text:?}; there are: {}",
+            names.join(", ")
+        )
+    })
 }
 
 fn node_config(

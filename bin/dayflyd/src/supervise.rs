@@ -135,6 +135,8 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         arguments.parked_engines.to_string(),
         "--parked-slots".to_owned(),
         arguments.parked_slots.to_string(),
+        "--supervisor".to_owned(),
+        std::process::id().to_string(),
     ];
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -150,9 +152,16 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         arguments.disk_reserve.map(|mib| mib.to_string()),
     );
     option("--admin-key-sha256", arguments.admin_key_sha256.clone());
-    for template in &arguments.templates {
-        option("--template", Some(template.clone()));
+    option("--templates", Some(arguments.templates.join(",")));
+    option("--egress-uplink", Some(arguments.egress_uplink.to_string()));
+    option("--egress-rate", Some(arguments.egress_rate.to_string()));
+    for resolver in &arguments.egress_resolver {
+        option("--egress-resolver", Some(resolver.to_string()));
     }
+    option(
+        "--preview-domain",
+        Some(arguments.preview_domain.to_string()),
+    );
     if arguments.allow_shared_emulation {
         words.push("--allow-shared-emulation".to_owned());
     }

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::lifecycle::OnTimeout;
+use crate::network::{NetworkWish, RuleWish, never_null};
 use crate::number::{required_whole_number, whole_number};
 use crate::sandbox::{Sandbox, metadata_schema};
 use crate::snapshot::Capture;
 
-/// Body of `POST /v1/sandboxes/{id}/fork`. Every field may be absent or null.
+/// Body of `POST /v1/sandboxes/{id}/fork`. Every field may be absent, and null unless it says
+/// otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForkSandbox {
     /// How many children. Default 1.
@@ -69,6 +71,24 @@ pub struct ForkOptions {
     pub idle_seconds: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
+    /// What each child may reach, within what its source may. Absent: the same. Not null, and not
+    /// together with `egress_allowlist`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "never_null"
+    )]
+    #[schema(nullable = false)]
+    pub network: Option<NetworkWish>,
+    /// Short for a `network` of mode `allowlist` with these rules. An empty list lets nothing
+    /// through.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "never_null"
+    )]
+    #[schema(nullable = false, max_items = 256)]
+    pub egress_allowlist: Option<Vec<RuleWish>>,
 }
 
 /// Answer of a fork that made at least one child.

@@ -5,25 +5,50 @@
 //! from release 0.1 on. No node or engine words may appear here.
 #![forbid(unsafe_code)]
 
+pub mod context;
 pub mod error;
 pub mod exec;
 pub mod files;
 pub mod fork;
 pub mod lifecycle;
+pub mod network;
 mod number;
+pub mod ports;
 pub mod sandbox;
 pub mod snapshot;
 pub mod system;
 pub mod template;
+pub mod tenancy;
 pub mod volume;
 
+pub use context::{
+    Context, ContextList, CreateContext, RunCode, RunRequest, RunResult, RunStreamEvent,
+};
 pub use error::ErrorBody;
-pub use exec::{Command, ExecExitEvent, ExecOutputEvent, ExecRequest, ExecResult, ExecStreamEvent};
-pub use files::{DirectoryListing, FileEntry, FileWritten};
+pub use exec::{
+    Command, ExecExitEvent, ExecOutputEvent, ExecRequest, ExecResult, ExecStreamEvent, Omission,
+    Process, ProcessList, SOCKET_HEADER_BYTES, SOCKET_STDERR, SOCKET_STDOUT, SignalRequest,
+    SocketCall, SocketEvent, StdinTaken, StreamExtent, TerminalSize,
+};
+pub use files::{
+    ChangeList, ChangeMode, ChangedFile, DirectoryListing, FileChange, FileEntry, FileWritten,
+    MakeDirectory, MoveFile,
+};
 pub use fork::{ForkOptions, ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
 pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout};
+pub use network::{
+    AllowNetwork, Network, NetworkDefault, NetworkLog, NetworkLost, NetworkMode, NetworkPreset,
+    NetworkPresetList, NetworkRecord, NetworkRule, NetworkSuggestion, NetworkWish, RuleParts,
+    RuleWish,
+};
+pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList};
 pub use sandbox::{CreateSandbox, Sandbox, SandboxList};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
 pub use system::{Health, Me, NodeView, PoolView};
-pub use template::{Template, TemplateState};
+pub use template::{Template, TemplateRun, TemplateState};
+pub use tenancy::{
+    AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project,
+    ProjectLimits, ProjectList, ProjectUsage, SandboxEvent, SandboxLoad, SandboxLoadList, Token,
+    TokenList,
+};
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

@@ -8,10 +8,12 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::lifecycle::OnTimeout;
+use crate::network::{NetworkMode, NetworkWish, RuleWish, never_null};
 use crate::number::whole_number;
 use crate::volume::VolumeMount;
 
-/// Body of `POST /v1/sandboxes`. Every field may be absent or null; unknown fields are ignored.
+/// Body of `POST /v1/sandboxes`. Every field may be absent, and null unless it says
+/// otherwise; unknown fields are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CreateSandbox {
     /// Which template to restore. Default `base`.
@@ -60,6 +62,24 @@ pub struct CreateSandbox {
     /// Default `delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
+    /// What it may reach. Absent: what the project's default says. Not null, and not together with
+    /// `egress_allowlist`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "never_null"
+    )]
+    #[schema(nullable = false)]
+    pub network: Option<NetworkWish>,
+    /// Short for a `network` of mode `allowlist` with these rules. An empty list lets nothing
+    /// through.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "never_null"
+    )]
+    #[schema(nullable = false, max_items = 256)]
+    pub egress_allowlist: Option<Vec<RuleWish>>,
 }
 
 /// One sandbox.
@@ -99,6 +119,9 @@ pub struct Sandbox {
     pub from_snapshot: Option<String>,
     #[serde(default)]
     pub volumes: Vec<VolumeMount>,
+    /// What it may reach: deny, allowlist, public or observe. `GET .../network` has the rules.
+    #[serde(default)]
+    pub network_mode: NetworkMode,
     /// Always `restore`: a sandbox is never booted.
     pub boot_mode: String,
     /// Milliseconds from the node's start of work to a guest that runs user code.
@@ -113,7 +136,11 @@ pub struct Sandbox {
 /// Answer of `GET /v1/sandboxes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxList {
+    /// Oldest first.
     pub items: Vec<Sandbox>,
+    /// Ask with this as `cursor` for the next page. Absent: this was the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 pub(crate) fn metadata_schema() -> Schema {

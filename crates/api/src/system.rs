@@ -16,6 +16,12 @@ pub struct Health {
 pub struct Me {
     pub project: String,
     pub key_prefix: String,
+    /// What the key may be used for: of `read`, `create`, `exec`, `admin` and `operator`.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// The only sandbox that it may be used on.
+    #[serde(default)]
+    pub sandbox_id: Option<String>,
 }
 
 /// Answer of `GET /v1/node`: the host's own account of itself.

@@ -7,10 +7,24 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TemplateState {
+    /// Baked as soon as somebody asks for it.
+    NotBaked,
     Waiting,
     Baking,
     Ready,
     Failed,
+}
+
+/// What `run` means in a template's sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TemplateRun {
+    /// A shell command.
+    Shell,
+    /// The text of a Python program, which a new process runs.
+    Python,
+    /// Python for the sandbox's own context: what one run defines, the next one sees.
+    PythonContext,
 }
 
 /// One template.
@@ -18,6 +32,9 @@ pub enum TemplateState {
 pub struct Template {
     pub name: String,
     pub description: String,
+    /// The template that this is only a further name of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias_of: Option<String>,
     pub state: TemplateState,
     /// 0 to 100.
     pub percent: u8,
@@ -28,6 +45,9 @@ pub struct Template {
     pub memory_mb: u64,
     pub disk_mb: u64,
     pub size_bytes: u64,
+    pub run: TemplateRun,
+    /// Languages in which its sandboxes can hold contexts.
+    pub contexts: Vec<String>,
     /// The operator's templates are seen by all projects.
     pub is_global: bool,
     /// RFC 3339, UTC.

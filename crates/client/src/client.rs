@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use dayfly_types::{SandboxId, SnapshotId, TemplateName, VolumeName};
+use dayfly_types::{ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName};
 use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -99,6 +99,14 @@ impl Client {
         Ok(self.address(&["v1", "snapshots", id.as_str()]))
     }
 
+    /// The address of a project, or of something in it.
+    pub(crate) fn project_address(&self, id: &str, rest: &[&str]) -> Result<Url, ClientError> {
+        let id = ProjectId::parse(id).map_err(|source| ClientError::InvalidName { source })?;
+        let mut segments = vec!["v1", "projects", id.as_str()];
+        segments.extend(rest);
+        Ok(self.address(&segments))
+    }
+
     pub(crate) fn volume_address(&self, name: &str) -> Result<Url, ClientError> {
         let name = VolumeName::parse(name).map_err(|source| ClientError::InvalidName { source })?;
         Ok(self.address(&["v1", "volumes", name.as_str()]))
@@ -154,7 +162,7 @@ impl Client {
             .await
             .map_err(|error| ClientError::from_http(&error, self.url()))?;
         let status = response.status();
-        if status.is_success() {
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(response);
         }
         if status.is_redirection() {

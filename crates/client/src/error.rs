@@ -93,6 +93,19 @@ impl ApiError {
         ErrorCode::parse(&self.code)
     }
 
+    /// A refusal that a stream carried.
+    pub(crate) fn told(message: String, code: String) -> Self {
+        Self {
+            status: ErrorCode::parse(&code).map_or(500, ErrorCode::http_status),
+            code,
+            message,
+            hint: None,
+            request_id: None,
+            retry_after: None,
+            percent: None,
+        }
+    }
+
     /// Reads the body of an answer that is not a success. Any body will do: a proxy may have
     /// written it.
     pub(crate) fn from_answer(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use dayfly_api::{DirectoryListing, FileEntry, FileWritten};
 use futures::StreamExt as _;
-use reqwest::header::CONTENT_LENGTH;
+use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, Response, Url};
 use tokio::io::AsyncRead;
 use tokio::sync::Notify;
@@ -101,19 +101,86 @@ impl FileContent {
     }
 }
 
+/// Which part of a file to read, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    pub offset: u64,
+    /// All of the rest when absent.
+    pub length: Option<u64>,
+    /// Whose permissions count; the server's default when absent.
+    pub user: Option<String>,
+}
+
+/// How to write a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WriteOptions {
+    /// Adds to the file in place.
+    pub append: bool,
+    /// Writes into the file in place, from this byte on.
+    pub offset: Option<u64>,
+    /// Permission bits in octal, such as `0644`.
+    pub mode: Option<String>,
+    pub user: Option<String>,
+}
+
+/// Which part of a directory to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListOptions {
+    /// 1, or absent, is the directory alone.
+    pub depth: Option<u32>,
+    pub limit: Option<u32>,
+    /// The `next_after` of the page before.
+    pub after: Option<String>,
+    pub user: Option<String>,
+}
+
 impl Client {
     /// Opens a file of a guest for reading.
     ///
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when the sandbox or the file is not there.
     pub async fn read_file(&self, id: &str, path: &str) -> Result<FileContent, ClientError> {
-        let url = self.file_address(id, &["fs"], path)?;
+        self.read_file_with(id, path, &ReadOptions::default()).await
+    }
+
+    /// The same for a part of it, or as another user.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `range_not_satisfiable` when the file has nothing at the offset.
+    pub async fn read_file_with(
+        &self,
+        id: &str,
+        path: &str,
+        options: &ReadOptions,
+    ) -> Result<FileContent, ClientError> {
+        let url = self.file_address(id, &["fs"], path, options.user.as_deref())?;
+        let range = match (options.offset, options.length) {
+            (0, None) => return self.open_content(url).await,
+            (first, None) => format!("bytes={first}-"),
+            (_, Some(0)) => {
+                let what = "a range of no bytes cannot be asked for".to_owned();
+                return Err(ClientError::Protocol { what });
+            }
+            (first, Some(length)) => {
+                format!("bytes={first}-{}", first.saturating_add(length - 1))
+            }
+        };
+        let request = || self.http.get(url.clone()).header(RANGE, &range);
+        let response = retry::repeat(|| self.open(request(), limits::CALL_DEADLINE)).await?;
+        Ok(self.content(response))
+    }
+
+    pub(crate) async fn open_content(&self, url: Url) -> Result<FileContent, ClientError> {
         let response =
             retry::repeat(|| self.open(self.http.get(url.clone()), limits::CALL_DEADLINE)).await?;
-        Ok(FileContent {
+        Ok(self.content(response))
+    }
+
+    fn content(&self, response: Response) -> FileContent {
+        FileContent {
             response,
             url: self.url().to_owned(),
-        })
+        }
     }
 
     /// Writes a file of a guest, with the directories above it.
@@ -127,7 +194,40 @@ impl Client {
         path: &str,
         content: FileBody,
     ) -> Result<FileWritten, ClientError> {
-        let url = self.file_address(id, &["fs"], path)?;
+        self.write_file_with(id, path, content, &WriteOptions::default())
+            .await
+    }
+
+    /// The same in place, with permissions, or as another user.
+    ///
+    /// # Errors
+    /// As [`Client::write_file`].
+    pub async fn write_file_with(
+        &self,
+        id: &str,
+        path: &str,
+        content: FileBody,
+        options: &WriteOptions,
+    ) -> Result<FileWritten, ClientError> {
+        let mut url = self.file_address(id, &["fs"], path, options.user.as_deref())?;
+        if options.append {
+            url.query_pairs_mut().append_pair("append", "true");
+        }
+        if let Some(offset) = options.offset {
+            url.query_pairs_mut()
+                .append_pair("offset", &offset.to_string());
+        }
+        if let Some(mode) = &options.mode {
+            url.query_pairs_mut().append_pair("mode", mode);
+        }
+        self.send_content(url, content).await
+    }
+
+    pub(crate) async fn send_content(
+        &self,
+        url: Url,
+        content: FileBody,
+    ) -> Result<FileWritten, ClientError> {
         let FileBody {
             body,
             length,
@@ -156,7 +256,7 @@ impl Client {
         }
     }
 
-    /// Lists a directory of a guest.
+    /// Lists a directory of a guest, as much of it as one answer holds.
     ///
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when the sandbox or the directory is not there.
@@ -165,8 +265,31 @@ impl Client {
         id: &str,
         path: &str,
     ) -> Result<DirectoryListing, ClientError> {
-        self.get_json(self.file_address(id, &["fs", "dir"], path)?)
+        self.list_directory_with(id, path, &ListOptions::default())
             .await
+    }
+
+    /// The same in pages, or with what is below.
+    ///
+    /// # Errors
+    /// As [`Client::list_directory`].
+    pub async fn list_directory_with(
+        &self,
+        id: &str,
+        path: &str,
+        options: &ListOptions,
+    ) -> Result<DirectoryListing, ClientError> {
+        let mut url = self.file_address(id, &["fs", "dir"], path, options.user.as_deref())?;
+        let numbers = [("depth", options.depth), ("limit", options.limit)];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                url.query_pairs_mut().append_pair(name, &number.to_string());
+            }
+        }
+        if let Some(after) = &options.after {
+            url.query_pairs_mut().append_pair("after", after);
+        }
+        self.get_json(url).await
     }
 
     /// What a path of a guest is, as `lstat` says.
@@ -174,13 +297,35 @@ impl Client {
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when the sandbox or the path is not there.
     pub async fn stat(&self, id: &str, path: &str) -> Result<FileEntry, ClientError> {
-        self.get_json(self.file_address(id, &["fs", "stat"], path)?)
+        self.stat_as(id, path, None).await
+    }
+
+    /// The same as another user.
+    ///
+    /// # Errors
+    /// As [`Client::stat`].
+    pub async fn stat_as(
+        &self,
+        id: &str,
+        path: &str,
+        user: Option<&str>,
+    ) -> Result<FileEntry, ClientError> {
+        self.get_json(self.file_address(id, &["fs", "stat"], path, user)?)
             .await
     }
 
-    fn file_address(&self, id: &str, rest: &[&str], path: &str) -> Result<Url, ClientError> {
+    pub(crate) fn file_address(
+        &self,
+        id: &str,
+        rest: &[&str],
+        path: &str,
+        user: Option<&str>,
+    ) -> Result<Url, ClientError> {
         let mut url = self.sandbox_address(id, rest)?;
         url.query_pairs_mut().append_pair("path", path);
+        if let Some(user) = user {
+            url.query_pairs_mut().append_pair("user", user);
+        }
         Ok(url)
     }
 }

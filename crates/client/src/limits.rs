@@ -25,6 +25,8 @@ pub(crate) const STREAM_END_DEADLINE: Duration = Duration::from_millis(100);
 pub(crate) const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// One event of a stream. The server keeps to 64 KiB.
 pub(crate) const EVENT_BYTES_MAX: usize = 1 << 20;
+/// Sandboxes that are read at once.
+pub(crate) const LIST_PAGE_LENGTH: usize = 500;
 /// A whole upload, whose source may be slow.
 pub(crate) const UPLOAD_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 /// An upload is read in pieces of this size.
@@ -41,3 +43,14 @@ pub(crate) const WAIT_PAUSE_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) const BAKING_WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 /// Room comes back when other sandboxes end, which nobody promises.
 pub(crate) const CAPACITY_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Opening a socket, which may wake a sandbox first.
+pub(crate) const SOCKET_DEADLINE: Duration = Duration::from_secs(90);
+/// One message of a socket.
+pub(crate) const SOCKET_MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// How long a lost connection is tried again.
+pub(crate) const REATTACH_PATIENCE: Duration = Duration::from_secs(60);
+/// Input that waits to be sent.
+pub(crate) const FOLLOW_INPUT_QUEUE: usize = 16;
+/// Input that is kept in case the guest did not get it: more than can be on its way.
+pub(crate) const FOLLOW_INPUT_BYTES_MAX: usize = 2 << 20;

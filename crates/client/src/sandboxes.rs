@@ -1,10 +1,12 @@
 //! Sandboxes: create, look, delete.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::time::Instant;
 
 use dayfly_api::{CreateSandbox, Sandbox, SandboxList};
+use reqwest::Url;
 
 use crate::client::{Client, decode};
 use crate::error::ClientError;
@@ -18,6 +20,39 @@ pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 enum Attempt<S> {
     Created(Box<Sandbox>),
     Stopped(S),
+}
+
+/// Which sandboxes a list is to have. Nothing named: all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SandboxFilter {
+    pub status: Option<String>,
+    pub template: Option<String>,
+    /// All of these labels, with these values.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl SandboxFilter {
+    fn page(&self, mut url: Url, cursor: Option<&str>) -> Url {
+        let mut pairs = url.query_pairs_mut();
+        pairs.append_pair("limit", &limits::LIST_PAGE_LENGTH.to_string());
+        let texts = [
+            ("status", self.status.as_deref()),
+            ("template", self.template.as_deref()),
+            ("cursor", cursor),
+        ];
+        for (name, value) in texts {
+            if let Some(value) = value {
+                pairs.append_pair(name, value);
+            }
+        }
+        if !self.metadata.is_empty() {
+            // Texts always serialise.
+            let labels = serde_json::to_string(&self.metadata).unwrap_or_default();
+            pairs.append_pair("metadata", &labels);
+        }
+        drop(pairs);
+        url
+    }
 }
 
 impl Client {
@@ -109,13 +144,33 @@ impl Client {
         self.get_json(self.sandbox_address(id, &[])?).await
     }
 
-    /// Reads all sandboxes of the key's project.
+    /// Reads all sandboxes of the key's project, oldest first.
     ///
     /// # Errors
     /// [`ClientError`].
     pub async fn list_sandboxes(&self) -> Result<Vec<Sandbox>, ClientError> {
-        let list: SandboxList = self.get_json(self.address(&["v1", "sandboxes"])).await?;
-        Ok(list.items)
+        self.find_sandboxes(&SandboxFilter::default()).await
+    }
+
+    /// Reads those that have everything that the filter names, oldest first.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn find_sandboxes(
+        &self,
+        filter: &SandboxFilter,
+    ) -> Result<Vec<Sandbox>, ClientError> {
+        let mut found = Vec::new();
+        let mut cursor = None;
+        loop {
+            let url = filter.page(self.address(&["v1", "sandboxes"]), cursor.as_deref());
+            let list: SandboxList = self.get_json(url).await?;
+            found.extend(list.items);
+            if list.next_cursor.is_none() || list.next_cursor == cursor {
+                return Ok(found);
+            }
+            cursor = list.next_cursor;
+        }
     }
 
     /// Deletes a sandbox with all that runs in it. One that is gone already is a success.

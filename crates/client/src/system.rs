@@ -6,6 +6,7 @@ use dayfly_api::{Health, Me, NodeView, Template};
 
 use crate::client::{Client, decode};
 use crate::error::ClientError;
+use crate::{limits, retry};
 
 impl Client {
     /// Reads all templates that the key's project sees.
@@ -22,6 +23,19 @@ impl Client {
     /// [`ClientError::Api`] with `not_found` when there is none.
     pub async fn template(&self, name: &str) -> Result<Template, ClientError> {
         self.get_json(self.template_address(name)?).await
+    }
+
+    /// Asks for the bake of a template and does not wait for it. Repeatable.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when there is none.
+    pub async fn bake_template(&self, name: &str) -> Result<Template, ClientError> {
+        let mut address = self.template_address(name)?;
+        if let Ok(mut segments) = address.path_segments_mut() {
+            segments.push("bake");
+        }
+        let call = || self.call(self.http.post(address.clone()), limits::CALL_DEADLINE);
+        decode(&retry::repeat(call).await?)
     }
 
     /// Whose key this is.

@@ -54,6 +54,7 @@ async fn main() {
         cell: CellName::local(),
         node_id: NodeId::parse("fake").unwrap(),
         reconcile: ReconcileSettings::default(),
+        gateway: dayfly_control::GatewaySettings::default(),
     };
     let stop = async {
         tokio::signal::ctrl_c().await.unwrap();

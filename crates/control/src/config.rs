@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dayfly_types::{CellName, NodeId};
 
+use crate::gateway::GatewaySettings;
 use crate::key::KeyHash;
 
 /// Everything [`crate::run()`] needs.
@@ -24,6 +25,8 @@ pub struct ControlConfig {
     /// The one node of this control plane.
     pub node_id: NodeId,
     pub reconcile: ReconcileSettings,
+    /// The way from outside to services in sandboxes.
+    pub gateway: GatewaySettings,
 }
 
 /// How the reconciler paces itself.
@@ -35,12 +38,18 @@ pub struct ReconcileSettings {
     pub lost_after: Duration,
     /// As `lost_after`, for a child whose fork may still be under way. Longer than a fork.
     pub fork_lost_after: Duration,
+    /// A wider network that nobody wrote for this long is taken back. Longer than a node takes.
+    pub network_lost_after: Duration,
     /// A sandbox without a row is removed after this long.
     pub orphan_after: Duration,
     /// How long deleted rows are told from wrong ids.
     pub deleted_kept: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
+    /// How long it can be read what happened to sandboxes.
+    pub events_kept: Duration,
+    /// How long the audit record is kept.
+    pub audit_kept: Duration,
 }
 
 impl Default for ReconcileSettings {
@@ -49,9 +58,12 @@ impl Default for ReconcileSettings {
             interval: Duration::from_secs(30),
             lost_after: Duration::from_secs(60),
             fork_lost_after: Duration::from_secs(330),
+            network_lost_after: Duration::from_secs(45),
             orphan_after: Duration::from_secs(120),
             deleted_kept: Duration::from_secs(7 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
+            events_kept: Duration::from_secs(7 * 24 * 3600),
+            audit_kept: Duration::from_secs(90 * 24 * 3600),
         }
     }
 }

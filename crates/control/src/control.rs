@@ -1,22 +1,27 @@
 //! What every part of one control plane shares.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dayfly_node_api::NodeApi;
 use dayfly_types::{CellName, NodeId};
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+use crate::audit::Audit;
 use crate::config::ReconcileSettings;
+use crate::gateway::{Gateway, GatewaySettings};
 use crate::key::KeyHash;
+use crate::key_ends::KeyEnds;
 use crate::limit::Limits;
-use crate::store::{KeyRow, Store, StoreError};
+use crate::rates::Rates;
+use crate::store::{KeyRow, KnownKey, Store, StoreError};
 use crate::time::now_ms;
 use crate::view::LiveView;
 
-/// A revoked key works for at most this long.
-const KEY_CACHE_AGE_MAX: Duration = Duration::from_secs(5);
+/// A key that was revoked in another process works for at most this long.
+const KEY_CACHE_AGE_MAX: Duration = Duration::from_millis(500);
 const KEY_CACHE_ENTRIES_MAX: usize = 4096;
 
 /// One control plane.
@@ -31,12 +36,37 @@ pub struct Control {
     pub reconcile: ReconcileSettings,
     /// Work that outlives the request that asked for it.
     pub(crate) tasks: TaskTracker,
-    keys: Mutex<HashMap<KeyHash, CachedKey>>,
+    /// Woken when the node has not confirmed a network policy.
+    pub(crate) unconfirmed_network: Notify,
+    pub(crate) gateway: Gateway,
+    pub(crate) audit: Audit,
+    pub(crate) rates: Rates,
+    pub(crate) key_ends: KeyEnds,
+    /// Held from the look at a project's volumes to the making of one more.
+    pub(crate) volume_quota: Arc<tokio::sync::Mutex<()>>,
+    keys: Mutex<Keys>,
+}
+
+/// What is known of a key.
+#[derive(Debug)]
+pub(crate) enum LookedUp {
+    Usable(Box<KnownKey>),
+    /// Revoked or expired.
+    Ended(Box<KeyRow>),
+    Unknown,
+}
+
+/// Keys that were looked up lately.
+#[derive(Debug, Default)]
+struct Keys {
+    cached: HashMap<KeyHash, CachedKey>,
+    /// Another number after every change of a key: what was read before it is not kept.
+    changes: u64,
 }
 
 #[derive(Debug, Clone)]
 struct CachedKey {
-    row: KeyRow,
+    row: KnownKey,
     read_at: Instant,
 }
 
@@ -52,6 +82,12 @@ impl Control {
             node_id,
             reconcile: ReconcileSettings::default(),
             tasks: TaskTracker::new(),
+            unconfirmed_network: Notify::new(),
+            gateway: Gateway::default(),
+            audit: Audit::default(),
+            rates: Rates::default(),
+            key_ends: KeyEnds::default(),
+            volume_quota: Arc::default(),
             keys: Mutex::default(),
         }
     }
@@ -68,56 +104,85 @@ impl Control {
         self
     }
 
+    #[must_use]
+    pub fn with_gateway(mut self, settings: GatewaySettings) -> Self {
+        self.gateway = Gateway::new(settings);
+        self
+    }
+
     /// The key that a caller presented, when it may be used now.
     ///
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
-    pub async fn find_key(&self, presented: &str) -> Result<Option<KeyRow>, StoreError> {
+    pub async fn find_key(&self, presented: &str) -> Result<Option<KnownKey>, StoreError> {
+        Ok(match self.look_up_key(presented).await? {
+            LookedUp::Usable(known) => Some(*known),
+            LookedUp::Ended(_) | LookedUp::Unknown => None,
+        })
+    }
+
+    /// What is known of the key that a caller presented.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be read.
+    pub(crate) async fn look_up_key(&self, presented: &str) -> Result<LookedUp, StoreError> {
         let Some(hash) = KeyHash::of(presented) else {
-            return Ok(None);
+            return Ok(LookedUp::Unknown);
         };
+        let changes = self.keys().changes;
         let row = match self.cached_key(hash) {
             Some(row) => row,
             None => match self.store.key_by_hash(&hash.to_hex()).await? {
                 Some(row) => row,
-                None => return Ok(None),
+                None => return Ok(LookedUp::Unknown),
             },
         };
-        let stored = KeyHash::from_hex(&row.hash).map_err(|_| StoreError::Corrupt {
+        let key = &row.key;
+        let stored = KeyHash::from_hex(&key.hash).map_err(|_| StoreError::Corrupt {
             table: "api_keys",
             column: "hash",
         })?;
-        let expired = row.expires_at_ms.is_some_and(|expiry| expiry <= now_ms());
-        if !stored.matches(hash) || row.revoked_at_ms.is_some() || expired {
-            return Ok(None);
+        if !stored.matches(hash) {
+            return Ok(LookedUp::Unknown);
         }
-        self.cache_key(hash, &row);
-        Ok(Some(row))
+        let expired = key.expires_at_ms.is_some_and(|expiry| expiry <= now_ms());
+        if key.revoked_at_ms.is_some() || expired {
+            return Ok(LookedUp::Ended(Box::new(row.key)));
+        }
+        self.cache_key(hash, &row, changes);
+        Ok(LookedUp::Usable(Box::new(row)))
     }
 
-    fn cached_key(&self, hash: KeyHash) -> Option<KeyRow> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let cached = keys.get(&hash)?;
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        // Every change leaves the map whole.
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks every key up again, after one was changed.
+    pub(crate) fn forget_keys(&self) {
+        let mut keys = self.keys();
+        keys.cached.clear();
+        keys.changes += 1;
+    }
+
+    fn cached_key(&self, hash: KeyHash) -> Option<KnownKey> {
+        let keys = self.keys();
+        let cached = keys.cached.get(&hash)?;
         (cached.read_at.elapsed() < KEY_CACHE_AGE_MAX).then(|| cached.row.clone())
     }
 
-    fn cache_key(&self, hash: KeyHash, row: &KeyRow) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = keys
-            .get(&hash)
-            .is_some_and(|key| key.read_at.elapsed() < KEY_CACHE_AGE_MAX);
-        if fresh {
+    fn cache_key(&self, hash: KeyHash, row: &KnownKey, changes: u64) {
+        let mut keys = self.keys();
+        let cached = keys.cached.get(&hash);
+        let is_fresh = cached.is_some_and(|key| key.read_at.elapsed() < KEY_CACHE_AGE_MAX);
+        if is_fresh || keys.changes != changes {
             return;
         }
-        if keys.len() >= KEY_CACHE_ENTRIES_MAX {
-            keys.clear();
+        if keys.cached.len() >= KEY_CACHE_ENTRIES_MAX {
+            keys.cached.clear();
         }
-        keys.insert(
-            hash,
-            CachedKey {
-                row: row.clone(),
-                read_at: Instant::now(),
-            },
-        );
+        let read_at = Instant::now();
+        let row = row.clone();
+        keys.cached.insert(hash, CachedKey { row, read_at });
     }
 }

@@ -1,9 +1,14 @@
 //! API keys: how they look, and how they are compared.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
+/// What every generated key begins with.
+pub(crate) const KEY_START: &str = "dfk_";
 /// Bytes of randomness in a key: 160 bits.
 const SECRET_BYTES: usize = 20;
 /// Characters after `dfk_` that are not secret and name the key in lists.
@@ -11,6 +16,29 @@ const PREFIX_CHARACTERS: usize = 8;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Longer texts are not keys, and are not worth hashing.
 const KEY_BYTES_MAX: usize = 256;
+
+/// A text of which, when it is a key, only the part is left that names it.
+pub(crate) fn without_secret(text: &str) -> Cow<'_, str> {
+    let named = KEY_START.len() + PREFIX_CHARACTERS;
+    match text.get(..named) {
+        Some(named) if text.starts_with(KEY_START) => Cow::Owned(named.to_owned()),
+        Some(_) | None => Cow::Borrowed(text),
+    }
+}
+
+/// The one key that came with a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    // Two headers are two callers; neither is believed.
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, key) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| key.trim_matches(' '))
+}
 
 /// The SHA-256 of a key. The only thing of it that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +102,7 @@ impl ApiKey {
             .iter()
             .map(|byte| char::from(ALPHABET[usize::from(byte & 31)]));
         Ok(Self {
-            text: "dfk_".chars().chain(text).collect(),
+            text: KEY_START.chars().chain(text).collect(),
         })
     }
 

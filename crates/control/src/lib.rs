@@ -7,19 +7,25 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod audit;
 pub mod config;
 pub mod control;
+pub mod gateway;
 pub mod http;
 pub mod key;
+mod key_ends;
 pub mod limit;
+pub mod rates;
 pub mod reconcile;
 pub mod run;
+pub mod scope;
 pub mod store;
 pub mod time;
 pub mod view;
 
 pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
+pub use gateway::{GatewaySettings, PreviewDomain};
 pub use http::{openapi, router};
 pub use key::{ApiKey, KeyHash};
 pub use run::{RunError, Server, run};

@@ -11,12 +11,18 @@ pub const REQUESTS_MAX: usize = 4096;
 pub const CONNECTIONS_MAX: usize = 8192;
 const EXECS_MAX: usize = 2048;
 const TRANSFERS_MAX: usize = 512;
+/// Watches of files, which stay for as long as their reader does.
+const FILE_WATCHES_MAX: usize = 512;
+/// Visitors of services whose leave is being looked up.
+const VISITORS_MAX: usize = 512;
+/// Connections of visitors that speak something else than HTTP by now, of all sandboxes.
+const TUNNELS_MAX: usize = 2048;
 /// What all plain execs together keep of their output, in units of [`OUTPUT_UNIT_BYTES`].
 const OUTPUT_UNITS_MAX: usize = 4096;
 /// 256 MiB in all.
 pub const OUTPUT_UNIT_BYTES: usize = 64 << 10;
 
-const _: () = assert!(EXECS_MAX + TRANSFERS_MAX < REQUESTS_MAX);
+const _: () = assert!(EXECS_MAX + TRANSFERS_MAX + FILE_WATCHES_MAX < REQUESTS_MAX);
 
 /// A place that is given back when this is dropped.
 #[derive(Debug)]
@@ -37,6 +43,9 @@ pub struct Limits {
     requests: Arc<Semaphore>,
     execs: Arc<Semaphore>,
     transfers: Arc<Semaphore>,
+    file_watches: Arc<Semaphore>,
+    visitors: Arc<Semaphore>,
+    tunnels: Arc<Semaphore>,
     output: Arc<Semaphore>,
 }
 
@@ -46,6 +55,9 @@ impl Default for Limits {
             requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
             execs: Arc::new(Semaphore::new(EXECS_MAX)),
             transfers: Arc::new(Semaphore::new(TRANSFERS_MAX)),
+            file_watches: Arc::new(Semaphore::new(FILE_WATCHES_MAX)),
+            visitors: Arc::new(Semaphore::new(VISITORS_MAX)),
+            tunnels: Arc::new(Semaphore::new(TUNNELS_MAX)),
             output: Arc::new(Semaphore::new(OUTPUT_UNITS_MAX)),
         }
     }
@@ -70,6 +82,18 @@ impl Limits {
 
     /// # Errors
     /// [`TooMany`].
+    pub fn visitor(&self) -> Result<Place, TooMany> {
+        take(&self.visitors, "visitors")
+    }
+
+    /// # Errors
+    /// [`TooMany`].
+    pub fn tunnel(&self) -> Result<Place, TooMany> {
+        take(&self.tunnels, "upgraded connections")
+    }
+
+    /// # Errors
+    /// [`TooMany`].
     pub fn exec(&self) -> Result<Place, TooMany> {
         take(&self.execs, "commands")
     }
@@ -78,6 +102,12 @@ impl Limits {
     /// [`TooMany`].
     pub fn transfer(&self) -> Result<Place, TooMany> {
         take(&self.transfers, "file transfers")
+    }
+
+    /// # Errors
+    /// [`TooMany`].
+    pub fn watch(&self) -> Result<Place, TooMany> {
+        take(&self.file_watches, "watches")
     }
 
     /// Room for one more unit of kept output.

@@ -48,8 +48,9 @@ impl Server {
             .ensure_admin_key(&config.admin_key.to_hex(), time::now_ms())
             .await?;
         let node: Arc<dyn NodeApi> = Arc::new(NodeClient::new(config.node_socket));
-        let control =
-            Control::new(store, node, config.cell, config.node_id).with_reconcile(config.reconcile);
+        let control = Control::new(store, node, config.cell, config.node_id)
+            .with_reconcile(config.reconcile)
+            .with_gateway(config.gateway);
         Self::with_control(Arc::new(control), config.listen).await
     }
 
@@ -77,6 +78,8 @@ impl Server {
     /// Answers until `shutdown`, then ends requests, work and database in this order.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let watcher = tokio::spawn(reconcile::watch(Arc::clone(&self.control)));
+        let auditing = Arc::clone(&self.control);
+        let auditor = tokio::spawn(async move { auditing.audit.write(&auditing.store).await });
         tracing::info!(address = %self.address, "listening");
         http::serve(
             self.listener,
@@ -84,9 +87,12 @@ impl Server {
             shutdown,
         )
         .await;
+        self.control.gateway.close().await;
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;
         watcher.abort();
+        self.control.audit.flush().await;
+        auditor.abort();
         self.control.store.close().await;
     }
 }

@@ -1,9 +1,10 @@
-//! Rules without I/O and without a clock: lifecycle, admission, expiry.
+//! Rules without I/O and without a clock: lifecycle, admission, expiry, egress.
 //!
 //! Time and randomness are arguments. Everything here is a pure function, so that property tests
 //! and simulations can cover it. Start reading at [`lifecycle`].
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod egress;
 pub mod expiry;
 pub mod lifecycle;

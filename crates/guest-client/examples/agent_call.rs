@@ -67,6 +67,9 @@ async fn run(client: &AgentClient, command: &[String]) -> Result<i32, Box<dyn st
         match event {
             ExecEvent::Stdout(bytes) => std::io::stdout().write_all(&bytes)?,
             ExecEvent::Stderr(bytes) => std::io::stderr().write_all(&bytes)?,
+            ExecEvent::Gap { bytes, .. } => {
+                writeln!(std::io::stderr(), "[{bytes} bytes dropped]")?;
+            }
             ExecEvent::Exited { exit, .. } => {
                 writeln!(std::io::stderr(), "agent_call: {:?}", exit.reason)?;
                 return Ok(exit.code);

@@ -104,4 +104,6 @@ pub enum StreamError {
     TimedOut { limit_ms: u64 },
     #[error("the stream was already ended")]
     Ended,
+    #[error("the guest sent something else than it was asked for")]
+    Malformed,
 }

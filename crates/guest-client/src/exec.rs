@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_guest_proto::{
-    ChannelId, ExecCommand, ExecExit, Request, StartExec, StdinMode, StreamKind,
+    ChannelId, ExecCommand, ExecExit, ExecInfo, ExecLimits, LogRule, Request, Response, StartExec,
+    StdinMode, StreamKind, TerminalSize,
 };
 use dayfly_types::ExecId;
 
-use crate::channel::Outcome;
-use crate::client::AgentClient;
+use crate::channel::{ExecStreams, Outcome, Purpose};
+use crate::client::{AgentClient, forget_refused};
 use crate::error::{CallError, ConversationLost, StreamError};
-use crate::handle::{ChannelHandle, News, Sender};
+use crate::handle::{ChannelHandle, News, Piece, Sender};
 
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +25,17 @@ pub struct ExecSpec {
     pub user: Option<String>,
     pub timeout: Option<Duration>,
     pub stdin: StdinMode,
+    pub terminal: Option<TerminalSize>,
+    pub log: LogRule,
+    pub limits: ExecLimits,
+    /// Part of a template and no work of a user.
+    pub is_service: bool,
 }
 
 impl ExecSpec {
     /// A command with everything else as the guest defaults it.
     #[must_use]
-    pub const fn new(exec_id: ExecId, command: ExecCommand) -> Self {
+    pub fn new(exec_id: ExecId, command: ExecCommand) -> Self {
         Self {
             exec_id,
             command,
@@ -38,6 +44,10 @@ impl ExecSpec {
             user: None,
             timeout: None,
             stdin: StdinMode::Null,
+            terminal: None,
+            log: LogRule::default(),
+            limits: ExecLimits::default(),
+            is_service: false,
         }
     }
 
@@ -52,8 +62,40 @@ impl ExecSpec {
             user: self.user,
             timeout_ms: self.timeout.map(milliseconds),
             stdin: self.stdin,
+            terminal: self.terminal,
+            log: self.log,
+            limits: self.limits,
+            is_service: self.is_service,
         }
     }
+}
+
+/// Which part of an exec's output to read, and whether to send input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttachSpec {
+    /// Where to begin in the stream; without it the stream is not read.
+    pub stdout: Option<u64>,
+    pub stderr: Option<u64>,
+    pub stdin: bool,
+}
+
+impl AttachSpec {
+    /// All output from the first byte on.
+    #[must_use]
+    pub const fn from_start() -> Self {
+        Self {
+            stdout: Some(0),
+            stderr: Some(0),
+            stdin: false,
+        }
+    }
+}
+
+/// The stream that output belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputStream {
+    Stdout,
+    Stderr,
 }
 
 /// What comes from an exec.
@@ -61,6 +103,11 @@ impl ExecSpec {
 pub enum ExecEvent {
     Stdout(Bytes),
     Stderr(Bytes),
+    /// The log has dropped this many bytes, which come next in the stream.
+    Gap {
+        stream: OutputStream,
+        bytes: u64,
+    },
     /// The last event. All output came before it.
     Exited {
         exit: ExecExit,
@@ -68,17 +115,84 @@ pub enum ExecEvent {
     },
 }
 
-/// A running exec. Dropping it before the end kills the exec.
+/// A reader of an exec. Dropping it leaves the exec alone.
 #[derive(Debug)]
 pub struct ExecSession {
     channel: ChannelHandle,
     input: ExecInput,
+    exec_id: ExecId,
     pid: u32,
+    /// Behind a gap that was told already.
+    waiting: Option<ExecEvent>,
     has_exited: bool,
 }
 
+impl AgentClient {
+    /// Starts a process and reads its output from the first byte. Repeating it with the same id
+    /// and words does not start a second one.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing runs then, unless the answer was lost. A command that does not exist
+    /// is no error: it exits with code 127.
+    pub async fn exec(&self, spec: ExecSpec) -> Result<ExecSession, CallError> {
+        let channel = self
+            .conversation()
+            .open_channel(Purpose::Exec(ExecStreams {
+                stdout: Some(0),
+                stderr: Some(0),
+                stdin: spec.stdin == StdinMode::Piped,
+            }))?;
+        let exec_id = spec.exec_id.clone();
+        let request = Request::StartExec(spec.into_request(channel.id));
+        match self.call(request).await {
+            Ok(Response::ExecStarted { pid }) => {
+                Ok(ExecSession::new(self.clone(), channel, exec_id, pid))
+            }
+            Ok(_) => Err(CallError::UnexpectedAnswer),
+            Err(error) => Err(forget_refused(&channel, error)),
+        }
+    }
+
+    /// Reads the output of an exec that was started before, by anybody.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] when the guest has no such exec, or not so much output.
+    pub async fn attach_exec(
+        &self,
+        exec_id: &ExecId,
+        spec: AttachSpec,
+    ) -> Result<(ExecInfo, ExecSession), CallError> {
+        let AttachSpec {
+            stdout,
+            stderr,
+            stdin,
+        } = spec;
+        let streams = ExecStreams {
+            stdout,
+            stderr,
+            stdin,
+        };
+        let channel = self.conversation().open_channel(Purpose::Exec(streams))?;
+        let request = Request::AttachExec {
+            channel: channel.id,
+            exec_id: exec_id.clone(),
+            stdout_offset: stdout,
+            stderr_offset: stderr,
+            stdin,
+        };
+        match self.call(request).await {
+            Ok(Response::Exec(info)) if info.exec_id == *exec_id => {
+                let session = ExecSession::new(self.clone(), channel, exec_id.clone(), info.pid);
+                Ok((info, session))
+            }
+            Ok(_) => Err(CallError::UnexpectedAnswer),
+            Err(error) => Err(forget_refused(&channel, error)),
+        }
+    }
+}
+
 impl ExecSession {
-    pub(crate) fn new(client: AgentClient, channel: ChannelHandle, pid: u32) -> Self {
+    fn new(client: AgentClient, channel: ChannelHandle, exec_id: ExecId, pid: u32) -> Self {
         let sender = Sender {
             conversation: channel.conversation.clone(),
             id: channel.id,
@@ -86,10 +200,21 @@ impl ExecSession {
         };
         Self {
             channel,
-            input: ExecInput { client, sender },
+            input: ExecInput {
+                client,
+                sender,
+                exec_id: exec_id.clone(),
+            },
+            exec_id,
             pid,
+            waiting: None,
             has_exited: false,
         }
+    }
+
+    #[must_use]
+    pub const fn exec_id(&self) -> &ExecId {
+        &self.exec_id
     }
 
     /// The number of the process in its guest.
@@ -101,10 +226,10 @@ impl ExecSession {
     /// The next event; `None` after the exit.
     ///
     /// Waits as long as the process is silent. Credit goes back to the guest here: a caller that
-    /// stops calling stops the process once its pipe and one window are full.
+    /// stops calling holds one window; the rest stays in the guest's log.
     ///
     /// # Errors
-    /// [`ConversationLost`] when the guest is gone. The exec is then over too.
+    /// [`ConversationLost`] when the conversation is over. The exec may go on without it.
     ///
     /// # Cancel safety
     /// No event is lost when the future is dropped.
@@ -112,15 +237,36 @@ impl ExecSession {
         if self.has_exited {
             return Ok(None);
         }
+        if let Some(event) = self.waiting.take() {
+            return Ok(Some(event));
+        }
         match self.channel.next(true).await? {
-            News::Bytes(StreamKind::Stderr, bytes) => Ok(Some(ExecEvent::Stderr(bytes))),
-            News::Bytes(_, bytes) => Ok(Some(ExecEvent::Stdout(bytes))),
+            News::Bytes(piece) => Ok(Some(self.output(piece))),
             News::Drained(Some(Outcome::Exited { exit, duration_ms })) => {
                 self.has_exited = true;
                 Ok(Some(ExecEvent::Exited { exit, duration_ms }))
             }
             // Other outcomes are refused when they arrive.
             News::Drained(_) => Ok(None),
+        }
+    }
+
+    fn output(&mut self, piece: Piece) -> ExecEvent {
+        let (stream, event) = match piece.stream {
+            StreamKind::Stderr => (OutputStream::Stderr, ExecEvent::Stderr(piece.bytes.clone())),
+            StreamKind::Stdout | StreamKind::Stdin | StreamKind::File => {
+                (OutputStream::Stdout, ExecEvent::Stdout(piece.bytes.clone()))
+            }
+        };
+        if piece.gap == 0 {
+            return event;
+        }
+        if !piece.bytes.is_empty() {
+            self.waiting = Some(event);
+        }
+        ExecEvent::Gap {
+            stream,
+            bytes: piece.gap,
         }
     }
 
@@ -160,6 +306,7 @@ impl ExecSession {
 pub struct ExecInput {
     client: AgentClient,
     sender: Sender,
+    exec_id: ExecId,
 }
 
 impl ExecInput {
@@ -188,9 +335,6 @@ impl ExecInput {
     /// # Errors
     /// [`CallError::Refused`] when there is no such signal or process.
     pub async fn signal(&self, signal: i32) -> Result<(), CallError> {
-        let channel = self.sender.id;
-        self.client
-            .call_done(Request::SignalExec { channel, signal })
-            .await
+        self.client.signal_exec(&self.exec_id, signal).await
     }
 }

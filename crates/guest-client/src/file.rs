@@ -27,6 +27,8 @@ pub struct WriteOptions {
     pub make_parents: bool,
     /// Adds to a file in place instead of replacing it.
     pub append: bool,
+    /// Writes into a file in place, from this offset on.
+    pub offset: Option<u64>,
 }
 
 /// What is known of a file that was opened.
@@ -40,23 +42,69 @@ pub struct FileInfo {
     pub mtime: i64,
 }
 
-/// A file that is being read. Dropping it stops the guest.
+/// Bytes that a guest sends. Dropping it stops the guest.
 #[derive(Debug)]
-pub struct FileRead {
+pub struct GuestStream {
     channel: ChannelHandle,
-    info: FileInfo,
     is_over: bool,
     _client: AgentClient,
 }
 
-impl FileRead {
-    pub(crate) fn new(client: AgentClient, channel: ChannelHandle, info: FileInfo) -> Self {
+impl GuestStream {
+    pub(crate) fn new(client: AgentClient, channel: ChannelHandle) -> Self {
         Self {
             channel,
-            info,
             is_over: false,
             _client: client,
         }
+    }
+
+    /// The next bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// [`StreamError`] when the guest cannot go on or is gone.
+    ///
+    /// # Cancel safety
+    /// No bytes are lost when the future is dropped.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, StreamError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        match self.channel.next(false).await.map_err(StreamError::Lost)? {
+            News::Bytes(piece) => Ok(Some(piece.bytes)),
+            News::Drained(outcome) => {
+                self.is_over = true;
+                match outcome {
+                    Some(Outcome::Failed(error)) => Err(StreamError::Failed(error)),
+                    Some(Outcome::Exited { .. } | Outcome::Written { .. }) | None => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// The bytes as a stream, which ends after the first error.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, StreamError>> + Send {
+        futures::stream::unfold(Some(self), |open| async {
+            let mut open = open?;
+            match open.next().await {
+                Ok(Some(bytes)) => Some((Ok(bytes), Some(open))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+}
+
+/// A file that is being read. Dropping it stops the guest.
+#[derive(Debug)]
+pub struct FileRead {
+    info: FileInfo,
+    content: GuestStream,
+}
+
+impl FileRead {
+    pub(crate) fn new(info: FileInfo, content: GuestStream) -> Self {
+        Self { info, content }
     }
 
     #[must_use]
@@ -72,31 +120,12 @@ impl FileRead {
     /// # Cancel safety
     /// No bytes are lost when the future is dropped.
     pub async fn next(&mut self) -> Result<Option<Bytes>, StreamError> {
-        if self.is_over {
-            return Ok(None);
-        }
-        match self.channel.next(false).await.map_err(StreamError::Lost)? {
-            News::Bytes(_, bytes) => Ok(Some(bytes)),
-            News::Drained(outcome) => {
-                self.is_over = true;
-                match outcome {
-                    Some(Outcome::Failed(error)) => Err(StreamError::Failed(error)),
-                    Some(Outcome::Exited { .. } | Outcome::Written { .. }) | None => Ok(None),
-                }
-            }
-        }
+        self.content.next().await
     }
 
     /// The bytes as a stream, which ends after the first error.
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, StreamError>> + Send {
-        futures::stream::unfold(Some(self), |file| async {
-            let mut file = file?;
-            match file.next().await {
-                Ok(Some(bytes)) => Some((Ok(bytes), Some(file))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        })
+        self.content.into_stream()
     }
 }
 

@@ -22,8 +22,17 @@ pub(crate) struct ChannelHandle {
 /// What a channel gives to the one who reads it.
 #[derive(Debug)]
 pub(crate) enum News {
-    Bytes(StreamKind, bytes::Bytes),
+    Bytes(Piece),
     Drained(Option<Outcome>),
+}
+
+/// A piece of a stream.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) stream: StreamKind,
+    /// Bytes before this piece that the guest no longer has.
+    pub(crate) gap: u64,
+    pub(crate) bytes: bytes::Bytes,
 }
 
 impl ChannelHandle {
@@ -43,17 +52,18 @@ impl ChannelHandle {
     fn take(&self, needs_outcome: bool) -> Option<News> {
         let mut state = self.conversation.lock();
         let channel = state.channels.get_mut(&self.id)?;
-        if let Some(Taken {
-            stream,
-            bytes,
-            credit,
-        }) = channel.take()
-        {
+        if let Some(taken) = channel.take() {
+            let Taken {
+                stream,
+                gap,
+                bytes,
+                credit,
+            } = taken;
             if let Some(credit) = credit {
                 *state.credits.entry((self.id, stream)).or_default() += credit;
                 self.conversation.bulk_nudge.notify_one();
             }
-            return Some(News::Bytes(stream, bytes));
+            return Some(News::Bytes(Piece { stream, gap, bytes }));
         }
         let has_failed = matches!(channel.outcome, Some(Outcome::Failed(_)));
         let has_outcome = !needs_outcome || channel.outcome.is_some();

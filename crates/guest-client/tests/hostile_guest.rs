@@ -10,8 +10,8 @@
 mod support;
 
 use dayfly_guest_client::{
-    AgentClient, CallError, ConnectError, ConversationLost, ProtocolViolation, ReadRange,
-    StreamError, WriteOptions,
+    AgentClient, CallError, ConnectError, ConversationLost, ListOptions, ProtocolViolation,
+    ReadRange, StreamError, WriteOptions,
 };
 use dayfly_guest_proto::{
     ChannelId, DataHeader, Event, ExecExit, ExitReason, GuestMessage, Request, Response,
@@ -99,7 +99,8 @@ async fn credit_overrun_ends_the_conversation() {
 async fn lies_about_offsets_streams_and_channels_end_the_conversation() {
     type Expected = fn(&ProtocolViolation) -> bool;
     let lies: [(DataHeader, Expected); 4] = [
-        (data(1, StreamKind::Stdout, 5), |v| {
+        // A gap says that the guest dropped bytes; going back is a lie.
+        (data(1, StreamKind::Stdout, 0), |v| {
             matches!(v, ProtocolViolation::Window { .. })
         }),
         (data(1, StreamKind::File, 0), |v| {
@@ -115,6 +116,7 @@ async fn lies_about_offsets_streams_and_channels_end_the_conversation() {
     for (header, is_expected) in lies {
         let (client, mut guest) = ScriptedGuest::connect().await;
         let _session = start_exec(&client, &mut guest).await;
+        guest.data(data(1, StreamKind::Stdout, 5), b"fine").await;
         guest.data(header, b"lie").await;
         let seen = violation(&client).await;
         assert!(is_expected(&seen), "{header:?} gave {seen:?}");
@@ -157,6 +159,7 @@ async fn event_of_another_purpose_and_second_exit_end_the_conversation() {
         code: 0,
         signal: None,
         reason: ExitReason::Exited,
+        limits_hit: Vec::new(),
     };
     let channel = ChannelId(1);
     let exited = GuestMessage::Event(Event::ExecExited {
@@ -338,7 +341,8 @@ async fn read_that_fails_half_way_gives_its_error_after_its_bytes() {
 #[tokio::test]
 async fn directory_that_never_ends_is_given_up() {
     let (client, mut guest) = ScriptedGuest::connect().await;
-    let listing = tokio::spawn(async move { client.list_directory("/", None, 100).await });
+    let listing =
+        tokio::spawn(async move { client.list_directory("/", &ListOptions::default()).await });
     for _ in 0..2 {
         let call = guest.next_call().await.call;
         guest.answer(call, Ok(support::page_of_one("same"))).await;

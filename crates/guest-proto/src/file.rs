@@ -25,3 +25,63 @@ pub struct DirectoryPage {
     /// More names follow the last one: ask again with it as `after`.
     pub has_more: bool,
 }
+
+/// One line of a watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchEvent {
+    pub kind: WatchKind,
+    /// Absolute. Empty for an overflow.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    #[serde(default)]
+    pub is_dir: bool,
+    /// Where a moved entry was before, if that is watched too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WatchKind {
+    /// The watch stands: everything after this line is reported.
+    Ready,
+    Created,
+    /// Written and closed, or its attributes changed.
+    Modified,
+    Removed,
+    Moved,
+    /// Events were lost: look for yourself.
+    Overflow,
+    /// A word that this side does not know yet.
+    #[serde(other)]
+    Unknown,
+}
+
+/// One line of the changes of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Absolute.
+    pub path: String,
+    pub kind: ChangeKind,
+    #[serde(default)]
+    pub is_dir: bool,
+    #[serde(default)]
+    pub size: u64,
+    /// Seconds since 1970.
+    #[serde(default)]
+    pub mtime: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// Not in the template.
+    Added,
+    Modified,
+    Removed,
+    /// A word that this side does not know yet.
+    #[serde(other)]
+    Unknown,
+}

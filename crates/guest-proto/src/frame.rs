@@ -80,7 +80,8 @@ impl StreamKind {
 pub struct DataHeader {
     pub channel: ChannelId,
     pub stream: StreamKind,
-    /// Position of the first byte in its stream. A gap or an overlap is a protocol error.
+    /// Position of the first byte in its stream. An overlap is a protocol error, and so is a gap
+    /// but in the output of an exec.
     pub offset: u64,
     /// Nothing follows on this stream.
     pub is_end: bool,

@@ -1,14 +1,16 @@
 //! Control messages. JSON, because they are few, must be readable in a capture, and must tolerate
 //! fields that one side does not know. Unknown calls are answered, never a reason to hang up.
 
+use dayfly_types::ExecId;
 use serde::{Deserialize, Serialize};
 
 use crate::copy_mark::CopyMark;
 use crate::error::{GuestError, GuestErrorCode};
-use crate::exec::{ExecExit, StartExec};
+use crate::exec::{ExecExit, ExecInfo, ExecPage, StartExec, TerminalSize};
 use crate::file::{DirectoryPage, FileEntry};
 use crate::frame::ChannelId;
 use crate::identity::{Identified, Identity};
+use crate::listening::ListeningPort;
 
 /// What the host sends: a request with a number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,8 +80,12 @@ pub enum Request {
         /// Adds to the file in place instead of replacing it.
         #[serde(default)]
         append: bool,
+        /// Writes into the file in place, from this offset on, instead of replacing it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
     },
-    /// Ends whatever the channel does: an exec is killed, a write is discarded.
+    /// Ends whatever the channel does: a read stops, a write is discarded. An exec goes on without
+    /// this reader.
     CancelChannel {
         channel: ChannelId,
     },
@@ -96,6 +102,10 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
         limit: u32,
+        /// How deep to go; 1 is the directory alone. Deeper entries carry a name relative to the
+        /// directory, and follow the directory that they are in.
+        #[serde(default = "one_level")]
+        depth: u32,
     },
     MakeDirectory {
         path: String,
@@ -136,6 +146,108 @@ pub enum Request {
     },
     /// Asks what the guest is busy with.
     Activity,
+    /// Reads the output of an exec, from offsets on. The channel ends as that of the start does.
+    AttachExec {
+        channel: ChannelId,
+        exec_id: ExecId,
+        /// Without an offset the channel does not have this stream.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stdout_offset: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stderr_offset: Option<u64>,
+        /// Whether the channel may send input.
+        #[serde(default)]
+        stdin: bool,
+    },
+    DescribeExec {
+        exec_id: ExecId,
+    },
+    ListExecs {
+        /// Only those with a higher number.
+        #[serde(default)]
+        after: u64,
+        limit: u32,
+    },
+    /// Sends a signal to the process group of an exec; signal 9 ends all its processes.
+    SignalProcess {
+        exec_id: ExecId,
+        signal: i32,
+    },
+    ResizeTerminal {
+        exec_id: ExecId,
+        size: TerminalSize,
+    },
+    /// Ends an exec and drops its log. Repeating it is fine.
+    ForgetExec {
+        exec_id: ExecId,
+    },
+    Move {
+        from: String,
+        to: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        /// Whether something that is at the new place may be replaced.
+        #[serde(default)]
+        replace: bool,
+    },
+    ChangeMode {
+        path: String,
+        mode: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+    },
+    /// Reports changes of a directory until it is cancelled: lines of JSON, each a
+    /// [`WatchEvent`](crate::file::WatchEvent), on the file stream.
+    WatchDirectory {
+        channel: ChannelId,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        #[serde(default)]
+        recursive: bool,
+    },
+    /// Streams a tree to the host as a tar archive.
+    PackTree {
+        channel: ChannelId,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+    },
+    /// Unpacks a tar archive that is streamed to the guest below a directory, which is made if it
+    /// is not there. Nothing is written outside of it.
+    UnpackTree {
+        channel: ChannelId,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+    },
+    /// Streams what changed on the writable disk: lines of JSON, each a
+    /// [`ChangedFile`](crate::file::ChangedFile), on the file stream.
+    ListChanges {
+        channel: ChannelId,
+        /// Only what is below this directory.
+        path: String,
+        /// Since this moment of the guest's clock; since it became this sandbox when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_unix_nanos: Option<u64>,
+    },
+    /// Joins the channel with a unix socket of the guest: what the host sends on stdin goes there,
+    /// what comes from there is stdout. It ends with `StreamFailed` or with the end of stdout.
+    ConnectSocket {
+        channel: ChannelId,
+        path: String,
+    },
+    /// The same with a TCP port on which something in the guest listens.
+    ConnectPort {
+        channel: ChannelId,
+        port: u16,
+    },
+    /// Asks for the TCP ports on which something listens.
+    ListPorts,
+}
+
+const fn one_level() -> u32 {
+    1
 }
 
 impl Request {
@@ -210,6 +322,9 @@ pub enum Response {
     ExecStarted {
         pid: u32,
     },
+    /// An exec, as it was asked for or attached to.
+    Exec(ExecInfo),
+    Execs(ExecPage),
     /// A file is open for reading; its bytes are on the bulk port.
     FileOpened {
         size: u64,
@@ -219,12 +334,15 @@ pub enum Response {
     Entry(FileEntry),
     Directory(DirectoryPage),
     Activity(Activity),
+    Ports {
+        ports: Vec<ListeningPort>,
+    },
 }
 
 /// What keeps a guest busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
-    /// Execs whose process runs or whose output is not yet read, detached ones included.
+    /// Execs whose process runs, those without a reader included, services excepted.
     pub execs: u32,
     /// How much longer code in the guest wants to count as busy.
     pub busy_ms: u64,
@@ -264,7 +382,8 @@ pub enum GuestState {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// All output was sent before this.
+    /// All output up to the end of the process was sent before this. What children of it write
+    /// later goes to its log.
     ExecExited {
         channel: ChannelId,
         exit: ExecExit,
@@ -299,6 +418,21 @@ pub const REQUEST_KINDS: &[&str] = &[
     "unmount_volume",
     "grow_disk",
     "activity",
+    "attach_exec",
+    "describe_exec",
+    "list_execs",
+    "signal_process",
+    "resize_terminal",
+    "forget_exec",
+    "move",
+    "change_mode",
+    "watch_directory",
+    "pack_tree",
+    "unpack_tree",
+    "list_changes",
+    "connect_socket",
+    "connect_port",
+    "list_ports",
 ];
 
 /// The kinds that [`Event`] knows.

@@ -40,6 +40,20 @@ impl Default for SendWindow {
 }
 
 impl SendWindow {
+    /// A stream whose first byte is at `offset`.
+    #[must_use]
+    pub fn starting_at(offset: u64) -> Self {
+        Self {
+            offset,
+            ..Self::default()
+        }
+    }
+
+    /// Leaves bytes out: the next frame begins at `offset`. Only streams of execs may have gaps.
+    pub fn skip_to(&mut self, offset: u64) {
+        self.offset = self.offset.max(offset);
+    }
+
     /// How many bytes may be sent now.
     #[must_use]
     pub fn credit(&self) -> usize {
@@ -51,7 +65,7 @@ impl SendWindow {
         self.has_ended
     }
 
-    /// How many bytes were sent on this stream.
+    /// The offset of the next byte.
     #[must_use]
     pub const fn sent_bytes(&self) -> u64 {
         self.offset
@@ -116,6 +130,42 @@ impl Default for ReceiveWindow {
 }
 
 impl ReceiveWindow {
+    /// A stream whose first byte is at `offset`.
+    #[must_use]
+    pub fn starting_at(offset: u64) -> Self {
+        Self {
+            offset,
+            ..Self::default()
+        }
+    }
+
+    /// The offset of the next byte.
+    #[must_use]
+    pub const fn next_offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Like [`ReceiveWindow::accept`] for a stream that may have gaps. Gives how many bytes the
+    /// sender left out before this frame.
+    ///
+    /// # Errors
+    /// [`WindowError`] when the frame breaks the rules. The conversation must end then.
+    pub fn accept_after_gap(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        is_end: bool,
+    ) -> Result<u64, WindowError> {
+        let gap = offset.saturating_sub(self.offset);
+        let before = self.offset;
+        self.offset += gap;
+        let accepted = self.accept(offset, bytes, is_end);
+        if accepted.is_err() {
+            self.offset = before;
+        }
+        accepted.map(|()| gap)
+    }
+
     #[must_use]
     pub const fn has_ended(&self) -> bool {
         self.has_ended

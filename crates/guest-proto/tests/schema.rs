@@ -12,11 +12,12 @@ use std::path::Path;
 
 use dayfly_guest_proto::message::{AnswerResult, EVENT_KINDS, REQUEST_KINDS};
 use dayfly_guest_proto::{
-    Activity, AgentToken, Answer, Call, ChannelId, CopyMark, DataHeader, DirectoryPage, Entropy,
-    Event, ExecCommand, ExecExit, ExitReason, FileEntry, FrameEncoder, GuestError, GuestErrorCode,
-    GuestMessage, GuestState, HookResult, Identified, Identity, IdentityEvent, MachineId, Nonce,
-    Opening, PortRole, Request, Response, SessionTag, StartExec, Status, StdinMode, StreamKind,
-    copy_mark, frame, opening,
+    Activity, AgentToken, Answer, Call, ChangeKind, ChangedFile, ChannelId, CopyMark, DataHeader,
+    DirectoryPage, Entropy, Event, ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecPage,
+    ExitReason, FileEntry, FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestState,
+    HookResult, Identified, Identity, IdentityEvent, LimitKind, LogExtent, LogRule, MachineId,
+    Nonce, Opening, PortRole, Request, Response, SessionTag, StartExec, Status, StdinMode,
+    StreamKind, TerminalSize, WatchEvent, WatchKind, WhenFull, copy_mark, frame, opening,
 };
 use dayfly_types::{ExecId, SandboxId, limits};
 use serde_json::{Value, json};
@@ -34,14 +35,55 @@ fn user() -> Option<String> {
 fn start_exec(command: ExecCommand) -> Request {
     Request::StartExec(StartExec {
         channel: CHANNEL,
-        exec_id: ExecId::parse("ex-0123456789abcdefghjkmnpqrs").unwrap(),
+        exec_id: exec_id(),
         command,
         cwd: Some("/workspace".to_owned()),
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
         user: user(),
         timeout_ms: Some(1000),
         stdin: StdinMode::Piped,
+        terminal: Some(TerminalSize {
+            columns: 80,
+            rows: 24,
+        }),
+        log: LogRule {
+            bytes_max: 1 << 20,
+            when_full: WhenFull::Block,
+        },
+        limits: ExecLimits {
+            memory_bytes: Some(64 << 20),
+            cpu_ms: Some(5000),
+            processes_max: Some(10),
+        },
+        is_service: true,
     })
+}
+
+fn exec_id() -> ExecId {
+    ExecId::parse("ex-0123456789abcdefghjkmnpqrs").unwrap()
+}
+
+fn exec_info() -> ExecInfo {
+    ExecInfo {
+        exec_id: exec_id(),
+        number: 3,
+        title: "make".to_owned(),
+        user: "agent".to_owned(),
+        pid: 42,
+        started_unix_ms: 1_700_000_000_000,
+        exit: Some(ExecExit {
+            code: 137,
+            signal: Some(9),
+            reason: ExitReason::LimitExceeded,
+            limits_hit: vec![LimitKind::Memory],
+        }),
+        duration_ms: 12,
+        is_terminal: false,
+        takes_stdin: true,
+        stdin_bytes: 9,
+        stdout: LogExtent { start: 5, end: 70 },
+        stderr: LogExtent::default(),
+    }
 }
 
 fn identify(event: Option<IdentityEvent>, reseed_user_space: bool) -> Request {
@@ -59,7 +101,9 @@ fn identify(event: Option<IdentityEvent>, reseed_user_space: bool) -> Request {
 
 fn requests() -> Vec<Request> {
     let (life, work, disks) = (life_requests(), work_requests(), disk_requests());
-    life.into_iter().chain(work).chain(disks).collect()
+    let (processes, trees) = (process_requests(), tree_requests());
+    let former = life.into_iter().chain(work).chain(disks);
+    former.chain(processes).chain(trees).collect()
 }
 
 fn life_requests() -> Vec<Request> {
@@ -105,6 +149,7 @@ fn work_requests() -> Vec<Request> {
             mode: Some(0o644),
             make_parents: true,
             append: false,
+            offset: Some(4096),
         },
         Request::CancelChannel { channel: CHANNEL },
         Request::Stat {
@@ -116,6 +161,7 @@ fn work_requests() -> Vec<Request> {
             user: user(),
             after: Some("b".to_owned()),
             limit: 100,
+            depth: 2,
         },
         Request::MakeDirectory {
             path: path(),
@@ -147,6 +193,106 @@ fn disk_requests() -> Vec<Request> {
         },
         Request::Activity,
     ]
+}
+
+fn process_requests() -> Vec<Request> {
+    vec![
+        Request::AttachExec {
+            channel: CHANNEL,
+            exec_id: exec_id(),
+            stdout_offset: Some(5),
+            stderr_offset: Some(0),
+            stdin: true,
+        },
+        Request::DescribeExec { exec_id: exec_id() },
+        Request::ListExecs {
+            after: 2,
+            limit: 100,
+        },
+        Request::SignalProcess {
+            exec_id: exec_id(),
+            signal: 2,
+        },
+        Request::ResizeTerminal {
+            exec_id: exec_id(),
+            size: TerminalSize {
+                columns: 120,
+                rows: 40,
+            },
+        },
+        Request::ForgetExec { exec_id: exec_id() },
+    ]
+}
+
+fn tree_requests() -> Vec<Request> {
+    let path = || "/workspace/a".to_owned();
+    vec![
+        Request::Move {
+            from: path(),
+            to: "/workspace/b".to_owned(),
+            user: user(),
+            replace: true,
+        },
+        Request::ChangeMode {
+            path: path(),
+            mode: 0o600,
+            user: user(),
+        },
+        Request::WatchDirectory {
+            channel: CHANNEL,
+            path: path(),
+            user: user(),
+            recursive: true,
+        },
+        Request::PackTree {
+            channel: CHANNEL,
+            path: path(),
+            user: user(),
+        },
+        Request::UnpackTree {
+            channel: CHANNEL,
+            path: path(),
+            user: user(),
+        },
+        Request::ListChanges {
+            channel: CHANNEL,
+            path: "/".to_owned(),
+            since_unix_nanos: Some(1_700_000_000_000_000_000),
+        },
+        Request::ConnectSocket {
+            channel: CHANNEL,
+            path: "/run/service.sock".to_owned(),
+        },
+        Request::ConnectPort {
+            channel: CHANNEL,
+            port: 8080,
+        },
+        Request::ListPorts,
+    ]
+}
+
+fn lines() -> Value {
+    json!([
+        WatchEvent {
+            kind: WatchKind::Moved,
+            path: "/workspace/b".to_owned(),
+            is_dir: false,
+            from: Some("/workspace/a".to_owned()),
+        },
+        WatchEvent {
+            kind: WatchKind::Overflow,
+            path: String::new(),
+            is_dir: false,
+            from: None,
+        },
+        ChangedFile {
+            path: "/workspace/a".to_owned(),
+            kind: ChangeKind::Added,
+            is_dir: false,
+            size: 3,
+            mtime: 1_700_000_000,
+        },
+    ])
 }
 
 fn entry() -> FileEntry {
@@ -204,6 +350,11 @@ fn responses() -> Vec<Response> {
             execs: 2,
             busy_ms: 1500,
         }),
+        Response::Exec(exec_info()),
+        Response::Execs(ExecPage {
+            execs: vec![exec_info()],
+            has_more: true,
+        }),
     ]
 }
 
@@ -216,6 +367,7 @@ fn events() -> Vec<Event> {
         code: 137,
         signal: Some(9),
         reason: ExitReason::TimedOut,
+        limits_hit: Vec::new(),
     };
     vec![
         Event::ExecExited {
@@ -285,12 +437,20 @@ fn surface() -> Value {
         "generation": 1,
         "calls": calls,
         "guest_messages": messages,
+        "lines": lines(),
         "words": {
             "error_code": GuestErrorCode::ALL,
             "exit_reason": [
                 ExitReason::Exited, ExitReason::Signaled, ExitReason::TimedOut,
-                ExitReason::OutOfMemory, ExitReason::Killed,
+                ExitReason::OutOfMemory, ExitReason::Killed, ExitReason::LimitExceeded,
             ],
+            "limit_kind": [LimitKind::Memory, LimitKind::Cpu, LimitKind::Processes],
+            "when_full": [WhenFull::DropOldest, WhenFull::Block],
+            "watch_kind": [
+                WatchKind::Ready, WatchKind::Created, WatchKind::Modified, WatchKind::Removed,
+                WatchKind::Moved, WatchKind::Overflow,
+            ],
+            "change_kind": [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Removed],
             "identity_event": [
                 IdentityEvent::Create, IdentityEvent::Fork, IdentityEvent::Wake,
                 IdentityEvent::Rollback,

@@ -1,5 +1,6 @@
-//! Linux, for the rest of Dayfly: control groups, namespaces, the jail of an engine process,
-//! pidfds, durable files, unix sockets, and what the kernel says about all of these.
+//! Linux, for the rest of Dayfly: control groups, namespaces, the network of a slot, the jail of
+//! an engine process, pidfds, durable files, unix sockets, and what the kernel says about all of
+//! these.
 //!
 //! This crate carries out and reports; it decides nothing. It must not know sandboxes, engines,
 //! snapshots or the wire. It is the one place where unsafe code may stand, and only in [`sys`].
@@ -23,6 +24,7 @@ pub mod jail;
 pub mod leftovers;
 pub mod memory;
 pub mod mounts;
+pub mod net;
 pub mod netns;
 pub mod posture;
 pub mod privileges;

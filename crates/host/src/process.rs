@@ -35,6 +35,20 @@ impl ProcessIdentity {
         })
     }
 
+    /// Processor time of all its threads since its start.
+    ///
+    /// # Errors
+    /// [`ProcessError::Gone`] when it has ended, [`ProcessError::Recycled`] when somebody else has
+    /// its pid.
+    pub fn cpu_time(self) -> Result<Duration, ProcessError> {
+        let Self { pid, .. } = self;
+        let stat = read_process_file(pid, "stat")?;
+        if Self::from_stat(pid, &stat)? != self {
+            return Err(ProcessError::Recycled { pid });
+        }
+        cpu_time_in(pid, &stat)
+    }
+
     /// Reads a `stat` file of `/proc` that the caller opened.
     ///
     /// # Errors
@@ -55,7 +69,10 @@ impl ProcessIdentity {
 /// # Errors
 /// [`ProcessError::Gone`] when there is no such process.
 pub fn cpu_time(pid: i32) -> Result<Duration, ProcessError> {
-    let text = read_process_file(pid, "stat")?;
+    cpu_time_in(pid, &read_process_file(pid, "stat")?)
+}
+
+fn cpu_time_in(pid: i32, text: &str) -> Result<Duration, ProcessError> {
     // The name in parentheses may hold anything, so fields are counted behind it.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = rest.split_whitespace().skip(11);
@@ -65,6 +82,18 @@ pub fn cpu_time(pid: i32) -> Result<Duration, ProcessError> {
     };
     // Linux reports these in hundredths of a second on every machine that we run on.
     Ok(Duration::from_millis((user + system) * 10))
+}
+
+/// Memory that a process alone has: what it wrote to, and not the pages of files that it shares.
+///
+/// # Errors
+/// [`ProcessError::Gone`] when there is no such process.
+pub fn own_memory_bytes(pid: i32) -> Result<u64, ProcessError> {
+    let text = read_process_file(pid, "status")?;
+    let field = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = field.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    // A zombie has none.
+    Ok(kib.unwrap_or(0) << 10)
 }
 
 /// How a process ended.
@@ -302,6 +331,20 @@ mod tests {
         let text = format!("7 (a) b (c)) {fields}\n");
         assert_eq!(parse_stat(&text).unwrap().start_time_ticks, 22);
         assert!(parse_stat("7 (x) S 1 2").is_none());
+    }
+
+    #[test]
+    fn memory_that_is_written_to_is_counted() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let before = own_memory_bytes(own).unwrap();
+        let written = vec![7_u8; 64 << 20];
+        let after = own_memory_bytes(own).unwrap();
+        assert!(after >= before + (60 << 20), "{before} {after}");
+        drop(written);
+        assert!(matches!(
+            own_memory_bytes(i32::MAX),
+            Err(ProcessError::Gone { .. })
+        ));
     }
 
     #[test]

@@ -2,21 +2,25 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use dayfly_types::{ProjectId, SandboxId, SnapshotId, VolumeName};
+use dayfly_types::{ExecId, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName};
 use futures::stream::BoxStream;
 
 use crate::error::NodeError;
+use crate::exec::{AttachExec, ExecEvent, ExecReport, ExecRequest, StdinWrite, TerminalSize};
+use crate::files::NodeFiles;
+use crate::ingress::NodeIngress;
+use crate::network::NodeNetwork;
 use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
 };
-use crate::types::{
-    Directory, DirectoryEntry, EnsureSandbox, ExecEvent, ExecRequest, FileInfo, FileRead,
-    FileWrite, NodeStatus, SandboxReport, TemplateReport,
-};
+use crate::types::{EnsureSandbox, NodeStatus, SandboxLoad, SandboxReport, TemplateReport};
 
-/// Events of one exec. Dropping it before the exit ends the process.
+/// Events of one exec. Dropping it leaves the process alone.
 pub type ExecEvents = BoxStream<'static, Result<ExecEvent, NodeError>>;
+
+/// Lines of a guest's context bridge, without their ends.
+pub type ContextLines = BoxStream<'static, Result<Bytes, NodeError>>;
 
 /// The content of one file, in order.
 pub type FileBytes = BoxStream<'static, Result<Bytes, NodeError>>;
@@ -27,10 +31,15 @@ pub type Watch = BoxStream<'static, Result<SandboxReport, NodeError>>;
 
 /// A node, near or far.
 #[async_trait]
-pub trait NodeApi: Send + Sync + std::fmt::Debug + 'static {
+pub trait NodeApi:
+    NodeFiles + NodeIngress + NodeNetwork + Send + Sync + std::fmt::Debug + 'static
+{
     async fn status(&self) -> Result<NodeStatus, NodeError>;
 
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError>;
+
+    /// Makes sure that the template is baked or will be. Answers at once, with its state.
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError>;
 
     /// Makes sure the sandbox exists and runs. Repeatable by id; dropping the future does not stop
     /// the work, so call again to learn how it ended. A refusal leaves nothing behind.
@@ -43,28 +52,54 @@ pub trait NodeApi: Send + Sync + std::fmt::Debug + 'static {
 
     async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError>;
 
+    /// What each sandbox of a project that runs costs the host now.
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError>;
+
     async fn watch(&self) -> Result<Watch, NodeError>;
 
+    /// Starts a process and gives its output from the first byte. Repeating it with the same id
+    /// and words attaches to the one that runs or ran.
     async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError>;
 
-    async fn read_file(
+    /// Gives the output of an exec that was started before, from offsets on.
+    async fn attach_exec(
         &self,
         id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError>;
+        request: AttachExec,
+    ) -> Result<(ExecReport, ExecEvents), NodeError>;
 
-    /// Replaces or makes a file in one step: readers see the old content or the new, never a part.
-    /// Parent directories are made. Answers how many bytes were written.
-    async fn write_file(
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError>;
+
+    /// Oldest first.
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError>;
+
+    async fn signal_exec(
         &self,
         id: &SandboxId,
-        request: FileWrite,
+        exec: &ExecId,
+        signal: i32,
+    ) -> Result<(), NodeError>;
+
+    async fn resize_exec(
+        &self,
+        id: &SandboxId,
+        exec: &ExecId,
+        size: TerminalSize,
+    ) -> Result<(), NodeError>;
+
+    /// Ends the exec and drops its output. An absent one is a success.
+    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError>;
+
+    /// Sends input to an exec. Answers how many bytes the guest has taken in total.
+    async fn write_stdin(
+        &self,
+        id: &SandboxId,
+        request: StdinWrite,
         content: FileBytes,
     ) -> Result<u64, NodeError>;
 
-    async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError>;
-
-    async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError>;
+    /// Sends one request to the guest's context bridge and gives the lines that it answers with.
+    async fn context(&self, id: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError>;
 
     // What a sandbox's state can become. Every call below may be repeated: one that finds its
     // wish fulfilled succeeds. Dropping a future does not stop the work.

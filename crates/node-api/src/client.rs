@@ -4,43 +4,44 @@
 //! Every call has a deadline; streams have a limit of silence instead. Dropping a stream closes
 //! its connection, and the node drops its end.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
-use dayfly_types::{ProjectId, SandboxId, SnapshotId, VolumeName, limits};
+use dayfly_types::{ExecId, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName, limits};
 use futures::StreamExt;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ExecEvents, FileBytes, NodeApi, Watch};
+use crate::api::{ContextLines, ExecEvents, FileBytes, NodeApi, Watch};
 use crate::connector::Connector;
 use crate::error::NodeError;
+use crate::exec::{
+    AttachExec, ExecReport, ExecRequest, SignalExec, StdinWrite, StdinWritten, TerminalSize,
+};
 use crate::receive;
-use crate::record::RecordKind;
+use crate::record::{self, RecordKind};
 use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
 };
-use crate::stream::{LineReader, Outgoing, RecordReader, SILENCE_MAX, body_of_records, parse_json};
-use crate::types::{
-    Directory, DirectoryEntry, EnsureSandbox, ExecRequest, FileInfo, FileRead, FileWrite,
-    FileWritten, NodeStatus, PathQuestion, SandboxReport, TemplateReport,
-};
+use crate::stream::{LineReader, Outgoing, RecordReader, body_of_records, parse_json};
+use crate::types::{EnsureSandbox, NodeStatus, SandboxLoad, SandboxReport, TemplateReport};
 
 /// Questions that the node answers from memory.
-const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
 /// Calls that ask the guest's agent.
 const GUEST_DEADLINE: Duration = limits::AGENT_CALL_DEADLINE.saturating_add(QUESTION_DEADLINE);
 /// The node undoes a create at its own deadline; this leaves it time to say so.
 const CREATE_DEADLINE: Duration = limits::CREATE_DEADLINE.saturating_add(QUESTION_DEADLINE);
+/// Calls that ask the guest's agent of a sandbox that may have to be woken first.
+pub(crate) const WAKING_DEADLINE: Duration = GUEST_DEADLINE.saturating_add(CREATE_DEADLINE);
 const DELETE_DEADLINE: Duration = Duration::from_secs(25);
 /// A capture, the write to disk behind it, and a restore.
 const STATE_DEADLINE: Duration = limits::CAPTURE_DEADLINE.saturating_add(CREATE_DEADLINE);
@@ -74,7 +75,7 @@ impl NodeClient {
     }
 
     /// Sends a request and waits for the head of its answer; a refusal becomes an error.
-    async fn open(
+    pub(crate) async fn open(
         &self,
         method: Method,
         path: &str,
@@ -85,22 +86,26 @@ impl NodeClient {
             .uri(format!("http://node{path}"))
             .body(body)
             .map_err(|_| NodeError::internal("cannot form a request to the node"))?;
+        self.send(request).await
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, NodeError> {
         let response = self.http.request(request).await.map_err(|error| {
             tracing::debug!(%error, cause = ?std::error::Error::source(&error), "no answer from the node");
             NodeError::unavailable("the node cannot be reached")
         })?;
         let response = response.map(Body::new);
-        if response.status().is_success() {
+        let status = response.status();
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(response);
         }
-        let status = response.status();
         let bytes = collect(response.into_body()).await?;
         Err(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
             NodeError::internal(format!("the node refused with status {}", status.as_u16()))
         }))
     }
 
-    async fn call<T: DeserializeOwned>(
+    pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -124,14 +129,14 @@ impl NodeClient {
     }
 }
 
-async fn collect(body: Body) -> Result<bytes::Bytes, NodeError> {
+pub(crate) async fn collect(body: Body) -> Result<bytes::Bytes, NodeError> {
     match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(_) => Err(NodeError::unavailable("the node's answer broke off")),
     }
 }
 
-async fn within<T>(
+pub(crate) async fn within<T>(
     deadline: Duration,
     work: impl Future<Output = Result<T, NodeError>>,
 ) -> Result<T, NodeError> {
@@ -140,7 +145,14 @@ async fn within<T>(
         .unwrap_or_else(|_| Err(NodeError::unavailable("the node did not answer in time")))
 }
 
-fn json_body<T: Serialize>(value: &T) -> Body {
+pub(crate) fn head_record<T: Serialize>(value: &T) -> VecDeque<bytes::Bytes> {
+    let mut first = VecDeque::new();
+    let head = serde_json::to_vec(value).unwrap_or_default();
+    record::encode(RecordKind::Head, head.into(), &mut first);
+    first
+}
+
+pub(crate) fn json_body<T: Serialize>(value: &T) -> Body {
     // Plain data with string keys always serialises.
     Body::from(serde_json::to_vec(value).unwrap_or_default())
 }
@@ -154,6 +166,12 @@ impl NodeApi for NodeClient {
 
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
         self.call(Method::GET, "/templates", Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        let path = format!("/templates/{name}");
+        self.call(Method::PUT, &path, Body::empty(), QUESTION_DEADLINE)
             .await
     }
 
@@ -180,6 +198,12 @@ impl NodeApi for NodeClient {
             .await
     }
 
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
+        let path = format!("/loads/{project}");
+        self.call(Method::GET, &path, Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
     async fn watch(&self) -> Result<Watch, NodeError> {
         let open = self.open(Method::GET, "/watch", Body::empty());
         let response = within(QUESTION_DEADLINE, open).await?;
@@ -189,75 +213,100 @@ impl NodeApi for NodeClient {
     async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
         let path = format!("/sandboxes/{id}/exec");
         let open = self.open(Method::POST, &path, json_body(&request));
-        let response = within(GUEST_DEADLINE, open).await?;
+        let response = within(WAKING_DEADLINE, open).await?;
         Ok(receive::exec_events(RecordReader::new(
             response.into_body(),
         )))
     }
 
-    async fn read_file(
+    async fn attach_exec(
         &self,
         id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
-        let path = format!("/sandboxes/{id}/files/read");
+        request: AttachExec,
+    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+        let path = format!("/sandboxes/{id}/attach");
         let open = async {
             let response = self.open(Method::POST, &path, json_body(&request)).await?;
             let mut reader = RecordReader::new(response.into_body());
-            let info = receive::head(&mut reader).await?;
-            Ok((info, receive::file_bytes(reader)))
+            let report = receive::head(&mut reader).await?;
+            Ok((report, receive::exec_events(reader)))
         };
-        within(GUEST_DEADLINE, open).await
+        within(WAKING_DEADLINE, open).await
     }
 
-    async fn write_file(
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+        let path = format!("/sandboxes/{id}/execs/{exec}");
+        self.call(Method::GET, &path, Body::empty(), WAKING_DEADLINE)
+            .await
+    }
+
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+        let path = format!("/sandboxes/{id}/execs");
+        self.call(Method::GET, &path, Body::empty(), WAKING_DEADLINE)
+            .await
+    }
+
+    async fn signal_exec(
         &self,
         id: &SandboxId,
-        request: FileWrite,
+        exec: &ExecId,
+        signal: i32,
+    ) -> Result<(), NodeError> {
+        let path = format!("/sandboxes/{id}/execs/{exec}/signal");
+        let body = json_body(&SignalExec { signal });
+        self.call(Method::POST, &path, body, WAKING_DEADLINE).await
+    }
+
+    async fn resize_exec(
+        &self,
+        id: &SandboxId,
+        exec: &ExecId,
+        size: TerminalSize,
+    ) -> Result<(), NodeError> {
+        let path = format!("/sandboxes/{id}/execs/{exec}/resize");
+        self.call(Method::POST, &path, json_body(&size), WAKING_DEADLINE)
+            .await
+    }
+
+    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
+        let path = format!("/sandboxes/{id}/execs/{exec}");
+        self.call(Method::DELETE, &path, Body::empty(), WAKING_DEADLINE)
+            .await
+    }
+
+    async fn write_stdin(
+        &self,
+        id: &SandboxId,
+        request: StdinWrite,
         content: FileBytes,
     ) -> Result<u64, NodeError> {
-        let progress = Arc::new(AtomicU64::new(0));
-        let seen = Arc::clone(&progress);
         let content = content
-            .map(move |piece| {
-                seen.fetch_add(1, Ordering::Relaxed);
-                match piece {
-                    Ok(bytes) => Outgoing::More(RecordKind::Data, bytes),
-                    Err(error) => Outgoing::error(error),
-                }
+            .map(|piece| match piece {
+                Ok(bytes) => Outgoing::More(RecordKind::Data, bytes),
+                Err(error) => Outgoing::error(error),
             })
             .chain(futures::stream::once(async {
                 Outgoing::Last(RecordKind::End, bytes::Bytes::new())
             }));
-        let head = futures::stream::once(async move {
-            let bytes = serde_json::to_vec(&request).unwrap_or_default();
-            Outgoing::More(RecordKind::Head, bytes.into())
-        });
-        let body = body_of_records(Default::default(), Box::pin(head.chain(content)));
-        let path = format!("/sandboxes/{id}/files/write");
-        let answer = async {
-            let response = self.open(Method::POST, &path, body).await?;
-            parse_json::<FileWritten>(&collect(response.into_body()).await?)
-        };
-        Ok(while_moving(&progress, answer).await?.bytes)
+        let body = body_of_records(head_record(&request), Box::pin(content));
+        let path = format!("/sandboxes/{id}/stdin");
+        // Without a deadline: input may come from a person, who thinks. Signs of life tell each
+        // side that the other is there.
+        let response = self.open(Method::POST, &path, body).await?;
+        Ok(parse_json::<StdinWritten>(&collect(response.into_body()).await?)?.bytes)
     }
 
-    async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError> {
-        let question = PathQuestion {
-            path: path.to_owned(),
-        };
-        let route = format!("/sandboxes/{id}/files/list");
-        self.call(Method::POST, &route, json_body(&question), GUEST_DEADLINE)
-            .await
-    }
-
-    async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        let question = PathQuestion {
-            path: path.to_owned(),
-        };
-        let route = format!("/sandboxes/{id}/files/stat");
-        self.call(Method::POST, &route, json_body(&question), GUEST_DEADLINE)
-            .await
+    async fn context(
+        &self,
+        id: &SandboxId,
+        request: bytes::Bytes,
+    ) -> Result<ContextLines, NodeError> {
+        let path = format!("/sandboxes/{id}/context");
+        let open = self.open(Method::POST, &path, Body::from(request));
+        let response = within(WAKING_DEADLINE, open).await?;
+        Ok(receive::context_lines(RecordReader::new(
+            response.into_body(),
+        )))
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
@@ -341,26 +390,5 @@ impl NodeApi for NodeClient {
         let path = format!("/volumes/{project}/{name}");
         self.call(Method::DELETE, &path, Body::empty(), DELETE_DEADLINE)
             .await
-    }
-}
-
-/// Waits for as long as `progress` grows at least once in each limit of silence.
-async fn while_moving<T>(
-    progress: &AtomicU64,
-    work: impl Future<Output = Result<T, NodeError>>,
-) -> Result<T, NodeError> {
-    let mut work = std::pin::pin!(work);
-    let mut before = progress.load(Ordering::Relaxed);
-    loop {
-        if let Ok(result) = tokio::time::timeout(SILENCE_MAX, work.as_mut()).await {
-            return result;
-        }
-        let now = progress.load(Ordering::Relaxed);
-        if now == before {
-            return Err(NodeError::unavailable(
-                "the transfer to the node stands still",
-            ));
-        }
-        before = now;
     }
 }

@@ -8,11 +8,22 @@
 
 pub mod api;
 pub mod client;
+mod client_files;
+mod client_ingress;
+mod client_network;
 mod connector;
 pub mod error;
+pub mod exec;
+pub mod files;
+pub mod ingress;
+pub mod network;
 mod receive;
 pub mod record;
 pub mod server;
+mod server_exec;
+mod server_files;
+mod server_ingress;
+mod server_network;
 mod server_state;
 pub mod socket;
 pub mod state;
@@ -20,15 +31,25 @@ mod stream;
 pub mod types;
 pub mod unread;
 
-pub use api::{ExecEvents, FileBytes, NodeApi, Watch};
+pub use api::{ContextLines, ExecEvents, FileBytes, NodeApi, Watch};
 pub use client::NodeClient;
 pub use error::NodeError;
+pub use exec::{
+    AttachExec, ExecCommand, ExecEvent, ExecExit, ExecLimits, ExecReport, ExecRequest, ExitReason,
+    LimitKind, LogExtent, LogRule, OutputGap, OutputStream, StdinWrite, TerminalSize, WhenFull,
+};
+pub use files::{
+    ChangeMode, ChangedFile, ChangedKind, Changes, ChangesSince, Directory, DirectoryEntry,
+    FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath, ListChanges,
+    ListDirectory, MakeDirectory, MoveFile, NodeFiles, RemoveFile, WatchFiles, WritePlace,
+};
+pub use ingress::{ListeningPort, NodeIngress, PortBytes, PortStream};
+pub use network::{NetworkLog, NetworkReport, NodeNetwork, ReadNetworkLog, SetNetwork};
 pub use state::{
     CaptureReport, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeMount, VolumeReport,
 };
 pub use types::{
-    BakeState, Directory, DirectoryEntry, EnsureSandbox, ExecCommand, ExecEvent, ExecExit,
-    ExecRequest, ExitReason, FileInfo, FileRead, FileWrite, NodeStatus, PoolStatus, SandboxReport,
-    Stage, TemplateReport,
+    BakeState, EnsureSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, Stage,
+    TemplateReport,
 };

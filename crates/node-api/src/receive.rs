@@ -3,15 +3,18 @@
 use std::future::Future;
 
 use dayfly_types::ErrorCode;
+use dayfly_types::limits::CONTEXT_LINE_BYTES_MAX;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ExecEvents, FileBytes, Watch};
+use crate::api::{ContextLines, ExecEvents, FileBytes, Watch};
 use crate::error::NodeError;
+use crate::exec::ExecEvent;
+use crate::files::{FileChange, FileChanges};
 use crate::record::{Record, RecordKind};
 use crate::stream::{LineReader, RecordReader, parse_json};
-use crate::types::{ExecEvent, WatchLine};
+use crate::types::WatchLine;
 
 /// What a step of reading found.
 enum Step<T> {
@@ -69,6 +72,7 @@ async fn exec_step(reader: &mut RecordReader) -> Result<Step<ExecEvent>, NodeErr
     match record.kind {
         RecordKind::Stdout => Ok(Step::Item(ExecEvent::Stdout(record.payload))),
         RecordKind::Stderr => Ok(Step::Item(ExecEvent::Stderr(record.payload))),
+        RecordKind::Gap => Ok(Step::Item(ExecEvent::Gap(parse_json(&record.payload)?))),
         RecordKind::Exit => Ok(Step::LastItem(ExecEvent::Exited(parse_json(
             &record.payload,
         )?))),
@@ -77,6 +81,34 @@ async fn exec_step(reader: &mut RecordReader) -> Result<Step<ExecEvent>, NodeErr
         | RecordKind::Data
         | RecordKind::End
         | RecordKind::Alive => Err(misplaced(&record)),
+    }
+}
+
+pub(crate) fn context_lines(reader: RecordReader) -> ContextLines {
+    stream_of(reader, context_step)
+}
+
+/// Joins the records of one line, which an empty `Head` closes.
+async fn context_step(reader: &mut RecordReader) -> Result<Step<bytes::Bytes>, NodeError> {
+    let mut line = bytes::BytesMut::new();
+    loop {
+        let Some(record) = reader.next().await? else {
+            return Err(NodeError::unavailable("the connection to the node broke"));
+        };
+        match record.kind {
+            RecordKind::Data if line.len() + record.payload.len() <= CONTEXT_LINE_BYTES_MAX => {
+                line.extend_from_slice(&record.payload);
+            }
+            RecordKind::Head => return Ok(Step::Item(line.freeze())),
+            RecordKind::End => return Ok(Step::End),
+            RecordKind::Data
+            | RecordKind::Stdout
+            | RecordKind::Stderr
+            | RecordKind::Exit
+            | RecordKind::Gap
+            | RecordKind::Error
+            | RecordKind::Alive => return Err(misplaced(&record)),
+        }
     }
 }
 
@@ -94,9 +126,21 @@ async fn file_step(reader: &mut RecordReader) -> Result<Step<bytes::Bytes>, Node
         RecordKind::Stdout
         | RecordKind::Stderr
         | RecordKind::Exit
+        | RecordKind::Gap
         | RecordKind::Error
         | RecordKind::Head
         | RecordKind::Alive => Err(misplaced(&record)),
+    }
+}
+
+pub(crate) fn file_changes(reader: RecordReader) -> FileChanges {
+    stream_of(reader, change_step)
+}
+
+async fn change_step(reader: &mut RecordReader) -> Result<Step<FileChange>, NodeError> {
+    match file_step(reader).await? {
+        Step::Item(bytes) | Step::LastItem(bytes) => Ok(Step::Item(parse_json(&bytes)?)),
+        Step::End => Ok(Step::End),
     }
 }
 

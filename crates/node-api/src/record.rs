@@ -30,6 +30,8 @@ pub enum RecordKind {
     End = 7,
     /// Nothing to say, still here.
     Alive = 8,
+    /// Output that the guest no longer has, as JSON.
+    Gap = 9,
 }
 
 impl RecordKind {
@@ -43,6 +45,7 @@ impl RecordKind {
             6 => Self::Data,
             7 => Self::End,
             8 => Self::Alive,
+            9 => Self::Gap,
             _ => return Err(RecordError::UnknownKind { kind: byte }),
         })
     }

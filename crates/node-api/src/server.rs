@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
-use dayfly_types::{ErrorCode, SandboxId};
+use axum::routing::{get, put};
+use dayfly_types::{ErrorCode, ProjectId, SandboxId, TemplateName};
 use futures::StreamExt;
 use http::StatusCode;
 use hyper::server::conn::http1;
@@ -23,13 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::NodeApi;
 use crate::error::NodeError;
-use crate::record::{self, RecordKind};
-use crate::stream::{Outgoing, RecordReader, body_of_lines, body_of_records};
-use crate::types::{
-    EnsureSandbox, ExecEvent, ExecRequest, FileRead, FileWrite, FileWritten, PathQuestion,
-    WatchLine,
-};
-use crate::{receive, unread};
+use crate::stream::body_of_lines;
+use crate::types::{EnsureSandbox, WatchLine};
+use crate::unread;
 
 pub(crate) type Node = State<Arc<dyn NodeApi>>;
 pub(crate) type Answer = Result<Response, Refusal>;
@@ -47,18 +43,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub fn router(api: Arc<dyn NodeApi>) -> Router {
     Router::new()
         .route("/status", get(status))
+        .route("/loads/{project}", get(loads))
         .route("/templates", get(templates))
+        .route("/templates/{name}", put(ensure_template))
         .route("/watch", get(watch))
         .route("/sandboxes", get(sandboxes))
         .route(
             "/sandboxes/{id}",
             put(ensure_sandbox).get(sandbox).delete(delete_sandbox),
         )
-        .route("/sandboxes/{id}/exec", post(exec))
-        .route("/sandboxes/{id}/files/read", post(read_file))
-        .route("/sandboxes/{id}/files/write", post(write_file))
-        .route("/sandboxes/{id}/files/list", post(list_directory))
-        .route("/sandboxes/{id}/files/stat", post(stat))
+        .merge(crate::server_exec::routes())
+        .merge(crate::server_files::routes())
+        .merge(crate::server_ingress::routes())
+        .merge(crate::server_network::routes())
         .merge(crate::server_state::routes())
         .layer(DefaultBodyLimit::max(CALL_BYTES_MAX))
         .layer(axum::middleware::from_fn(unread::drain_unread))
@@ -100,7 +97,8 @@ pub async fn serve(
 async fn serve_connection(stream: tokio::net::UnixStream, router: Router, stop: CancellationToken) {
     let connection = http1::Builder::new()
         .max_buf_size(WRITE_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
@@ -110,12 +108,20 @@ async fn serve_connection(stream: tokio::net::UnixStream, router: Router, stop: 
     let _ = tokio::time::timeout(STOP_DEADLINE, connection).await;
 }
 
+async fn loads(State(node): Node, Path(project): Path<ProjectId>) -> Answer {
+    json(&node.loads(&project).await?)
+}
+
 async fn status(State(node): Node) -> Answer {
     json(&node.status().await?)
 }
 
 async fn templates(State(node): Node) -> Answer {
     json(&node.templates().await?)
+}
+
+async fn ensure_template(State(node): Node, Path(name): Path<TemplateName>) -> Answer {
+    json(&node.ensure_template(&name).await?)
 }
 
 async fn sandboxes(State(node): Node) -> Answer {
@@ -148,55 +154,6 @@ async fn watch(State(node): Node) -> Answer {
         serde_json::to_vec(&line).unwrap_or_default()
     });
     Ok(body_of_lines(lines).into_response())
-}
-
-async fn exec(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let request: ExecRequest = parse(&body)?;
-    let events = node.exec(&id, request).await?;
-    let records = events.map(|event| match event {
-        Ok(ExecEvent::Stdout(bytes)) => Outgoing::More(RecordKind::Stdout, bytes),
-        Ok(ExecEvent::Stderr(bytes)) => Outgoing::More(RecordKind::Stderr, bytes),
-        Ok(ExecEvent::Exited(exit)) => Outgoing::json(RecordKind::Exit, &exit),
-        Err(error) => Outgoing::error(error),
-    });
-    Ok(body_of_records(Default::default(), records).into_response())
-}
-
-async fn read_file(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let request: FileRead = parse(&body)?;
-    let (info, content) = node.read_file(&id, request).await?;
-    let mut first = Default::default();
-    let head = serde_json::to_vec(&info).unwrap_or_default();
-    record::encode(RecordKind::Head, head.into(), &mut first);
-    let records = content
-        .map(|piece| match piece {
-            Ok(bytes) => Outgoing::More(RecordKind::Data, bytes),
-            Err(error) => Outgoing::error(error),
-        })
-        .chain(futures::stream::iter([Outgoing::Last(
-            RecordKind::End,
-            Bytes::new(),
-        )]));
-    Ok(body_of_records(first, records).into_response())
-}
-
-async fn write_file(State(node): Node, Path(id): Path<SandboxId>, body: Body) -> Answer {
-    let mut reader = RecordReader::new(body);
-    let request: FileWrite = receive::head(&mut reader).await?;
-    let bytes = node
-        .write_file(&id, request, receive::file_bytes(reader))
-        .await?;
-    json(&FileWritten { bytes })
-}
-
-async fn list_directory(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let question: PathQuestion = parse(&body)?;
-    json(&node.list_directory(&id, &question.path).await?)
-}
-
-async fn stat(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let question: PathQuestion = parse(&body)?;
-    json(&node.stat(&id, &question.path).await?)
 }
 
 /// A node's refusal on its way out.

@@ -1,10 +1,9 @@
 //! Plain data that crosses between control and node. JSON, additive only.
 
-use std::collections::BTreeMap;
-
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
-    CpuMillis, DiskMib, ExecId, Generation, Isolation, Lifecycle, MemoryMib, NodeId, ProjectId,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
+    ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
+    ProjectId, RunMeaning, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +32,22 @@ pub struct EnsureSandbox {
     /// `DAYFLY_RESEED` set.
     #[serde(default)]
     pub reseed_user_space: bool,
+    /// What it may reach from its first moment on. Whatever a snapshot was taken under does not
+    /// count. Repeating the call for a sandbox that exists does not change its policy.
+    #[serde(default)]
+    pub egress: EgressPolicy,
+    #[serde(default)]
+    pub egress_epoch: u64,
+}
+
+/// What a sandbox that runs costs the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxLoad {
+    pub id: SandboxId,
+    /// Processor time since its machine was started, which a wake does anew.
+    pub cpu_micros: u64,
+    /// Memory that it alone has. What it shares with others of its template does not count.
+    pub memory_bytes: u64,
 }
 
 /// What a node says of one sandbox.
@@ -73,108 +88,6 @@ pub struct Stage {
     pub micros: u64,
 }
 
-/// A process to run in a guest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExecRequest {
-    pub id: ExecId,
-    pub command: ExecCommand,
-    #[serde(default)]
-    pub cwd: Option<String>,
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    #[serde(default)]
-    pub user: Option<String>,
-    #[serde(default)]
-    pub timeout_ms: Option<u64>,
-    /// Given to the process at once, then its standard input ends. Base 64 on the wire, because
-    /// a JSON list of numbers is four times as long as its bytes.
-    #[serde(default, with = "base64_bytes")]
-    pub stdin: Option<Vec<u8>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExecCommand {
-    /// One program and its arguments.
-    Argv(Vec<String>),
-    /// A text for the guest's shell.
-    Shell(String),
-}
-
-/// What comes out of an exec, in order. Exactly one `Exited` ends it, unless the guest is lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExecEvent {
-    Stdout(bytes::Bytes),
-    Stderr(bytes::Bytes),
-    Exited(ExecExit),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExecExit {
-    /// 0 to 255; 128 + n for signal n.
-    pub exit_code: i32,
-    pub signal: Option<i32>,
-    pub reason: ExitReason,
-    pub duration_ms: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitReason {
-    Exited,
-    Signaled,
-    TimedOut,
-    OutOfMemory,
-    Killed,
-}
-
-impl ExitReason {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exited => "exited",
-            Self::Signaled => "signaled",
-            Self::TimedOut => "timed_out",
-            Self::OutOfMemory => "out_of_memory",
-            Self::Killed => "killed",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileRead {
-    pub path: String,
-    pub user: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileWrite {
-    pub path: String,
-    pub user: Option<String>,
-    /// Permission bits of a new file.
-    pub mode: Option<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileInfo {
-    pub size: u64,
-    pub mode: u32,
-    /// Unix seconds.
-    pub mtime: i64,
-}
-
-/// Answer to a write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileWritten {
-    pub(crate) bytes: u64,
-}
-
-/// A question about one path of a guest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PathQuestion {
-    pub(crate) path: String,
-}
-
 /// One line of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -183,35 +96,18 @@ pub(crate) enum WatchLine {
     Error(crate::error::NodeError),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Directory {
-    pub entries: Vec<DirectoryEntry>,
-    /// There were more than a listing holds.
-    pub truncated: bool,
-}
-
-/// As `lstat` says: a link to a directory is not a directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectoryEntry {
-    pub name: String,
-    pub path: String,
-    pub is_dir: bool,
-    pub is_symlink: bool,
-    pub size: u64,
-    pub mode: u32,
-    pub mtime: i64,
-    pub uid: u32,
-    pub gid: u32,
-}
-
 /// A template on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateReport {
     pub name: TemplateName,
     pub description: String,
+    /// The template that this is only a further name of.
+    pub alias_of: Option<TemplateName>,
     pub memory: MemoryMib,
     pub vcpus: Vcpus,
     pub disk_mib: u64,
+    pub run: RunMeaning,
+    pub contexts: Vec<ContextLanguage>,
     pub state: BakeState,
     /// Bytes on disk of a ready template.
     pub size_bytes: u64,
@@ -222,10 +118,17 @@ pub struct TemplateReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum BakeState {
+    /// Baked as soon as somebody asks for it.
+    NotBaked,
     Waiting,
-    Baking { percent: u8, step: String },
+    Baking {
+        percent: u8,
+        step: String,
+    },
     Ready,
-    Failed { reason: String },
+    Failed {
+        reason: String,
+    },
 }
 
 /// A node's own account of itself.
@@ -259,28 +162,4 @@ pub struct PoolStatus {
     pub template: TemplateName,
     pub parked: u64,
     pub target: u64,
-}
-
-mod base64_bytes {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        bytes: &Option<Vec<u8>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        bytes
-            .as_ref()
-            .map(|bytes| STANDARD.encode(bytes))
-            .serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Vec<u8>>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| STANDARD.decode(text).map_err(serde::de::Error::custom))
-            .transpose()
-    }
 }

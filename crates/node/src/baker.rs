@@ -1,13 +1,14 @@
-//! The templates of this node: opens those that are baked and still fit, bakes the others in the
-//! background, one after the other.
+//! The templates of this node: opens those that are baked and still fit, and bakes others when
+//! somebody asks for them, one after the other.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{
-    CaptureStore, ImageParts, ProgressReporter, ResolvedRecipe, Template, Verifier, VersionId,
+    CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe, Template, Verifier,
+    VersionId,
 };
 use dayfly_types::TemplateName;
 use tokio::sync::watch;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bake::{BakeDeps, agent_hash, bake_template, engine_identity, fingerprint};
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
+use crate::template_list::{TemplateList, ready_template};
 use crate::templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
 
 /// Told of every change, for a display.
@@ -28,21 +30,29 @@ pub trait BeforeFirstBoot: Send + Sync + std::fmt::Debug + 'static {
     async fn image_is_there(&self, parts: &ImageParts);
 }
 
+/// What there is to bake.
+#[derive(Debug, Clone)]
+pub struct BakePlan {
+    pub catalog: RecipeCatalog,
+    /// Baked without being asked for.
+    pub at_start: BTreeSet<TemplateName>,
+}
+
+/// What a bake that became old may still be needed for.
+#[derive(Debug)]
+pub struct BakeUsers {
+    pub journal: Journal,
+    pub captures: Arc<CaptureStore>,
+}
+
 /// The source of a real node's templates.
 pub struct Baker {
     deps: BakeDeps,
-    recipes: Vec<ResolvedRecipe>,
-    entries: Mutex<BTreeMap<TemplateName, Known>>,
-    changes: watch::Sender<u64>,
+    plan: BakePlan,
+    templates: TemplateList,
     verifier: Verifier,
     listener: BakeListener,
     before_first_boot: Arc<dyn BeforeFirstBoot>,
-}
-
-#[derive(Debug)]
-struct Known {
-    report: TemplateReport,
-    ready: Option<Arc<ReadyTemplate>>,
 }
 
 impl std::fmt::Debug for Baker {
@@ -57,52 +67,60 @@ impl Baker {
     #[must_use]
     pub fn new(
         deps: BakeDeps,
-        recipes: Vec<ResolvedRecipe>,
+        plan: BakePlan,
         listener: BakeListener,
         before_first_boot: Arc<dyn BeforeFirstBoot>,
     ) -> Arc<Self> {
-        let entries = recipes.iter().map(|recipe| {
-            let report = waiting_report(recipe);
-            (
-                report.name.clone(),
-                Known {
-                    report,
-                    ready: None,
-                },
-            )
-        });
         Arc::new(Self {
-            entries: Mutex::new(entries.collect()),
+            templates: TemplateList::new(&plan.catalog, &plan.at_start),
             deps,
-            recipes,
-            changes: watch::Sender::new(0),
+            plan,
             verifier: Verifier::new(),
             listener,
             before_first_boot,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TemplateName, Known>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Brings every template up, those that are baked already first.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    /// Opens what is baked already, then bakes what is asked for until `stop`.
+    pub async fn run(self: Arc<Self>, users: BakeUsers, stop: CancellationToken) {
         if let Err(error) = self.deps.store.sweep() {
             tracing::warn!(error = %error_chain(&error), "cannot sweep unfinished bakes");
         }
-        let mut missing = Vec::new();
-        for recipe in &self.recipes {
+        for recipe in self.in_order_of_opening() {
+            if stop.is_cancelled() {
+                return;
+            }
             if !self.open(recipe).await {
-                missing.push(recipe.clone());
+                self.templates.note_missing(&recipe.recipe.name);
             }
         }
-        for recipe in missing {
+        loop {
+            while let Some(name) = self.templates.take_order() {
+                let Some(recipe) = self.plan.catalog.get(&name) else {
+                    continue;
+                };
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = self.bake(recipe) => {}
+                }
+            }
+            self.remove_unused(&users);
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.bake(&recipe) => {}
+                () = self.templates.wait_for_order() => {}
             }
         }
+    }
+
+    /// Those of the start first, and small ones before large ones: reading their bytes, or baking
+    /// them, takes a while, and somebody may wait.
+    fn in_order_of_opening(&self) -> Vec<&ResolvedRecipe> {
+        let mut recipes: Vec<&ResolvedRecipe> = self.plan.catalog.iter().collect();
+        recipes.sort_by_key(|one| {
+            let is_late = !self.plan.at_start.contains(&one.recipe.name);
+            (is_late, one.recipe.memory.get())
+        });
+        recipes
     }
 
     /// Opens a baked template that fits and whose bytes are what was published.
@@ -181,28 +199,17 @@ impl Baker {
     }
 
     fn ready(&self, template: &Template) {
-        let manifest = template.manifest();
-        let name = manifest.name.clone();
-        let ready = ready_template(template);
-        if let Some(entry) = self.lock().get_mut(&name) {
-            entry.ready = Some(Arc::new(ready));
-            entry.report.size_bytes = manifest.files.iter().map(|file| file.bytes).sum();
-            entry.report.baked_at = Some(manifest.created_at.unix_timestamp());
-        }
-        self.set_state(&name, BakeState::Ready);
-        self.changes.send_modify(|count| *count += 1);
+        self.tell(self.templates.set_ready(template));
     }
 
     fn set_state(&self, name: &TemplateName, state: BakeState) {
-        let report = {
-            let mut entries = self.lock();
-            let Some(entry) = entries.get_mut(name) else {
-                return;
-            };
-            entry.report.state = state;
-            entry.report.clone()
-        };
-        (self.listener)(&report);
+        self.tell(self.templates.set_state(name, state));
+    }
+
+    fn tell(&self, report: Option<TemplateReport>) {
+        if let Some(report) = report {
+            (self.listener)(&report);
+        }
     }
 
     fn open_old_version(&self, name: &TemplateName, version: &str) -> Result<Template, String> {
@@ -225,19 +232,21 @@ impl Baker {
 
     /// Removes bakes that nothing uses: neither the newest of a template nor one that a sandbox
     /// of the journal or a capture was made from.
-    pub fn remove_unused(&self, journal: &Journal, captures: &CaptureStore) {
-        let Ok(entries) = journal.entries() else {
+    fn remove_unused(&self, users: &BakeUsers) {
+        let Ok(entries) = users.journal.entries() else {
             return;
         };
+        let captures = &users.captures;
         // A capture that cannot be read might have named any version.
         if !captures.damaged().is_empty() {
             return;
         }
-        for recipe in &self.recipes {
+        for recipe in self.plan.catalog.iter() {
             let name = &recipe.recipe.name;
-            let current = self.lock().get(name).and_then(|entry| entry.ready.clone());
             // Without a current version any of them may be the one to go back to.
-            let Some(current) = current else { continue };
+            let Some(current) = self.templates.current(name) else {
+                continue;
+            };
             let mut keep: HashSet<VersionId> =
                 VersionId::parse(&current.version).into_iter().collect();
             for entry in &entries {
@@ -262,48 +271,20 @@ impl Baker {
 
 impl TemplateSource for Baker {
     fn reports(&self) -> Vec<TemplateReport> {
-        self.lock()
-            .values()
-            .map(|entry| entry.report.clone())
-            .collect()
+        self.templates.reports()
     }
 
     fn all_ready(&self) -> Vec<Arc<ReadyTemplate>> {
-        self.lock()
-            .values()
-            .filter_map(|entry| entry.ready.clone())
-            .collect()
+        self.templates.all_ready()
     }
 
     fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
-        let entries = self.lock();
-        let Some(entry) = entries.get(name) else {
-            let known: Vec<&str> = entries.keys().map(TemplateName::as_str).collect();
-            return Err(TemplateUnavailable::Unknown {
-                name: name.as_str().to_owned(),
-                known: known.join(", "),
-            });
-        };
-        if let Some(ready) = &entry.ready {
-            return Ok(Arc::clone(ready));
-        }
-        let name = name.as_str().to_owned();
-        Err(match &entry.report.state {
-            BakeState::Baking { percent, step } => TemplateUnavailable::Baking {
-                name,
-                percent: *percent,
-                step: step.clone(),
-            },
-            BakeState::Failed { reason } => TemplateUnavailable::Failed {
-                name,
-                reason: reason.clone(),
-            },
-            BakeState::Waiting | BakeState::Ready => TemplateUnavailable::Baking {
-                name,
-                percent: 0,
-                step: "waiting".to_owned(),
-            },
-        })
+        let current = self.templates.current(name);
+        current.ok_or_else(|| self.templates.unavailable(name))
+    }
+
+    fn order(&self, name: &TemplateName) -> Result<(), TemplateUnavailable> {
+        self.templates.order(name)
     }
 
     fn version(
@@ -311,11 +292,12 @@ impl TemplateSource for Baker {
         name: &TemplateName,
         version: &str,
     ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
-        let current = self.lock().get(name).and_then(|entry| entry.ready.clone());
+        let current = self.templates.current(name);
         if let Some(current) = current.filter(|current| current.version == version) {
             return Ok(current);
         }
-        let template = self.open_old_version(name, version).map_err(|reason| {
+        let real = self.templates.real_name(name);
+        let template = self.open_old_version(real, version).map_err(|reason| {
             TemplateUnavailable::Version {
                 name: name.as_str().to_owned(),
                 version: version.to_owned(),
@@ -326,28 +308,6 @@ impl TemplateSource for Baker {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-}
-
-fn ready_template(template: &Template) -> ReadyTemplate {
-    ReadyTemplate {
-        name: template.manifest().name.clone(),
-        version: template.version().as_str().to_owned(),
-        restore: template.restore_spec(),
-    }
-}
-
-fn waiting_report(recipe: &ResolvedRecipe) -> TemplateReport {
-    let recipe = &recipe.recipe;
-    TemplateReport {
-        name: recipe.name.clone(),
-        description: recipe.description.clone(),
-        memory: recipe.memory,
-        vcpus: recipe.vcpus,
-        disk_mib: recipe.disk.into(),
-        state: BakeState::Waiting,
-        size_bytes: 0,
-        baked_at: None,
+        self.templates.changes()
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use dayfly_host::files::sync_directory;
 use dayfly_node_api::VolumeMount;
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     CpuMillis, DiskMib, Generation, Lifecycle, Moment, ProjectId, SandboxId, SandboxState,
     SnapshotId, TemplateName,
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::effects::{Effect, Effects};
 
 /// Bumped when an old reader would misread a record.
-pub const JOURNAL_FORMAT: u32 = 2;
+pub const JOURNAL_FORMAT: u32 = 3;
 /// The oldest format that is still read: what it lacks has a default.
 const JOURNAL_FORMAT_OLDEST: u32 = 1;
 
@@ -82,6 +83,14 @@ pub struct SandboxRecord {
     pub volumes: Vec<AttachedVolume>,
     #[serde(default)]
     pub reseed_user_space: bool,
+    /// What it may reach; the truth is control's, and this is its last word.
+    #[serde(default)]
+    pub egress: EgressPolicy,
+    #[serde(default)]
+    pub egress_epoch: u64,
+    /// Tells this start of the machine from every other one of any sandbox.
+    #[serde(default)]
+    pub network_start: u64,
 }
 
 /// What a fresh process must know of a capture that was cut short: if the machine writes to
@@ -343,24 +352,33 @@ mod tests {
                 fence: 7,
             }],
             reseed_user_space: false,
+            egress: EgressPolicy::deny(),
+            egress_epoch: 2,
+            network_start: 9,
         }
     }
 
     #[test]
-    fn a_record_of_the_former_format_is_still_read() {
+    fn records_of_former_formats_are_still_read() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::open(directory.path()).unwrap();
         let id = sample(1).id;
         let path = journal.sandbox_directory(&id);
         fs::create_dir(&path).unwrap();
-        fs::write(
-            path.join(RECORD_FILE),
-            include_str!("../schema/journal-1.json"),
-        )
-        .unwrap();
-        let record = journal.read(&id).unwrap();
-        assert_eq!((record.format, record.next_layer), (JOURNAL_FORMAT, 0));
-        assert!(record.origin.is_none() && record.volumes.is_empty());
+        let read = |text: &str| {
+            fs::write(path.join(RECORD_FILE), text).unwrap();
+            let record = journal.read(&id).unwrap();
+            assert_eq!(record.format, JOURNAL_FORMAT);
+            assert_eq!(
+                record.egress,
+                EgressPolicy::deny(),
+                "nothing was allowed then"
+            );
+            record
+        };
+        let first = read(include_str!("../schema/journal-1.json"));
+        assert!(first.next_layer == 0 && first.origin.is_none() && first.volumes.is_empty());
+        assert_eq!(read(include_str!("../schema/journal-2.json")).next_layer, 2);
     }
 
     #[test]
@@ -395,10 +413,10 @@ mod tests {
     /// The file is read by later versions of this program, so its shape is frozen.
     #[test]
     fn the_shape_of_a_record_has_not_drifted() {
-        let frozen = include_str!("../schema/journal-2.json");
+        let frozen = include_str!("../schema/journal-3.json");
         let live = serde_json::to_string_pretty(&sample(1)).unwrap();
         if std::env::var_os("DAYFLY_BLESS").is_some() {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/journal-2.json");
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/journal-3.json");
             fs::write(path, format!("{live}\n")).unwrap();
             return;
         }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use dayfly_core::admission::Demand;
 use dayfly_node_api::{
-    Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecEvents, ExecRequest, FileBytes,
-    FileInfo, FileRead, FileWrite, ForkReport, ForkRequest, LifecycleChange, LifecycleReport,
-    NodeApi, NodeError, NodeStatus, PoolStatus, SandboxReport, SnapshotReport, SnapshotRequest,
-    TemplateReport, VolumeReport, Watch,
+    AttachExec, ContextLines, EnsureSandbox, EnsureVolume, ExecEvents, ExecReport, ExecRequest,
+    FileBytes, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError,
+    NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SnapshotReport, SnapshotRequest,
+    StdinWrite, TemplateReport, TerminalSize, VolumeReport, Watch,
 };
 use dayfly_snapshots::CaptureStore;
 use dayfly_types::{
-    Clock, ErrorCode, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, VolumeName,
+    Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
+    VolumeName,
 };
 use dayfly_vmm::{Engine, SlotProvider};
 use tokio::sync::{Notify, oneshot};
@@ -24,7 +26,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Promise, Reserve};
-use crate::effects::{Captures, Effects, ObservedEngine, ObservedSlots};
+use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
+use crate::egress::{EgressGate, NetworkLogs};
+use crate::execs;
 use crate::housekeeping;
 use crate::journal::{Journal, JournalError};
 use crate::parts::{Parts, Registry};
@@ -64,6 +68,9 @@ pub struct NodePorts {
     pub clock: Arc<dyn Clock>,
     pub resources: Box<dyn HostResources>,
     pub pause_guard: PauseGuard,
+    pub egress: Arc<dyn EgressGate>,
+    /// Shared with the gate, which fills them.
+    pub network_logs: Arc<NetworkLogs>,
     /// Told of everything that the node does to the world.
     pub effects: Effects,
 }
@@ -132,9 +139,11 @@ impl Node {
             registry: Registry::default(),
             captures: Arc::new(Captures::new(Arc::new(captures), effects.clone())),
             volumes: Arc::new(volumes.observed(effects.clone())),
+            egress: Arc::new(ObservedGate::new(ports.egress, effects.clone())),
             effects,
             pins: Arc::default(),
             pause_guard: ports.pause_guard,
+            network_logs: ports.network_logs,
             housekeeping: Notify::new(),
         });
         let reconciled = reconcile(&parts).await.map_err(StartError::Reconcile)?;
@@ -243,6 +252,13 @@ impl NodeApi for Node {
         Ok(self.parts.templates.reports())
     }
 
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.parts.templates.order(name)?;
+        let reports = self.parts.templates.reports();
+        let found = reports.into_iter().find(|report| report.name == *name);
+        found.ok_or_else(|| NodeError::not_found(format!("no template {name}")))
+    }
+
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
         let handle = self.find_or_begin(&wanted).await?;
         handle.created().await.map(|report| (*report).clone())
@@ -282,42 +298,86 @@ impl NodeApi for Node {
             .collect())
     }
 
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
+        let is_own = |handle: &&SandboxHandle| handle.report().project == *project;
+        let own: Vec<SandboxHandle> = self
+            .parts
+            .sandboxes()
+            .values()
+            .filter(is_own)
+            .cloned()
+            .collect();
+        let read = move || own.iter().filter_map(SandboxHandle::load).collect();
+        let loads = tokio::task::spawn_blocking(read).await;
+        loads.map_err(|error| crate::failure::node_error("the node could not look", &error))
+    }
+
     async fn watch(&self) -> Result<Watch, NodeError> {
         Ok(calls::watch(Arc::clone(&self.parts)))
     }
 
     async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
         let (agent, call) = calls::agent(&self.find(id)?).await?;
-        calls::exec(&agent, request, call).await
+        execs::start(&agent, request, call).await
     }
 
-    async fn read_file(
+    async fn attach_exec(
         &self,
         id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
+        request: AttachExec,
+    ) -> Result<(ExecReport, ExecEvents), NodeError> {
         let (agent, call) = calls::agent(&self.find(id)?).await?;
-        calls::read_file(&agent, request, call).await
+        execs::attach(&agent, request, call).await
     }
 
-    async fn write_file(
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
+        execs::describe(&agent, exec).await
+    }
+
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
+        execs::list(&agent).await
+    }
+
+    async fn signal_exec(
         &self,
         id: &SandboxId,
-        request: FileWrite,
+        exec: &ExecId,
+        signal: i32,
+    ) -> Result<(), NodeError> {
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
+        execs::signal(&agent, exec, signal).await
+    }
+
+    async fn resize_exec(
+        &self,
+        id: &SandboxId,
+        exec: &ExecId,
+        size: TerminalSize,
+    ) -> Result<(), NodeError> {
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
+        execs::resize(&agent, exec, size).await
+    }
+
+    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
+        let (agent, _call) = calls::agent(&self.find(id)?).await?;
+        execs::forget(&agent, exec).await
+    }
+
+    async fn write_stdin(
+        &self,
+        id: &SandboxId,
+        request: StdinWrite,
         content: FileBytes,
     ) -> Result<u64, NodeError> {
         let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        calls::write_file(&agent, request, content).await
+        execs::write_stdin(&agent, request, content).await
     }
 
-    async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        calls::list_directory(&agent, path).await
-    }
-
-    async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        calls::stat(&agent, path).await
+    async fn context(&self, id: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError> {
+        let (agent, call) = calls::agent(&self.find(id)?).await?;
+        execs::context(&agent, request, call).await
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {

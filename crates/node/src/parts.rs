@@ -10,6 +10,7 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::capacity::Ledger;
 use crate::effects::{Captures, Effects};
+use crate::egress::{EgressGate, NetworkLogs};
 use crate::journal::Journal;
 use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
@@ -37,6 +38,8 @@ pub(crate) struct Parts {
     pub(crate) volumes: Arc<VolumeStore>,
     pub(crate) pins: Arc<Pins>,
     pub(crate) pause_guard: PauseGuard,
+    pub(crate) egress: Arc<dyn EgressGate>,
+    pub(crate) network_logs: Arc<NetworkLogs>,
     /// Woken when something may have become garbage.
     pub(crate) housekeeping: Notify,
 }

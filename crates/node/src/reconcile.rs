@@ -15,6 +15,7 @@ use crate::journal::{Entry, JournalError, SandboxRecord, Sealing};
 use crate::parts::Parts;
 use crate::sandbox::capture::keep_layer;
 use crate::sandbox::owner::Owner;
+use crate::sandbox::permit_of;
 
 /// Why the node could not find out what is there.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +116,9 @@ async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Re
         found.removed += 1;
     } else {
         found.adopted += 1;
+    }
+    if let (true, Some(slot)) = (has_machine, record.slot) {
+        parts.egress.adopt(permit_of(&record, slot));
     }
     let (owner, handle, incoming) = Owner::new(Arc::clone(parts), record, promise);
     parts.sandboxes().insert(handle.id.clone(), handle);

@@ -1,8 +1,9 @@
 //! Slots of this host: the only [`SlotProvider`] that the kernel enforces.
 //!
 //! A slot is a uid that nothing else uses, a directory that only that uid can write, a control
-//! group, and a network namespace with nothing in it. All four are found again by the slot's
-//! number after a crash, so a release can be repeated by whoever comes next.
+//! group, and a network namespace with a tap that only that uid can attach to and no way out. All
+//! four are found again by the slot's number after a crash, so a release can be repeated by whoever
+//! comes next.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use dayfly_host::jail::{self, BindMount, JailSpec, MountAccess, ResourceLimits};
-use dayfly_host::{CgroupLimits, CgroupTree, netns};
+use dayfly_host::jail::{self, BindMount, JailSockets, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::{CgroupLimits, CgroupTree, net, netns};
 use dayfly_types::{CpuMillis, limits};
 use dayfly_vmm::{
     EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex, SlotLimits,
@@ -80,6 +81,12 @@ impl HostSlots {
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Where the network namespace of a slot is kept, see [`dayfly_host::net`].
+    #[must_use]
+    pub fn netns_path(&self, index: SlotIndex) -> PathBuf {
+        self.inner.netns(index)
     }
 
     /// Runs blocking work to its end, whether or not the caller still waits.
@@ -156,6 +163,8 @@ impl Inner {
             .map_err(|e| step(index, "hand over the directory")(Box::new(e)))?;
         netns::create(&self.netns(index))
             .map_err(|e| step(index, "make the network namespace")(Box::new(e)))?;
+        net::make_slot_network(&self.netns(index), uid)
+            .map_err(|e| step(index, "make the network")(Box::new(e)))?;
         Ok(slot)
     }
 
@@ -263,6 +272,7 @@ impl Inner {
                 locked_memory_bytes: 64 << 10,
                 file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
             },
+            sockets: JailSockets::Local,
             program: command.program,
             arguments: command.arguments,
             environment: command.environment.into_iter().collect(),

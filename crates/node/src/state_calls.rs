@@ -211,6 +211,9 @@ impl Node {
             next_layer: 0,
             volumes: Vec::new(),
             reseed_user_space: wanted.reseed_user_space,
+            egress: wanted.egress.clone(),
+            egress_epoch: wanted.egress_epoch,
+            network_start: 0,
         })
     }
 

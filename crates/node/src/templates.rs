@@ -66,11 +66,20 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     /// Every template that is ready now.
     fn all_ready(&self) -> Vec<Arc<ReadyTemplate>>;
 
-    /// The template of that name.
+    /// The template of that name. Asking for one that is not baked orders it.
     ///
     /// # Errors
     /// [`TemplateUnavailable`] says why not now, or why never.
     fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
+
+    /// Asks for the bake of a template. Repeatable; a failed bake is tried again. A source that
+    /// bakes nothing has what it has.
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable`] when it can never be had here.
+    fn order(&self, name: &TemplateName) -> Result<(), TemplateUnavailable> {
+        self.ready(name).map(drop)
+    }
 
     /// One bake of a template, current or not, for what was captured on top of it. May block on
     /// the disk the first time.

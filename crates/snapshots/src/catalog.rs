@@ -7,10 +7,24 @@ use std::path::{Path, PathBuf};
 use dayfly_types::TemplateName;
 use serde::Serialize;
 
-use crate::recipe::{ImageRecipe, ImageSource, Recipe, RecipeError};
+use crate::bridge;
+use crate::image::BUILDER_VERSION;
+use crate::recipe::{Alias, ImageRecipe, ImageSource, Recipe, RecipeError, RecipeText};
+
+macro_rules! built_in_recipes {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../templates/", $name, "/recipe.toml")))),*]
+    };
+}
 
 /// Recipes that are part of the program, so that one binary is enough.
-const BUILT_IN: [(&str, &str); 1] = [("base", include_str!("../../../templates/base/recipe.toml"))];
+const BUILT_IN: [(&str, &str); 5] = built_in_recipes![
+    "agent",
+    "base",
+    "code-interpreter",
+    "python-data",
+    "ubuntu-24.04",
+];
 /// How many templates may borrow an image from one another in a row.
 const BORROW_DEPTH_MAX: usize = 8;
 /// More files than this in an operator's directory are a mistake.
@@ -48,12 +62,18 @@ pub enum CatalogError {
     },
     #[error("the template {name:?} takes its image from itself, or over too many others")]
     Circle { name: TemplateName },
+    #[error("{name:?} is a further name of {of:?}, which is no template with a recipe")]
+    AliasOfNothing {
+        name: TemplateName,
+        of: TemplateName,
+    },
 }
 
 /// The recipes by name.
 #[derive(Debug, Clone, Default)]
 pub struct RecipeCatalog {
     recipes: BTreeMap<TemplateName, ResolvedRecipe>,
+    aliases: BTreeMap<TemplateName, Alias>,
 }
 
 /// A recipe together with the image that it ends up with.
@@ -86,19 +106,51 @@ impl RecipeCatalog {
         self.recipes.values()
     }
 
-    fn resolve(recipes: BTreeMap<TemplateName, Recipe>) -> Result<Self, CatalogError> {
+    /// The names under which templates are baked.
+    pub fn names(&self) -> impl Iterator<Item = &TemplateName> {
+        self.recipes.keys()
+    }
+
+    /// The name under which the template of this name is baked.
+    #[must_use]
+    pub fn real_name<'a>(&'a self, name: &'a TemplateName) -> Option<&'a TemplateName> {
+        let real = self.aliases.get(name).map_or(name, |alias| &alias.of);
+        self.recipes.contains_key(real).then_some(real)
+    }
+
+    /// Further names of templates.
+    pub fn aliases(&self) -> impl Iterator<Item = &Alias> {
+        self.aliases.values()
+    }
+
+    fn resolve(texts: BTreeMap<TemplateName, RecipeText>) -> Result<Self, CatalogError> {
+        let mut recipes = BTreeMap::new();
+        let mut aliases = BTreeMap::new();
+        for (name, text) in texts {
+            match text {
+                RecipeText::Recipe(recipe) => drop(recipes.insert(name, *recipe)),
+                RecipeText::Alias(alias) => drop(aliases.insert(name, alias)),
+            }
+        }
+        if let Some(alias) = aliases
+            .values()
+            .find(|alias| !recipes.contains_key(&alias.of))
+        {
+            return Err(CatalogError::AliasOfNothing {
+                name: alias.name.clone(),
+                of: alias.of.clone(),
+            });
+        }
         let mut resolved = BTreeMap::new();
         for (name, recipe) in &recipes {
             let image = image_of(&recipes, recipe)?.clone();
-            resolved.insert(
-                name.clone(),
-                ResolvedRecipe {
-                    recipe: recipe.clone(),
-                    image,
-                },
-            );
+            let recipe = recipe.clone();
+            resolved.insert(name.clone(), ResolvedRecipe { recipe, image });
         }
-        Ok(Self { recipes: resolved })
+        Ok(Self {
+            recipes: resolved,
+            aliases,
+        })
     }
 }
 
@@ -111,41 +163,45 @@ impl ResolvedRecipe {
         struct Baked<'a> {
             name: &'a TemplateName,
             version: u32,
+            builder: u32,
             memory_mib: u32,
             vcpus: u8,
             disk_mib: u32,
             image: &'a ImageRecipe,
             warm: &'a [String],
             start: &'a [String],
+            bridge: Option<String>,
         }
         let recipe = &self.recipe;
         let baked = Baked {
             name: &recipe.name,
             version: recipe.version,
+            builder: BUILDER_VERSION,
             memory_mib: recipe.memory.get(),
             vcpus: recipe.vcpus.get(),
             disk_mib: recipe.disk.get(),
             image: &self.image,
             warm: &recipe.warm,
             start: &recipe.start,
+            bridge: (!recipe.contexts.is_empty()).then(bridge::digest),
         };
         crate::digest::hash_json(&baked)
     }
 }
 
-fn built_in() -> Result<BTreeMap<TemplateName, Recipe>, CatalogError> {
+fn built_in() -> Result<BTreeMap<TemplateName, RecipeText>, CatalogError> {
     let mut recipes = BTreeMap::new();
     for (name, text) in BUILT_IN {
-        let recipe = Recipe::parse(text).map_err(|source| CatalogError::Recipe {
+        let recipe = RecipeText::parse(text).map_err(|source| CatalogError::Recipe {
             path: PathBuf::from(name),
             source,
         })?;
-        recipes.insert(recipe.name.clone(), recipe);
+        recipes.insert(recipe.name().clone(), recipe);
     }
     Ok(recipes)
 }
 
-fn operator_recipes(directory: &Path) -> Result<BTreeMap<TemplateName, Recipe>, CatalogError> {
+fn operator_recipes(directory: &Path) -> Result<BTreeMap<TemplateName, RecipeText>, CatalogError> {
     let wrap = |source| CatalogError::Directory {
         path: directory.to_owned(),
         source,
@@ -172,11 +228,11 @@ fn operator_recipes(directory: &Path) -> Result<BTreeMap<TemplateName, Recipe>, 
             path: path.clone(),
             source,
         })?;
-        let recipe = Recipe::parse(&text).map_err(|source| CatalogError::Recipe {
+        let recipe = RecipeText::parse(&text).map_err(|source| CatalogError::Recipe {
             path: path.clone(),
             source,
         })?;
-        let name = recipe.name.clone();
+        let name = recipe.name().clone();
         if recipes.insert(name.clone(), recipe).is_some() {
             return Err(CatalogError::Twice { name, path });
         }
@@ -207,69 +263,5 @@ fn image_of<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZES: &str = "version = 1\nmemory_mib = 512\nvcpus = 1\ndisk_mib = 1024\n";
-
-    fn directory_of(recipes: &[(&str, &str)]) -> tempfile::TempDir {
-        let directory = tempfile::tempdir().unwrap();
-        for (name, more) in recipes {
-            let text = format!("name = {name:?}\n{SIZES}{more}\n");
-            std::fs::write(directory.path().join(format!("{name}.toml")), text).unwrap();
-        }
-        directory
-    }
-
-    fn name(text: &str) -> TemplateName {
-        TemplateName::parse(text).unwrap()
-    }
-
-    #[test]
-    fn base_is_built_in_with_its_promised_size() {
-        let catalog = RecipeCatalog::load(None).unwrap();
-        let base = &catalog.get(&name("base")).unwrap().recipe;
-        assert_eq!(
-            (base.memory.get(), base.vcpus.get(), base.disk.get()),
-            (512, 1, 2048)
-        );
-    }
-
-    #[test]
-    fn borrowed_image_is_the_other_templates() {
-        let directory = directory_of(&[
-            ("warm", "from = 'tools'\nwarm = ['true']"),
-            ("tools", "packages = ['jq']"),
-        ]);
-        let catalog = RecipeCatalog::load(Some(directory.path())).unwrap();
-        let warm = catalog.get(&name("warm")).unwrap();
-        let tools = catalog.get(&name("tools")).unwrap();
-        assert_eq!(warm.image, tools.image);
-        assert_ne!(warm.hash(), tools.hash());
-    }
-
-    #[test]
-    fn circles_and_missing_images_are_refused() {
-        let circle = directory_of(&[("a", "from = 'b'"), ("b", "from = 'a'")]);
-        let error = RecipeCatalog::load(Some(circle.path())).unwrap_err();
-        assert!(matches!(error, CatalogError::Circle { .. }), "{error}");
-        let missing = directory_of(&[("a", "from = 'nowhere'")]);
-        let error = RecipeCatalog::load(Some(missing.path())).unwrap_err();
-        assert!(error.to_string().contains("nowhere"), "{error}");
-    }
-
-    #[test]
-    fn description_does_not_change_the_hash_and_warm_up_does() {
-        let hash = |more: &str| {
-            let directory = directory_of(&[("a", more)]);
-            RecipeCatalog::load(Some(directory.path()))
-                .unwrap()
-                .get(&name("a"))
-                .unwrap()
-                .hash()
-        };
-        assert_eq!(hash(""), hash("description = 'words'"));
-        assert_ne!(hash(""), hash("warm = ['true']"));
-        assert_ne!(hash("start = ['true']"), hash("warm = ['true']"));
-    }
-}
+#[path = "catalog_tests.rs"]
+mod tests;

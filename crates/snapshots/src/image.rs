@@ -15,8 +15,11 @@ use crate::sources::Sources;
 use crate::staging::StagingError;
 use crate::template::file_names;
 
-/// Raised when the same recipe would be built differently, so that cached images are not reused.
-const BUILDER_VERSION: u32 = 1;
+/// Raised when the same recipe would be built differently, so that cached images are not reused
+/// and templates are baked anew.
+pub(crate) const BUILDER_VERSION: u32 = 2;
+/// The same for the kernel and its modules, which do not depend on a recipe.
+const KERNEL_BUILDER_VERSION: u32 = 1;
 const HOST_SOURCES: &str = "/etc/apt";
 
 /// Why the parts could not be had.
@@ -92,7 +95,10 @@ impl ImageBuilder {
         sources: &Sources,
         progress: &ProgressReporter,
     ) -> Result<Keyed, ImageError> {
-        let key = ImageKey::new("kernel", &(BUILDER_VERSION, RELEASE, modules::WANTED));
+        let key = ImageKey::new(
+            "kernel",
+            &(KERNEL_BUILDER_VERSION, RELEASE, modules::WANTED),
+        );
         if let Some(entry) = self.open(&key).await? {
             return Ok(Keyed { key, entry });
         }

@@ -10,6 +10,7 @@
 //! a blocking task. Start reading at [`manifest`] and [`store`].
 #![forbid(unsafe_code)]
 
+pub mod bridge;
 pub mod capture;
 pub mod catalog;
 mod cpio;
@@ -22,11 +23,14 @@ pub mod initial_ram_disk;
 pub mod kernel;
 pub mod manifest;
 mod modules;
+mod package_name;
 pub mod program;
 pub mod progress;
 pub mod qcow2;
 pub mod recipe;
+mod recipe_file;
 mod root;
+mod root_hooks;
 mod sealing;
 mod sources;
 mod sparse;
@@ -47,7 +51,7 @@ pub use manifest::{
     ManifestError, Mismatch, ParentIdentity, RecipeIdentity, TemplateManifest,
 };
 pub use progress::{Progress, ProgressReporter};
-pub use recipe::{ImageRecipe, Recipe, RecipeError};
+pub use recipe::{Alias, ImageRecipe, Recipe, RecipeError, RecipeText, RegistryPackages};
 pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};

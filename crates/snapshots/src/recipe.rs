@@ -3,27 +3,34 @@
 //! Everything is checked here once, so that the code behind it can hand package names to a program
 //! and template names to the file system without a second look.
 
-use dayfly_types::{DiskMib, InvalidId, InvalidSize, MemoryMib, TemplateName, Vcpus};
-use serde::{Deserialize, Serialize};
+use dayfly_types::{
+    ContextLanguage, DiskMib, InvalidId, InvalidSize, MemoryMib, RunMeaning, TemplateName, Vcpus,
+};
+use serde::Serialize;
 
-/// Every key that a recipe may have.
-const KEYS: [&str; 11] = [
-    "name",
-    "description",
-    "version",
-    "memory_mib",
-    "vcpus",
-    "disk_mib",
-    "packages",
-    "from",
-    "setup",
-    "warm",
-    "start",
-];
+use crate::package_name;
+use crate::recipe_file::{AliasFile, RecipeFile};
+
 /// Enough for any recipe that a person still reads.
-const RECIPE_BYTES_MAX: usize = 256 << 10;
+pub(crate) const RECIPE_BYTES_MAX: usize = 256 << 10;
 const PACKAGES_MAX: usize = 1000;
 const COMMANDS_MAX: usize = 64;
+const CONTEXTS_MAX: usize = 16;
+
+/// What a recipe file says: how to make a template, or by what further name one is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecipeText {
+    Recipe(Box<Recipe>),
+    Alias(Alias),
+}
+
+/// A further name of a template. There is no bake of its own behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alias {
+    pub name: TemplateName,
+    pub description: String,
+    pub of: TemplateName,
+}
 
 /// A template's recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +49,10 @@ pub struct Recipe {
     /// Shell commands that are started in the guest before the capture and left running, in every
     /// sandbox of the template.
     pub start: Vec<String>,
+    /// What `run` means in its sandboxes. Only declared: nothing on the disk follows from it.
+    pub run: RunMeaning,
+    /// Languages of the context bridge, which a bake installs when there are any.
+    pub contexts: Vec<ContextLanguage>,
 }
 
 /// Where a recipe's disk image comes from.
@@ -59,8 +70,26 @@ pub struct ImageRecipe {
     pub version: u32,
     /// Sorted, without repeats: order means nothing to the package manager.
     pub packages: Vec<String>,
+    /// What comes from the registries of languages instead of Debian.
+    pub registries: RegistryPackages,
     /// Shell text that runs in the new root as its root user.
     pub setup: Option<String>,
+}
+
+/// Packages by the names that the registries' own clients know.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RegistryPackages {
+    /// The version of Node, which brings npm along.
+    pub node: Option<String>,
+    pub pip: Vec<String>,
+    pub npm: Vec<String>,
+}
+
+impl RegistryPackages {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Why a text is not a recipe.
@@ -90,33 +119,27 @@ pub enum RecipeError {
     },
     #[error("{key:?} has more than {limit} entries")]
     TooMany { key: &'static str, limit: usize },
-    #[error("{package:?} in \"packages\" is not the name of a Debian package")]
-    BadPackage { package: String },
+    #[error("{word:?} in {key:?} is not one of: {known}")]
+    UnknownWord {
+        key: &'static str,
+        word: String,
+        known: &'static str,
+    },
+    #[error("{package:?} in {key:?} is not the name of a package")]
+    BadPackage { key: &'static str, package: String },
+    #[error("{key:?} needs {needed}")]
+    Needs {
+        key: &'static str,
+        needed: &'static str,
+    },
     #[error("{key:?} cannot stand beside \"from\": the image is the other template's")]
     ImageIsBorrowed { key: &'static str },
+    #[error("{key:?} cannot stand beside \"alias_of\": the template is the other one")]
+    TemplateIsBorrowed { key: String },
 }
 
-/// The file as it is written; types only, no rules.
-#[derive(Debug, Deserialize)]
-struct RecipeFile {
-    name: String,
-    #[serde(default)]
-    description: String,
-    version: u32,
-    memory_mib: u64,
-    vcpus: u64,
-    disk_mib: u64,
-    packages: Option<Vec<String>>,
-    from: Option<String>,
-    setup: Option<String>,
-    #[serde(default)]
-    warm: Vec<String>,
-    #[serde(default)]
-    start: Vec<String>,
-}
-
-impl Recipe {
-    /// Parses and checks a recipe.
+impl RecipeText {
+    /// Parses and checks the text of a recipe file.
     ///
     /// # Errors
     /// [`RecipeError`], which names the key that is wrong.
@@ -127,115 +150,164 @@ impl Recipe {
         let table: toml::Table = text
             .parse()
             .map_err(|error| RecipeError::Syntax(Box::new(error)))?;
-        check_keys(&table)?;
-        let file: RecipeFile = read_keys(table)?;
-        let size = |key| move |source| RecipeError::BadSize { key, source };
+        if table.contains_key("alias_of") {
+            let alias = Alias::check(AliasFile::read(table)?)?;
+            return Ok(Self::Alias(alias));
+        }
+        let recipe = Recipe::check(RecipeFile::read(table)?)?;
+        Ok(Self::Recipe(Box::new(recipe)))
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &TemplateName {
+        match self {
+            Self::Recipe(recipe) => &recipe.name,
+            Self::Alias(alias) => &alias.name,
+        }
+    }
+}
+
+impl Alias {
+    fn check(file: AliasFile) -> Result<Self, RecipeError> {
         Ok(Self {
             name: parse_name("name", &file.name)?,
-            description: file.description.clone(),
+            of: parse_name("alias_of", &file.alias_of)?,
+            description: file.description,
+        })
+    }
+}
+
+impl Recipe {
+    fn check(file: RecipeFile) -> Result<Self, RecipeError> {
+        let size = |key| move |source| RecipeError::BadSize { key, source };
+        let contexts = parse_contexts(&file.contexts)?;
+        let run = parse_run(file.run.as_deref())?;
+        if run == RunMeaning::PythonContext && !contexts.contains(&ContextLanguage::Python) {
+            return Err(RecipeError::Needs {
+                key: "run",
+                needed: "\"python\" in \"contexts\" to mean that",
+            });
+        }
+        Ok(Self {
+            name: parse_name("name", &file.name)?,
             version: file.version,
             memory: MemoryMib::new(file.memory_mib).map_err(size("memory_mib"))?,
             vcpus: Vcpus::new(file.vcpus).map_err(size("vcpus"))?,
             disk: DiskMib::new(file.disk_mib).map_err(size("disk_mib"))?,
             source: image_source(&file)?,
-            warm: limited("warm", file.warm)?,
-            start: limited("start", file.start)?,
+            warm: limited("warm", file.warm, COMMANDS_MAX)?,
+            start: limited("start", file.start, COMMANDS_MAX)?,
+            description: file.description,
+            run,
+            contexts,
         })
     }
 }
 
-fn check_keys(table: &toml::Table) -> Result<(), RecipeError> {
-    match table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        Some(key) => Err(RecipeError::UnknownKey { key: key.clone() }),
-        None => Ok(()),
-    }
-}
-
-/// Reads the table, and finds the key to blame when that fails: the parser's own message names
-/// types, which a person who wrote a recipe need not know.
-fn read_keys(table: toml::Table) -> Result<RecipeFile, RecipeError> {
-    const REQUIRED: [&str; 5] = ["name", "version", "memory_mib", "vcpus", "disk_mib"];
-    if let Some(key) = REQUIRED.into_iter().find(|key| !table.contains_key(*key)) {
-        return Err(RecipeError::MissingKey { key });
-    }
-    let wrong = table
-        .iter()
-        .find(|(key, value)| !has_right_type(key, value));
-    if let Some((key, _)) = wrong {
-        return Err(RecipeError::WrongType { key: key.clone() });
-    }
-    table
-        .try_into()
-        .map_err(|error| RecipeError::Syntax(Box::new(error)))
-}
-
-fn has_right_type(key: &str, value: &toml::Value) -> bool {
-    match key {
-        "version" => value
-            .as_integer()
-            .is_some_and(|number| u32::try_from(number).is_ok()),
-        "memory_mib" | "vcpus" | "disk_mib" => value.as_integer().is_some_and(|n| n >= 0),
-        "packages" | "warm" | "start" => value
-            .as_array()
-            .is_some_and(|items| items.iter().all(toml::Value::is_str)),
-        _ => value.is_str(),
-    }
-}
-
 fn image_source(file: &RecipeFile) -> Result<ImageSource, RecipeError> {
-    let Some(from) = &file.from else {
-        let packages = file.packages.clone().unwrap_or_default();
-        let packages = checked_packages(packages)?;
-        let setup = file.setup.clone().filter(|text| !text.trim().is_empty());
-        return Ok(ImageSource::Own(ImageRecipe {
-            version: file.version,
-            packages,
-            setup,
-        }));
-    };
-    if file.packages.is_some() {
-        return Err(RecipeError::ImageIsBorrowed { key: "packages" });
+    if let Some(from) = &file.from {
+        let own = [
+            ("packages", file.packages.is_some()),
+            ("node", file.node.is_some()),
+            ("pip", file.pip.is_some()),
+            ("npm", file.npm.is_some()),
+            ("setup", file.setup.is_some()),
+        ];
+        return match own.into_iter().find(|(_, is_there)| *is_there) {
+            Some((key, _)) => Err(RecipeError::ImageIsBorrowed { key }),
+            None => parse_name("from", from).map(ImageSource::Of),
+        };
     }
-    if file.setup.is_some() {
-        return Err(RecipeError::ImageIsBorrowed { key: "setup" });
+    let packages = names("packages", &file.packages, package_name::is_debian)?;
+    let registries = registry_packages(file, &packages)?;
+    let setup = file.setup.clone().filter(|text| !text.trim().is_empty());
+    Ok(ImageSource::Own(ImageRecipe {
+        version: file.version,
+        packages,
+        registries,
+        setup,
+    }))
+}
+
+fn registry_packages(
+    file: &RecipeFile,
+    packages: &[String],
+) -> Result<RegistryPackages, RecipeError> {
+    let needs = |key, needed| Err(RecipeError::Needs { key, needed });
+    let pip = names("pip", &file.pip, package_name::is_python)?;
+    let npm = names("npm", &file.npm, package_name::is_node)?;
+    if let Some(version) = &file.node
+        && !package_name::is_version(version)
+    {
+        return needs("node", "a whole version, such as \"24.1.0\"");
     }
-    parse_name("from", from).map(ImageSource::Of)
+    let has = |name: &str| packages.iter().any(|package| package == name);
+    if !has("python3-pip") && (file.node.is_some() || !pip.is_empty()) {
+        let key = if pip.is_empty() { "node" } else { "pip" };
+        return needs(key, "\"python3-pip\" in \"packages\"");
+    }
+    if !npm.is_empty() && file.node.is_none() && !has("npm") {
+        return needs("npm", "the key \"node\"");
+    }
+    Ok(RegistryPackages {
+        node: file.node.clone(),
+        pip,
+        npm,
+    })
 }
 
 fn parse_name(key: &'static str, text: &str) -> Result<TemplateName, RecipeError> {
     TemplateName::parse(text).map_err(|source| RecipeError::BadName { key, source })
 }
 
-fn checked_packages(packages: Vec<String>) -> Result<Vec<String>, RecipeError> {
-    let mut packages = limited_to("packages", packages, PACKAGES_MAX)?;
-    if let Some(package) = packages.iter().find(|package| !is_package_name(package)) {
-        return Err(RecipeError::BadPackage {
-            package: package.clone(),
+fn parse_run(word: Option<&str>) -> Result<RunMeaning, RecipeError> {
+    let Some(word) = word else {
+        return Ok(RunMeaning::default());
+    };
+    RunMeaning::parse(word).ok_or_else(|| RecipeError::UnknownWord {
+        key: "run",
+        word: word.to_owned(),
+        known: "shell, python, python_context",
+    })
+}
+
+fn parse_contexts(words: &[String]) -> Result<Vec<ContextLanguage>, RecipeError> {
+    if words.len() > CONTEXTS_MAX {
+        return Err(RecipeError::TooMany {
+            key: "contexts",
+            limit: CONTEXTS_MAX,
         });
     }
-    packages.sort();
-    packages.dedup();
-    Ok(packages)
+    let parse = |word: &String| {
+        ContextLanguage::parse(word).ok_or_else(|| RecipeError::UnknownWord {
+            key: "contexts",
+            word: word.clone(),
+            known: "python, bash, javascript",
+        })
+    };
+    let mut languages: Vec<ContextLanguage> = words.iter().map(parse).collect::<Result<_, _>>()?;
+    languages.sort_unstable();
+    languages.dedup();
+    Ok(languages)
 }
 
-/// Debian policy 5.6.1. Nothing that passes can be taken for an option or a pattern.
-fn is_package_name(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
-    let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    // A trailing hyphen or plus asks the package manager to remove or to keep.
-    let ends_well = !text.ends_with(['-', '+']) || text.ends_with("++");
-    text.len() >= 2
-        && text.len() <= 128
-        && text.bytes().next().is_some_and(first)
-        && text.bytes().all(inner)
-        && ends_well
+/// Checked names, sorted and without repeats.
+fn names(
+    key: &'static str,
+    written: &Option<Vec<String>>,
+    is_name: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, RecipeError> {
+    let mut names = limited(key, written.clone().unwrap_or_default(), PACKAGES_MAX)?;
+    if let Some(package) = names.iter().find(|name| !is_name(name)) {
+        let package = package.clone();
+        return Err(RecipeError::BadPackage { key, package });
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
-fn limited(key: &'static str, items: Vec<String>) -> Result<Vec<String>, RecipeError> {
-    limited_to(key, items, COMMANDS_MAX)
-}
-
-fn limited_to(
+fn limited(
     key: &'static str,
     items: Vec<String>,
     limit: usize,
@@ -247,74 +319,5 @@ fn limited_to(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LEAST: &str = "name = 'x'\nversion = 1\nmemory_mib = 512\nvcpus = 1\ndisk_mib = 1024\n";
-
-    fn error_text(more: &str) -> String {
-        Recipe::parse(&format!("{LEAST}{more}"))
-            .unwrap_err()
-            .to_string()
-    }
-
-    #[test]
-    fn least_recipe_is_enough() {
-        let recipe = Recipe::parse(LEAST).unwrap();
-        assert_eq!(recipe.name.as_str(), "x");
-        assert!(recipe.warm.is_empty() && recipe.start.is_empty());
-    }
-
-    #[test]
-    fn errors_name_the_key() {
-        assert!(error_text("pakages = []").contains("pakages"));
-        assert!(error_text("packages = 'git'").contains("packages"));
-        assert!(error_text("warm = [1]").contains("warm"));
-        assert!(error_text("from = '../x'").contains("from"));
-        assert!(error_text("from = 'base'\npackages = []").contains("packages"));
-        assert!(error_text("from = 'base'\nsetup = 'true'").contains("setup"));
-        let missing = Recipe::parse("name = 'x'").unwrap_err().to_string();
-        assert!(missing.contains("version"), "{missing}");
-        let small = LEAST.replace("512", "1");
-        assert!(
-            Recipe::parse(&small)
-                .unwrap_err()
-                .to_string()
-                .contains("memory_mib")
-        );
-        let negative = LEAST.replace("1024", "-5");
-        assert!(
-            Recipe::parse(&negative)
-                .unwrap_err()
-                .to_string()
-                .contains("disk_mib")
-        );
-    }
-
-    #[test]
-    fn hostile_package_names_are_refused() {
-        for package in [
-            "-oDpkg::x",
-            "a b",
-            "a,b",
-            "git/sid",
-            "git-",
-            "/etc/x.deb",
-            "?all",
-            "",
-            "git=",
-        ] {
-            let text = format!("{LEAST}packages = [{package:?}]");
-            assert!(Recipe::parse(&text).is_err(), "{package:?} was accepted");
-        }
-        let text = format!("{LEAST}packages = ['g++', 'libstdc++6', 'python3.11']");
-        assert!(Recipe::parse(&text).is_ok());
-    }
-
-    #[test]
-    fn package_order_means_nothing() {
-        let one = Recipe::parse(&format!("{LEAST}packages = ['git', 'curl']")).unwrap();
-        let two = Recipe::parse(&format!("{LEAST}packages = ['curl', 'git', 'curl']")).unwrap();
-        assert_eq!(one, two);
-    }
-}
+#[path = "recipe_tests.rs"]
+mod tests;

@@ -1,7 +1,6 @@
 //! Builds the read-only root file system of a template.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use crate::files;
 use crate::program::{Program, ProgramError};
 use crate::progress::ProgressReporter;
 use crate::recipe::ImageRecipe;
+use crate::root_hooks;
 use crate::sources::Sources;
 
 const IMAGE_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -23,28 +23,6 @@ const EXCLUDED: [&str; 5] = [
 ];
 /// Licences stay: the image may be handed on.
 const INCLUDED: &str = "/usr/share/doc/*/copyright";
-
-/// The user that sandboxes run as, and its directory.
-const ACCOUNT_HOOK: &str = r#"#!/bin/sh
-set -eu
-chroot "$1" useradd --create-home --uid 1000 --user-group --shell /bin/bash agent
-if [ -d "$1/etc/sudoers.d" ]; then
-    printf 'agent ALL=(ALL:ALL) NOPASSWD:ALL\n' > "$1/etc/sudoers.d/agent"
-    chmod 0440 "$1/etc/sudoers.d/agent"
-fi
-mkdir -p "$1/workspace"
-chown 1000:1000 "$1/workspace"
-"#;
-
-/// Runs last. The byte code of Python's library stays, because it makes every start faster; its
-/// own tests go.
-const CLEAN_HOOK: &str = r#"#!/bin/sh
-set -eu
-rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/var/cache/debconf/* "$1"/var/log/* "$1"/tmp/* "$1"/var/tmp/*
-rm -rf "$1"/var/lib/dpkg/*-old "$1"/var/backups/* "$1"/etc/*-
-rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
-find "$1"/usr/lib/python3* -type d -name test -prune -exec rm -rf '{}' + 2>/dev/null || true
-"#;
 
 /// Files that must be as they are here, whatever the packages made of them.
 const FIXED_FILES: [(&str, &str); 4] = [
@@ -115,33 +93,13 @@ fn options(image: &ImageRecipe, work: &Path) -> Result<Vec<String>, RootError> {
         .map(|path| format!("--dpkgopt=path-exclude={path}"))
         .collect();
     options.push(format!("--dpkgopt=path-include={INCLUDED}"));
-    options.push(hook(work, "account", ACCOUNT_HOOK)?);
-    if let Some(setup) = &image.setup {
-        options.push(hook(work, "setup", &setup_hook(setup))?);
-    }
-    options.push(hook(work, "clean", CLEAN_HOOK)?);
+    let hooks = root_hooks::write(image, work).map_err(|unwritten| RootError::Write {
+        path: unwritten.path,
+        source: unwritten.source,
+    })?;
+    let option = |hook: &PathBuf| format!("--customize-hook={}", hook.display());
+    options.extend(hooks.iter().map(option));
     Ok(options)
-}
-
-/// Writes a hook as a program of its own, so that no shell takes its text apart on the way.
-fn hook(work: &Path, name: &str, text: &str) -> Result<String, RootError> {
-    let path = work.join(format!("hook-{name}"));
-    std::fs::write(&path, text)
-        .and_then(|()| std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)))
-        .map_err(|source| RootError::Write {
-            path: path.clone(),
-            source,
-        })?;
-    Ok(format!("--customize-hook={}", path.display()))
-}
-
-/// The recipe's own text goes to a shell inside the new root, through its standard input.
-fn setup_hook(setup: &str) -> String {
-    let mut marker = "END_OF_SETUP".to_owned();
-    while setup.lines().any(|line| line == marker) {
-        marker.push('_');
-    }
-    format!("#!/bin/sh\nexec chroot \"$1\" /bin/sh -eu <<'{marker}'\n{setup}\n{marker}\n")
 }
 
 /// Removes first and creates anew, so that a link in the new root is never followed to the host's
@@ -177,13 +135,7 @@ fn uuid_of(image: &ImageRecipe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn setup_text_cannot_end_its_own_quotation() {
-        let text = setup_hook("echo a\nEND_OF_SETUP\necho b");
-        assert!(text.contains("<<'END_OF_SETUP_'"));
-        assert!(text.ends_with("\nEND_OF_SETUP_\n"));
-    }
+    use crate::recipe::RegistryPackages;
 
     #[test]
     fn links_are_replaced_and_not_followed() {
@@ -202,6 +154,7 @@ mod tests {
         let image = ImageRecipe {
             version: 1,
             packages: Vec::new(),
+            registries: RegistryPackages::default(),
             setup: None,
         };
         let uuid = uuid_of(&image);

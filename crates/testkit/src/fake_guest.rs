@@ -3,6 +3,7 @@
 //! `true`, `exit N`, `echo WORDS` and `hang` are all it can run, and its files are a map. It goes
 //! wrong only when told to.
 
+mod execs;
 mod session;
 mod state;
 
@@ -69,7 +70,6 @@ impl FakeGuest {
     pub fn copy(&self) -> Self {
         let mut state = self.lock().clone();
         state.is_copy = true;
-        state.end_execs();
         state.fault = GuestFault::None;
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -120,10 +120,10 @@ impl FakeGuest {
         self.lock().disk_bytes
     }
 
-    /// Execs that go on without a conversation.
+    /// Execs that run, with or without a conversation.
     #[must_use]
-    pub fn detached_execs(&self) -> u32 {
-        self.lock().detached_execs
+    pub fn running_execs(&self) -> u32 {
+        self.lock().execs.running()
     }
 
     /// Plays a process that uses a volume, or has stopped to.

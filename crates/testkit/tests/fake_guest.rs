@@ -6,6 +6,7 @@
     reason = "what fails in a test must fail the test"
 )]
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dayfly_guest_client::{
@@ -49,9 +50,13 @@ fn with_lease() -> QuiesceSpec {
     }
 }
 
+/// Each command has an id of its own.
+static EXECS: AtomicU32 = AtomicU32::new(0);
+
 async fn exec(client: &AgentClient, line: &str) -> ExecSession {
     let command = ExecCommand::Shell(line.to_owned());
-    let spec = ExecSpec::new(ExecId::parse("ex-test").unwrap(), command);
+    let number = EXECS.fetch_add(1, Ordering::Relaxed);
+    let spec = ExecSpec::new(ExecId::parse(&format!("ex-{number}")).unwrap(), command);
     client.exec(spec).await.unwrap()
 }
 
@@ -91,7 +96,7 @@ async fn conversation_outlives_a_quiesce_and_its_calls_wait_for_the_thaw() {
 }
 
 #[tokio::test]
-async fn copy_needs_an_identity_and_detaches_what_ran() {
+async fn copy_needs_an_identity_and_goes_on_with_what_ran() {
     let guest = FakeGuest::booted();
     let client = connect(&guest).await;
     let _hanging = exec(&client, "hang").await;
@@ -106,7 +111,7 @@ async fn copy_needs_an_identity_and_detaches_what_ran() {
     child.identify(identity()).await.unwrap();
     child.thaw().await.unwrap();
     assert_eq!(copy.state(), GuestState::Running);
-    assert_eq!((guest.detached_execs(), copy.detached_execs()), (0, 1));
+    assert_eq!((guest.running_execs(), copy.running_execs()), (1, 1));
     assert_eq!(child.activity().await.unwrap().execs, 1);
     assert_eq!(copy.sandbox_id(), Some(identity().sandbox_id));
     assert_eq!(guest.sandbox_id(), None);
@@ -120,14 +125,15 @@ async fn host_that_died_in_a_capture_leaves_execs_and_a_guest_that_goes_on() {
     client.quiesce(with_lease()).await.unwrap();
     drop((hanging, client));
     let next = connect(&guest).await;
-    assert_eq!(guest.state(), GuestState::Quarantined);
+    // A slow host may see the lease run out first.
+    assert_ne!(guest.state(), GuestState::Quiesced);
     let end = tokio::time::Instant::now() + DEADLINE;
     while guest.state() != GuestState::Running {
         assert!(tokio::time::Instant::now() < end);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(exit_code(exec(&next, "true").await).await, 0);
-    assert_eq!(guest.detached_execs(), 1);
+    assert_eq!(guest.running_execs(), 1);
 }
 
 #[tokio::test]

@@ -66,14 +66,22 @@ codes! {
     TooLarge = "too_large", 413;
     /// The media type is not the documented one.
     UnsupportedMediaType = "unsupported_media_type", 415;
+    /// The file has none of the bytes that were asked for.
+    RangeNotSatisfiable = "range_not_satisfiable", 416;
     /// Too many at once; the text says of what.
     TooMany = "too_many", 429;
+    /// The project may not have more; the text says of what. Waiting does not help.
+    QuotaExceeded = "quota_exceeded", 429;
+    /// The project asks too fast.
+    RateLimited = "rate_limited", 429;
     /// A fault of ours; the request id finds it in the log.
     Internal = "internal", 500;
     /// Not built yet.
     NotImplemented = "not_implemented", 501;
     /// The guest stopped answering or is gone.
     GuestUnavailable = "guest_unavailable", 502;
+    /// Nothing in the sandbox listens on this port.
+    NothingListens = "nothing_listens", 502;
     /// The node has no room. Nothing was created.
     NoCapacity = "no_capacity", 503;
     /// The template is still being baked. Nothing was created.

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod code;
+pub mod egress;
 pub mod generation;
 pub mod ids;
 pub mod isolation;
@@ -13,6 +14,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod size;
 pub mod state;
+pub mod template;
 
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
@@ -25,3 +27,4 @@ pub use isolation::Isolation;
 pub use lifecycle::{Lifecycle, OnTimeout};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::SandboxState;
+pub use template::{ContextLanguage, RunMeaning};

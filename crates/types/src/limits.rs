@@ -94,6 +94,47 @@ pub const EXEC_TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
 pub const EXEC_SPEC_BYTES_MAX: usize = 512 << 10;
 /// What a plain exec keeps of each of its streams; more is cut with a mark.
 pub const EXEC_RESULT_BYTES_MAX: usize = 8 << 20;
+/// What a guest keeps of each stream of one exec, if its starter says nothing else.
+pub const EXEC_LOG_BYTES_DEFAULT: u64 = 64 << 20;
+/// A log is a file on the sandbox's disk; its starter may ask for this much at most.
+pub const EXEC_LOG_BYTES_MAX: u64 = 4 << 30;
+/// Less could not hold one frame.
+pub const EXEC_LOG_BYTES_MIN: u64 = 64 << 10;
+/// Output of one stream that stays in the agent's memory before it becomes a file.
+pub const EXEC_LOG_MEMORY_BYTES: usize = 16 << 10;
+/// Under `block`, what stays of the bytes that a reader has taken, for one that was cut off: what
+/// may be on its way between a guest and a client.
+pub const EXEC_LOG_BEHIND_BYTES: u64 = 4 << 20;
+/// Ended execs whose logs a guest keeps; the oldest go first.
+pub const EXECS_KEPT_MAX: usize = 256;
+/// Disk that the logs of ended execs may take together; the oldest go first.
+pub const EXEC_LOGS_KEPT_BYTES_MAX: u64 = 1 << 30;
+/// Readers of one exec at once.
+pub const EXEC_READERS_MAX: usize = 16;
+/// The least and the most that one exec can be limited to.
+pub const EXEC_MEMORY_MIB_MIN: u64 = 4;
+pub const EXEC_PROCESSES_MAX: u64 = 4096;
+/// Text that describes a command in a list.
+pub const EXEC_TITLE_BYTES_MAX: usize = 200;
+
+// Files.
+/// Entries of one page of a listing.
+pub const DIRECTORY_PAGE_ENTRIES_MAX: usize = 1000;
+/// How deep a listing goes.
+pub const DIRECTORY_DEPTH_MAX: u32 = 64;
+/// Entries of one archive.
+pub const ARCHIVE_ENTRIES_MAX: u64 = 1_000_000;
+/// Watches at once in one guest, and directories of one recursive watch.
+pub const WATCHES_MAX: usize = 16;
+pub const WATCH_DIRECTORIES_MAX: usize = 8192;
+
+// Contexts.
+/// Stateful interpreters at once in one guest.
+pub const CONTEXTS_MAX: usize = 16;
+/// One line between a guest's context bridge and its host.
+pub const CONTEXT_LINE_BYTES_MAX: usize = 8 << 20;
+
+// Agent channel, streams.
 /// Bytes of one stream that may be on their way before its reader takes some.
 pub const STREAM_CREDIT_BYTES: u32 = 256 << 10;
 
@@ -127,3 +168,70 @@ pub const AGENT_CHANNELS_MAX: usize = 256;
 pub const AGENT_CALLS_MAX: usize = 256;
 
 const _: () = assert!(EXECS_MAX + AGENT_FILE_OPERATIONS_MAX <= AGENT_CHANNELS_MAX);
+
+/// Rules of one sandbox's egress policy.
+pub const EGRESS_RULES_MAX: usize = 256;
+/// Ports of one rule.
+pub const EGRESS_PORTS_MAX: usize = 32;
+/// Connections that one sandbox holds open to the outside.
+pub const EGRESS_CONNECTIONS_MAX: usize = 256;
+/// Bytes that are read of a connection before its name must be known.
+pub const EGRESS_PEEK_BYTES_MAX: usize = 64 << 10;
+/// How long that may take.
+pub const EGRESS_PEEK_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a connection to the outside may take to come up.
+pub const EGRESS_DIAL_DEADLINE: Duration = Duration::from_secs(10);
+/// How long upstream resolvers may take together: a guest asks again after two seconds.
+pub const EGRESS_RESOLVE_DEADLINE: Duration = Duration::from_millis(1900);
+/// Questions of one sandbox in a second; twice as many at once.
+pub const EGRESS_QUESTIONS_PER_SECOND: u32 = 100;
+/// Connections to the outside that are made for one sandbox in a second; twice as many at once.
+/// All sandboxes of a host share its ports.
+pub const EGRESS_DIALS_PER_SECOND: u32 = 200;
+/// Different names that one sandbox may ask for in a minute by one wildcard rule.
+pub const EGRESS_WILDCARD_NAMES_PER_MINUTE: usize = 60;
+/// Bytes that one sandbox may send to the outside in a second, and as many that it may receive:
+/// one gigabit. The default of a setting of the node.
+pub const EGRESS_BYTES_PER_SECOND: u64 = 125_000_000;
+/// Records that are kept of one sandbox; the oldest go first, with a mark.
+pub const EGRESS_RECORDS_MAX: usize = 4096;
+/// Records of one reason in a second; the next one says how many were left out.
+pub const EGRESS_RECORDS_PER_SECOND: u32 = 50;
+/// How long a reader of the network log may wait for the next record.
+pub const EGRESS_LOG_WAIT_MAX: Duration = Duration::from_secs(30);
+
+// Ports.
+/// Connections from outside to the services of one sandbox.
+pub const PORT_CONNECTIONS_MAX: usize = 64;
+/// The head of a service's answer.
+pub const PORT_HEAD_BYTES_MAX: usize = 64 << 10;
+pub const PORT_HEADERS_MAX: usize = 128;
+/// Until somebody in the sandbox has accepted. A hibernated one wakes within it.
+pub const PORT_CONNECT_DEADLINE: Duration = Duration::from_secs(60);
+/// How long no byte may pass, either way.
+pub const PORT_IDLE_MAX: Duration = Duration::from_secs(10 * 60);
+/// How long a link works when nothing is said, and at most.
+pub const PORT_LINK_TTL_SECONDS_DEFAULT: u64 = 3600;
+pub const PORT_LINK_TTL_SECONDS_MAX: u64 = 7 * 24 * 3600;
+/// Links of one port that work at the same time; each visit looks at all of them.
+pub const PORT_LINKS_MAX: usize = 64;
+
+// Projects and keys.
+
+/// Keys of one project that work at the same time.
+pub const TOKENS_MAX: usize = 1000;
+pub const TOKEN_LABEL_CHARACTERS_MAX: usize = 128;
+pub const TOKEN_TTL_SECONDS_MAX: u64 = 3650 * 24 * 3600;
+/// Creates and forks of one project that are under way at once.
+pub const CREATES_AT_ONCE_MAX: usize = 32;
+/// Streams that follow something, of one project, at once.
+pub const WATCHES_AT_ONCE_MAX: usize = 128;
+/// Entries of the audit record about the use of keys that are over, of one project.
+pub const ENDED_KEY_RECORDS_PER_SECOND: u64 = 20;
+/// Projects whose recent requests are counted; beyond it the idle ones are forgotten.
+pub const PROJECTS_REMEMBERED_MAX: usize = 4096;
+/// Entries of the audit record that wait to be written.
+pub const AUDIT_QUEUE_LENGTH_MAX: usize = 4096;
+/// What an entry keeps of a command, and of each stream of its output where that is kept.
+pub const AUDIT_INPUT_BYTES_MAX: usize = 4096;
+pub const AUDIT_OUTPUT_BYTES_MAX: usize = 16 << 10;

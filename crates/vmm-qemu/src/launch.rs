@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::capabilities::processor_model;
 use crate::driver::QemuConfig;
 use crate::layout::{MEMORY_MAP, MEMORY_MAP_VARIABLE, spare_disk_name};
+use crate::network;
 
 /// Kernel arguments. A panic or a reboot ends the process, since `-no-reboot` is set.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on";
@@ -32,25 +33,6 @@ const _: () = assert!(TRANSLATION_BUFFER_MIB <= ENGINE_OVERHEAD_MIB / 2);
 
 /// What a hostile guest may not do once it has taken over the process.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
-
-/// Offloads that a peer might not understand. The guest is baked without a peer, and the features
-/// it negotiated then are part of the device state.
-const OFFLOADS: [&str; 14] = [
-    "csum",
-    "guest_csum",
-    "gso",
-    "guest_tso4",
-    "guest_tso6",
-    "guest_ecn",
-    "guest_ufo",
-    "guest_uso4",
-    "guest_uso6",
-    "host_tso4",
-    "host_tso6",
-    "host_ecn",
-    "host_ufo",
-    "host_uso",
-];
 
 /// Names of the agent's ports, by which the guest finds them.
 const CONTROL_PORT: &str = "dayfly.control";
@@ -133,21 +115,24 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
     machine(&mut arguments, launch);
     origin(&mut arguments, launch, &mut mounts);
     disks(&mut arguments, launch, &mut mounts);
-    network_and_randomness(&mut arguments);
+    network_and_randomness(&mut arguments, launch.slot);
     agent_ports(&mut arguments, launch.slot);
     console(&mut arguments, launch);
     monitor(&mut arguments, launch.slot);
     arguments.add("-sandbox", SANDBOX);
-    let devices = match launch.config.accelerator {
-        Accelerator::Kvm => vec![PathBuf::from("/dev/kvm")],
-        Accelerator::Tcg => Vec::new(),
+    let accelerator_device = match launch.config.accelerator {
+        Accelerator::Kvm => Some("/dev/kvm"),
+        Accelerator::Tcg => None,
     };
+    let devices = accelerator_device
+        .into_iter()
+        .chain(network::device_node(launch.slot));
     EngineCommand {
         program: launch.config.program.clone(),
         arguments: arguments.0,
         mounts: mounts.into_inner(),
         environment: environment(launch),
-        devices,
+        devices: devices.map(PathBuf::from).collect(),
         limits: SlotLimits {
             memory: launch.machine.memory,
             vcpus: launch.machine.vcpus,
@@ -352,10 +337,11 @@ fn shared_layer(
     layer
 }
 
-fn network_and_randomness(arguments: &mut Arguments) {
-    let offloads = OFFLOADS.map(|name| format!("{name}=off")).join(",");
-    let device = format!("virtio-net-device,id=network,mac=02:df:00:00:00:01,{offloads}");
-    arguments.add("-device", device);
+fn network_and_randomness(arguments: &mut Arguments, slot: &Slot) {
+    if let Some(uplink) = network::uplink(slot) {
+        arguments.add("-netdev", uplink);
+    }
+    arguments.add("-device", network::device(slot));
     arguments.add("-object", "rng-builtin,id=randomness");
     arguments.add("-device", "virtio-rng-device,rng=randomness");
 }

@@ -44,15 +44,19 @@ fn disk_files() -> DiskFiles {
 }
 
 fn write(accelerator: Accelerator, origin: Origin<'_>) -> EngineCommand {
+    write_in(&slot(), accelerator, origin)
+}
+
+fn write_in(slot: &Slot, accelerator: Accelerator, origin: Origin<'_>) -> EngineCommand {
     let launch = Launch {
         config: &config(accelerator),
-        slot: &slot(),
+        slot,
         machine: &machine_spec(),
         disks: &disk_files(),
         volumes: &[],
         origin,
     };
-    command(&launch, Mounts::new(&slot()))
+    command(&launch, Mounts::new(slot))
 }
 
 const BOOT: fn() -> Origin<'static> = || Origin::Boot {
@@ -135,15 +139,35 @@ fn sealed_layers_stack_under_the_writable_disk() {
 
 #[test]
 fn only_hardware_virtualisation_gets_its_device_node() {
-    assert!(write(Accelerator::Tcg, RESTORE()).devices.is_empty());
+    let emulated = write(Accelerator::Tcg, RESTORE());
+    assert_eq!(emulated.devices, [PathBuf::from("/dev/net/tun")]);
     let hardware = write(Accelerator::Kvm, RESTORE());
-    assert_eq!(hardware.devices, [PathBuf::from("/dev/kvm")]);
+    let both = ["/dev/kvm", "/dev/net/tun"].map(PathBuf::from);
+    assert_eq!(hardware.devices, both);
     assert!(
         hardware
             .arguments
             .join(" ")
             .contains("-accel kvm -cpu host")
     );
+}
+
+#[test]
+fn a_jailed_engine_is_attached_to_its_tap_and_a_bare_one_to_nothing() {
+    let line = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
+    let uplink = "-netdev tap,id=uplink,ifname=tap0,script=no,downscript=no,vhost=off,vnet_hdr=off";
+    assert!(line.contains(uplink), "{line}");
+    let device = "virtio-net-device,id=network,netdev=uplink,mac=02:df:00:00:00:01,csum=off,";
+    assert!(line.contains(device), "{line}");
+    let bare = Slot {
+        engine_view: EngineView::Bare,
+        ..slot()
+    };
+    let command = write_in(&bare, Accelerator::Tcg, BOOT());
+    assert!(command.devices.is_empty());
+    let line = command.arguments.join(" ");
+    assert!(!line.contains("uplink"), "{line}");
+    assert!(line.contains("virtio-net-device,id=network,mac=02:df:00:00:00:01,csum=off,"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod driver;
 pub mod error;
 mod launch;
 mod layout;
+mod network;
 mod parked;
 pub mod probe;
 mod process;

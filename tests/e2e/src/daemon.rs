@@ -33,6 +33,8 @@ pub struct DaemonOptions {
     pub environment: Vec<(String, PathBuf)>,
 }
 
+const UPLINK: &str = "--egress-uplink";
+
 /// A running daemon.
 #[derive(Debug)]
 pub struct Daemon {
@@ -92,18 +94,24 @@ impl Daemon {
         Ok(())
     }
 
-    /// Waits until every template that the daemon knows is ready.
+    /// Waits until the template that every test can count on is ready.
     ///
     /// # Errors
-    /// When one is not ready in time.
+    /// When it is not ready in time.
     pub async fn wait_for_templates(&self, limit: Duration) -> Result<()> {
+        self.wait_for_template("base", limit).await
+    }
+
+    /// Waits until a template is ready, and has it baked if need be.
+    ///
+    /// # Errors
+    /// When it is not ready in time.
+    pub async fn wait_for_template(&self, name: &str, limit: Duration) -> Result<()> {
         let client = self.client()?;
-        until("every template is ready", limit, || async {
-            let templates = client.templates().await.ok()?;
-            templates
-                .iter()
-                .all(|template| template.state == dayfly_api::TemplateState::Ready)
-                .then_some(())
+        until(&format!("{name} is ready"), limit, || async {
+            // Also asks for the bake; a repeat is fine.
+            let template = client.bake_template(name).await.ok()?;
+            (template.state == dayfly_api::TemplateState::Ready).then_some(())
         })
         .await
     }
@@ -177,6 +185,17 @@ impl Daemon {
         Ok(())
     }
 
+    /// Kills the supervisor alone, and gives the pids of the two processes that it had.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn kill_supervisor(&mut self) -> Result<[i32; 2]> {
+        let roles = [self.role_pid("node")?, self.role_pid("control")?];
+        Self::kill(self.pid()?)?;
+        self.child.wait().await?;
+        Ok(roles)
+    }
+
     /// Kills the supervisor and both processes under it. Sandboxes go on.
     ///
     /// # Errors
@@ -214,13 +233,21 @@ impl Daemon {
     /// # Errors
     /// When it cannot be run.
     pub async fn dayfly(&self, arguments: &[&str]) -> Result<std::process::Output> {
-        let command = Command::new(self.setting.programs.join("dayfly"))
+        Ok(self.command(arguments)?.output().await?)
+    }
+
+    /// `dayfly` with these arguments, ready to be run against this daemon.
+    ///
+    /// # Errors
+    /// When there is no key.
+    pub fn command<T: AsRef<std::ffi::OsStr>>(&self, arguments: &[T]) -> Result<Command> {
+        let mut command = Command::new(self.setting.programs.join("dayfly"));
+        command
             .args(arguments)
             .env("DAYFLY_API_URL", self.url())
             .env("DAYFLY_API_KEY", self.key()?)
-            .stdin(Stdio::null())
-            .output();
-        Ok(command.await?)
+            .stdin(Stdio::null());
+        Ok(command)
     }
 
     /// Runs `dayflyd` with these arguments.
@@ -334,7 +361,12 @@ fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> 
         .create(true)
         .append(true)
         .open(path.join("daemon.log"))?;
-    Command::new(setting.programs.join("dayflyd"))
+    let mut command = Command::new(setting.programs.join("dayflyd"));
+    // Only a test that made itself an internet lets anything out.
+    if !options.arguments.iter().any(|word| word == UPLINK) {
+        command.args([UPLINK, "none"]);
+    }
+    command
         .arg("--data-dir")
         .arg(path)
         .args(["--listen", &format!("127.0.0.1:{port}")])
@@ -347,26 +379,30 @@ fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> 
         .context("cannot start dayflyd")
 }
 
-/// Gives the directory the baked templates of another: links where that is possible.
+/// Gives the directory the baked templates of another: links where that is possible, copies of the
+/// smallest one where it is not.
 fn link_templates(setting: &Setting, to: &Path) -> Result<()> {
     std::fs::DirBuilder::new()
         .mode(0o700)
         .create(to.join("node"))?;
     let is_one_device = setting.templates.metadata()?.dev() == to.metadata()?.dev();
-    let how = if is_one_device {
-        "--link"
+    let (how, parts): (_, &[&str]) = if is_one_device {
+        ("--link", &["templates", "images", "accelerator.json"])
     } else {
-        "--sparse=always"
+        ("--sparse=always", &["templates/base", "accelerator.json"])
     };
-    for part in ["templates", "images", "accelerator.json"] {
+    for part in parts {
         let from = setting.templates.join("node").join(part);
         if !from.exists() {
             continue;
         }
+        let into = to.join("node").join(part);
+        let into = into.parent().context("no parent directory")?;
+        std::fs::create_dir_all(into)?;
         let status = std::process::Command::new("cp")
             .args(["--archive", how])
             .arg(&from)
-            .arg(to.join("node"))
+            .arg(into)
             .status()?;
         if !status.success() {
             bail!("cannot link {}", from.display());

@@ -1,10 +1,17 @@
 //! Short forms of what tests do most.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, bail};
 use dayfly_api::{Command, CreateSandbox, ExecRequest, ExecResult, Sandbox};
 use dayfly_client::{ApiError, Client, ClientError};
+use dayfly_types::ErrorCode;
 
-/// Creates a sandbox of a template, with the default time to live.
+/// How long a daemon that has just started may take to look at its templates.
+const READY_DEADLINE: Duration = Duration::from_secs(120);
+
+/// Creates a sandbox of a template, with the default time to live. Waits for a daemon that still
+/// looks at its templates.
 ///
 /// # Errors
 /// What the server refused.
@@ -13,19 +20,25 @@ pub async fn create(client: &Client, template: &str) -> Result<Sandbox> {
         template: Some(template.to_owned()),
         ..CreateSandbox::default()
     };
-    Ok(client.create_sandbox(&request).await?)
+    let end = Instant::now() + READY_DEADLINE;
+    loop {
+        match client.create_sandbox(&request).await {
+            Err(error)
+                if error.api_code() == Some(ErrorCode::TemplateBaking) && Instant::now() < end =>
+            {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
 }
 
 /// A request to run a shell text.
 #[must_use]
 pub fn shell(text: &str) -> ExecRequest {
     ExecRequest {
-        cmd: Command::Shell(text.to_owned()),
-        cwd: None,
-        env: None,
-        user: None,
-        stdin: None,
         timeout_seconds: Some(60.0),
+        ..ExecRequest::new(Command::Shell(text.to_owned()))
     }
 }
 

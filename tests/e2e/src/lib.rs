@@ -9,7 +9,9 @@ pub mod daemon;
 pub mod engine;
 pub mod guest;
 pub mod keeper;
+pub mod pattern;
 pub mod processes;
+pub mod screen;
 pub mod wait;
 
 pub use daemon::{Daemon, DaemonOptions};

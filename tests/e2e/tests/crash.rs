@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use dayfly_e2e::{Daemon, DaemonOptions, create, exec, setting_or_skip, until};
+use dayfly_e2e::{Daemon, DaemonOptions, create, exec, processes, setting_or_skip, until};
 
 const ADOPTED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -123,6 +123,32 @@ async fn a_stopped_daemon_leaves_its_sandboxes_running() -> Result<()> {
         ready < Duration::from_secs(2),
         "a later start took {ready:?}"
     );
+    all_answer(&daemon, &ids, &before).await?;
+    daemon.finish().await
+}
+
+/// What it leaves would keep its port and its database, and nobody would watch it.
+#[tokio::test]
+async fn a_killed_supervisor_takes_both_processes_along() -> Result<()> {
+    let setting = setting_or_skip!();
+    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
+    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let ids = vec![create(&daemon.client()?, "base").await?.id];
+    exec(
+        &daemon.client()?,
+        &ids[0],
+        &format!("echo {} > /dev/shm/mark", ids[0]),
+    )
+    .await?;
+    let before = engines(&daemon, &ids)?;
+    let roles = daemon.kill_supervisor().await?;
+    let patience = Duration::from_secs(5);
+    until("both are gone", patience, || async {
+        let is_gone = |pid: &i32| processes::command_line(*pid).is_empty();
+        roles.iter().all(is_gone).then_some(())
+    })
+    .await?;
+    daemon.start_again().await?;
     all_answer(&daemon, &ids, &before).await?;
     daemon.finish().await
 }

@@ -164,11 +164,11 @@ async fn hygiene(count: u64, at_once: u64) -> Result<()> {
 
 #[tokio::test]
 async fn ten_children_share_no_identity() -> Result<()> {
-    hygiene(10, 10).await
+    hygiene(10, 5).await
 }
 
 #[tokio::test]
 #[ignore = "soak: fifty children"]
 async fn fifty_children_share_no_identity() -> Result<()> {
-    hygiene(50, 10).await
+    hygiene(50, 5).await
 }

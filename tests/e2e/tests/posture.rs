@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
-use dayfly_host::jail::{BindMount, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::jail::{BindMount, JailSockets, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::memory::{MappingSelector, mapping_usage};
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, read_posture};
 use dayfly_host::{CgroupLimits, CgroupTree, Expected, ProcessIdentity, differences};
@@ -56,6 +56,9 @@ fn engine(daemon: &Daemon, id: &str) -> Result<Engine> {
     })
 }
 
+/// By it the engine has attached to the tap of its slot.
+const TUN: &str = "/dev/net/tun";
+
 /// Written down here from the documentation, and not taken from the code that makes the jail.
 fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
     let instance = json(&daemon.path().join("instance.json"))?;
@@ -83,12 +86,13 @@ fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
             ),
             mount(engine.template.clone(), "/template", MountAccess::ReadOnly),
         ],
-        devices: Vec::new(),
+        devices: vec![PathBuf::from(TUN)],
         limits: ResourceLimits {
             open_files: limits::ENGINE_OPEN_FILES_MAX,
             locked_memory_bytes: 64 << 10,
             file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
         },
+        sockets: JailSockets::Local,
         out_of_memory_adjustment: 500,
         program: PathBuf::from("/usr/bin/qemu-system-x86_64"),
         arguments: Vec::new(),
@@ -109,6 +113,7 @@ fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
         .to_string();
     let mut rules = vec![
         exactly(Class::CharacterDevice, "/dev/null".to_owned(), 1),
+        exactly(Class::CharacterDevice, TUN.to_owned(), 1),
         exactly(Class::File, log, 2),
         exactly(Class::File, "/run/disk.img".to_owned(), 1),
     ];

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use dayfly_node::capacity::HostResources;
+use dayfly_node::egress::{NetworkLogs, NoEgress};
 use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, ReadyTemplate, Reserve,
 };
@@ -18,6 +19,7 @@ use dayfly_node::{TemplateSource, TemplateUnavailable};
 use dayfly_node_api::{EnsureSandbox, TemplateReport};
 use dayfly_testkit::fake_guest::FakeGuest;
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     CellName, DiskMib, Lifecycle, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
 };
@@ -206,6 +208,8 @@ impl World {
             clock: Arc::clone(&self.clock) as _,
             resources: Box::new(self.host),
             pause_guard: PauseGuard::default(),
+            egress: Arc::new(NoEgress),
+            network_logs: Arc::new(NetworkLogs::new(self.directory.path().join("sandboxes"))),
             effects,
         };
         Ok(Node::start(config, ports, self.stop.child_token()).await?)
@@ -261,5 +265,7 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         disk: None,
         volumes: Vec::new(),
         reseed_user_space: false,
+        egress: EgressPolicy::deny(),
+        egress_epoch: 1,
     })
 }

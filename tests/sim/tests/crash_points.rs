@@ -154,15 +154,8 @@ impl Operation {
 }
 
 async fn answers(node: &Node, sandbox: &SandboxId) -> Result<()> {
-    let request = ExecRequest {
-        id: ExecId::parse("ex-check")?,
-        command: ExecCommand::Argv(vec!["true".to_owned()]),
-        cwd: None,
-        env: Default::default(),
-        user: None,
-        timeout_ms: None,
-        stdin: None,
-    };
+    let command = ExecCommand::Argv(vec!["true".to_owned()]);
+    let request = ExecRequest::new(ExecId::parse("ex-check")?, command);
     let mut events = node.exec(sandbox, request).await?;
     while let Some(event) = events.next().await {
         if let ExecEvent::Exited(exit) = event? {

@@ -25,15 +25,8 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Resul
 }
 
 fn exec() -> Result<ExecRequest> {
-    Ok(ExecRequest {
-        id: ExecId::parse("ex-1")?,
-        command: ExecCommand::Argv(vec!["true".to_owned()]),
-        cwd: None,
-        env: Default::default(),
-        user: None,
-        timeout_ms: None,
-        stdin: None,
-    })
+    let command = ExecCommand::Argv(vec!["true".to_owned()]);
+    Ok(ExecRequest::new(ExecId::parse("ex-1")?, command))
 }
 
 fn snapshot(name: &str) -> Result<SnapshotRequest> {

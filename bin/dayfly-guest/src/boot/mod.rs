@@ -5,6 +5,7 @@
 mod console;
 mod modules;
 mod mounts;
+mod network;
 
 use std::fs;
 use std::io;
@@ -22,7 +23,6 @@ use crate::clock::monotonic_ms;
 use crate::identity;
 use crate::machine::Machine;
 use crate::port;
-use crate::sys;
 
 /// How long a device may take to appear after its driver was loaded.
 const DEVICE_DEADLINE_MS: u64 = 10_000;
@@ -58,19 +58,16 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     console::say("kernel file systems mounted");
     let loaded = modules::load_all()?;
     console::say(&format!("{loaded} modules loaded"));
-    let writable = mounts::switch_to_overlay()?;
+    let layers = mounts::switch_to_overlay()?;
     console::say("root switched");
     mounts::mount_runtime_filesystems()?;
     let user_group =
         UserGroup::create().map_err(BootError::at("make the group of user processes"))?;
-    let machine = Machine::guest(user_group, writable);
+    let machine = Machine::guest(user_group, layers);
     activity::prepare(&machine.busy_file()).map_err(BootError::at("make the busy file"))?;
     identity::prepare(&machine).map_err(BootError::at("write a first identity"))?;
     prepare_process();
-    // A guest without a loopback interface still works for most, so this is no reason to stop.
-    if let Err(error) = sys::bring_loopback_up() {
-        console::say(&format!("loopback stays down: {error}"));
-    }
+    bring_network_up();
     let open =
         |name: &str| port::open_named(name).map_err(BootError::at(format!("open port {name}")));
     let (control, bulk) = (open(CONTROL_PORT_NAME)?, open(BULK_PORT_NAME)?);
@@ -83,8 +80,28 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     })
 }
 
+/// A guest without a network still works for most, so nothing here is a reason to stop.
+fn bring_network_up() {
+    if let Err(error) = network::bring_loopback_up() {
+        console::say(&text_of(&error));
+    }
+    for error in network::bring_up() {
+        console::say(&text_of(&error));
+    }
+}
+
 /// Says why, then turns the machine off, so that whoever started it learns at once.
 pub(crate) fn give_up(error: &dyn std::error::Error) -> ! {
+    console::say(&text_of(error));
+    let _ = reboot(RebootCommand::PowerOff);
+    // The first process must never end: the kernel would panic.
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// An error with all of its causes.
+fn text_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -92,12 +109,7 @@ pub(crate) fn give_up(error: &dyn std::error::Error) -> ! {
         text.push_str(&cause.to_string());
         source = cause.source();
     }
-    console::say(&text);
-    let _ = reboot(RebootCommand::PowerOff);
-    // The first process must never end: the kernel would panic.
-    loop {
-        std::thread::sleep(Duration::from_secs(3600));
-    }
+    text
 }
 
 /// Looks until there is something, within a deadline.

@@ -12,6 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, unmount};
 
 use super::BootError;
 use crate::disks;
+use crate::machine::Layers;
 
 const BASE: &str = "/dayfly/base";
 const WRITABLE: &str = "/dayfly/rw";
@@ -35,9 +36,9 @@ pub(super) fn mount_kernel_filesystems() -> Result<(), BootError> {
     attach("sysfs", "sysfs", "/sys", PLAIN, "")
 }
 
-/// Lays the writable disk over the read-only one and makes the result the root. Gives a descriptor
-/// on the writable disk's file system, which nobody can reach by a path afterwards.
-pub(super) fn switch_to_overlay() -> Result<OwnedFd, BootError> {
+/// Lays the writable disk over the read-only one and makes the result the root. Gives descriptors
+/// on the two file systems, which nobody can reach by a path afterwards.
+pub(super) fn switch_to_overlay() -> Result<Layers, BootError> {
     let find = |serial: &str| {
         let disk = super::wait_for(|| disks::look(serial));
         disk.map(|disk| disk.device)
@@ -57,9 +58,10 @@ pub(super) fn switch_to_overlay() -> Result<OwnedFd, BootError> {
     }
     let layers = format!("lowerdir={BASE},upperdir={UPPER},workdir={WORK}");
     attach("overlay", "overlay", NEW_ROOT, MountFlags::empty(), &layers)?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let writable = rustix::fs::open(WRITABLE, flags, Mode::empty())
-        .map_err(io_error(format!("open {WRITABLE}")))?;
+    let layers = Layers {
+        base: open_directory(BASE)?,
+        writable: open_directory(WRITABLE)?,
+    };
     // The overlay keeps both disks; nobody else needs a way to its parts.
     for part in [BASE, WRITABLE] {
         unmount(part, UnmountFlags::DETACH).map_err(io_error(format!("detach {part}")))?;
@@ -70,7 +72,12 @@ pub(super) fn switch_to_overlay() -> Result<OwnedFd, BootError> {
         mount_move(view, target.as_str()).map_err(io_error(format!("move {view}")))?;
     }
     enter(NEW_ROOT)?;
-    Ok(writable)
+    Ok(layers)
+}
+
+fn open_directory(path: &str) -> Result<OwnedFd, BootError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(io_error(format!("open {path}")))
 }
 
 /// What a Linux system expects to find and no snapshot of the disk keeps.

@@ -1,52 +1,77 @@
-//! Execs: one process tree each, its streams, its deadline and its end.
+//! Execs: a process tree each, the logs of what it said, and whoever reads them.
+//!
+//! ```text
+//! process --> pipe or terminal --> log --> readers (channels, which come and go)
+//!         <------------------- input <----
+//! ```
+//! An exec belongs to the guest. It ends when its process does, and is kept after that, so that
+//! nobody who was cut off misses its end; the oldest ended ones make room for new ones. Neither a
+//! lost conversation nor a capture ends one.
+//!
+//! Start reading at [`table`], then [`output`] and [`log`].
 
+mod calls;
+mod describe;
+mod directory;
+mod input;
+mod limits;
+mod log;
+mod output;
+mod process;
+mod reader;
+mod ring;
 mod spawn;
-mod streams;
+mod table;
+mod terminal;
 
-use std::fs;
-use std::path::PathBuf;
+use std::rc::Rc;
 
 use dayfly_guest_proto::{
-    ChannelId, Event, ExecExit, ExitReason, FrameEncoder, GuestError, GuestErrorCode, StartExec,
-    StdinMode, StreamKind,
+    ChannelId, DataHeader, Event, ExitReason, GuestError, GuestErrorCode, GuestMessage, LogRule,
+    StartExec, StreamKind, TerminalSize, WindowError,
 };
-use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
+use dayfly_types::ExecId;
+use dayfly_types::limits::EXEC_READERS_MAX;
+use rustix::process::WaitStatus;
 
+use self::describe::Description;
+use self::directory::LogDirectory;
+use self::input::Input;
+use self::log::Log;
+use self::output::{Mouth, Output};
+use self::process::{Ended, Process};
+use self::reader::{Attachment, Reader, Upstream};
 use crate::account::Account;
 use crate::cgroup::ExecGroup;
-use crate::clock::monotonic_ms;
+use crate::files::{Outlets, guest_error};
 use crate::machine::Machine;
 use crate::poller::{Poller, Source};
 
-pub(crate) use streams::{Input, Output};
-
-/// Added to a signal's number to make the exit code of the process it ended, as shells do.
-const SIGNAL_CODE_BASE: i32 = 128;
+pub(crate) use self::table::Execs;
 
 #[derive(Debug)]
 pub(crate) struct Exec {
-    /// `None` once nobody listens: the host is gone, or a capture came between.
-    pub(crate) channel: Option<ChannelId>,
-    pub(crate) pid: Pid,
-    pub(crate) input: Option<Input>,
-    pub(crate) stdout: Output,
-    pub(crate) stderr: Output,
-    group: Option<ExecGroup>,
-    script: Option<PathBuf>,
-    started_ms: u64,
-    deadline_ms: Option<u64>,
-    /// Why the agent killed it, if it did.
-    killed_because: Option<ExitReason>,
-    ended: Option<Ended>,
+    about: Description,
+    process: Process,
+    input: Input,
+    stdout: Output,
+    stderr: Output,
+    readers: Vec<Reader>,
+    /// Which one it was of those that ended, as long as it has.
+    end_number: Option<u64>,
+    farewell: Option<Farewell>,
 }
 
-#[derive(Debug)]
-struct Ended {
-    status: WaitStatus,
-    duration_ms: u64,
+/// Why an exec leaves the table, once its readers know of its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Farewell {
+    /// Its place is needed. What it left running goes on.
+    Evicted,
+    /// Somebody asked for it, and for the end of everything it started.
+    Forgotten,
 }
 
-/// What an exec leaves behind when it is over.
+/// What an exec leaves behind.
 #[derive(Debug)]
 pub(crate) struct Remains {
     /// Pipes that background children may still write to.
@@ -57,225 +82,303 @@ pub(crate) struct Remains {
 
 impl Exec {
     /// Starts a process. It is in its group before it runs anything of the user's.
-    pub(crate) fn start(
+    fn start(
         spec: &StartExec,
         number: u64,
         machine: &Machine,
         poller: &Poller,
+        directory: &Rc<LogDirectory>,
     ) -> Result<Self, GuestError> {
         spawn::check(spec)?;
+        limits::check(&spec.limits, machine.user_group.is_some())?;
         let account = Account::find(spec.user.as_deref())?;
-        let group = machine
-            .user_group
-            .as_ref()
-            .map(|user| user.create_exec(number))
-            .transpose();
-        let group = group.map_err(|error| refused("cannot make a control group", &error))?;
+        let group = make_group(spec, number, machine)?;
         let spawned = spawn::Plan::new(spec, &account, group.as_ref(), machine, number)
-            .and_then(|plan| plan.launch(spec.stdin, poller));
+            .and_then(|plan| plan.launch(spec, poller));
         let spawned = match spawned {
             Ok(spawned) => spawned,
             Err(error) => {
                 let _ = group.is_some_and(|group| group.try_remove());
-                return Err(refused("cannot start a process", &error));
+                return Err(guest_error("cannot start a process", &error));
             }
         };
-        let started_ms = monotonic_ms();
+        let mouth = if spec.terminal.is_some() {
+            Mouth::Terminal
+        } else {
+            Mouth::Pipe
+        };
+        let log = |stream: &str| log(directory, number, stream, spec.log);
+        let (stdout, stderr) = (Some(spawned.stdout), spawned.stderr);
         Ok(Self {
-            channel: Some(spec.channel),
-            pid: spawned.pid,
-            input: spawned.stdin.map(Input::new),
-            stdout: Output::new(StreamKind::Stdout, spawned.stdout),
-            stderr: Output::new(StreamKind::Stderr, spawned.stderr),
-            group,
-            script: spawned.script,
-            started_ms,
-            deadline_ms: spec
-                .timeout_ms
-                .map(|timeout| started_ms.saturating_add(timeout)),
-            killed_because: None,
-            ended: None,
+            about: Description::new(spec, number, &account),
+            process: Process::new(
+                spawned.pid,
+                group,
+                spawned.script,
+                spec.limits,
+                spec.timeout_ms,
+            ),
+            input: Input::new(mouth, spawned.stdin),
+            stdout: Output::new(StreamKind::Stdout, mouth, stdout, log("stdout")),
+            stderr: Output::new(StreamKind::Stderr, mouth, stderr, log("stderr")),
+            readers: Vec::new(),
+            end_number: None,
+            farewell: None,
         })
     }
 
-    /// When the agent must look at this exec again, whatever happens.
-    pub(crate) fn deadline_ms(&self) -> Option<u64> {
-        self.deadline_ms
-            .filter(|_| self.ended.is_none() && self.killed_because.is_none())
+    fn id(&self) -> &ExecId {
+        &self.about.id
     }
 
-    pub(crate) fn expire(&mut self, now_ms: u64) {
-        if self
-            .deadline_ms()
-            .is_some_and(|deadline| deadline <= now_ms)
-        {
-            self.kill(ExitReason::TimedOut);
+    fn pid(&self) -> u32 {
+        self.process.pid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Lets a channel read from offsets on, and send input if it asks for that.
+    fn attach(&mut self, attachment: Attachment) -> Result<(), GuestError> {
+        let too_many = |text: &str| GuestError::new(GuestErrorCode::TooMany, text);
+        if self.readers.len() >= EXEC_READERS_MAX {
+            return Err(too_many("too many readers of this exec"));
+        }
+        if attachment.stdin && !self.input.has_room(&self.readers) {
+            return Err(too_many("too much input waits for this process"));
+        }
+        check_offset(&self.stdout, attachment.stdout)?;
+        check_offset(&self.stderr, attachment.stderr)?;
+        let reader = Reader {
+            channel: attachment.channel,
+            stdout: attachment.stdout.map(|offset| self.stdout.position(offset)),
+            stderr: attachment.stderr.map(|offset| self.stderr.position(offset)),
+            stdin: attachment.stdin.then(Upstream::default),
+        };
+        self.readers.push(reader);
+        Ok(())
+    }
+
+    /// Whether the channel is, or was in this conversation, one that may send input here.
+    fn knows_channel(&self, channel: ChannelId) -> bool {
+        self.has_reader(channel) || self.input.knows_closed(channel)
+    }
+
+    fn has_reader(&self, channel: ChannelId) -> bool {
+        let mut readers = self.readers.iter();
+        readers.any(|reader| reader.channel == channel)
+    }
+
+    fn reader(&mut self, channel: ChannelId) -> Option<&mut Reader> {
+        self.readers
+            .iter_mut()
+            .find(|reader| reader.channel == channel)
+    }
+
+    fn accept_input(&mut self, header: DataHeader, bytes: Vec<u8>) -> Result<(), WindowError> {
+        let mut readers = self.readers.iter_mut();
+        match readers.find(|reader| reader.channel == header.channel) {
+            Some(reader) => self.input.accept(reader, header, bytes),
+            None => self.input.accept_late(header, bytes).unwrap_or(Ok(())),
         }
     }
 
-    /// Moves the deadline, for time that does not count.
-    pub(crate) fn allow_more_time(&mut self, more_ms: u64) {
-        self.deadline_ms = self
-            .deadline_ms
-            .map(|deadline| deadline.saturating_add(more_ms));
-    }
-
-    /// Ends every process of the exec.
-    pub(crate) fn kill(&mut self, reason: ExitReason) {
-        if self.ended.is_none() {
-            self.killed_because.get_or_insert(reason);
-            // The process itself first: it may not have entered its group yet.
-            let _ = kill_process(self.pid, Signal::KILL);
-            if self.group.is_none() {
-                let _ = kill_process_group(self.pid, Signal::KILL);
-            }
-        }
-        if let Some(group) = &self.group {
-            let _ = group.kill();
-        }
-    }
-
-    /// Passes a signal on to the process group of the exec.
-    pub(crate) fn signal(&mut self, number: i32) -> Result<(), GuestError> {
-        let signal = Signal::from_named_raw(number).ok_or_else(|| {
-            GuestError::new(GuestErrorCode::Invalid, format!("{number} is no signal"))
-        })?;
-        if self.ended.is_some() {
-            return Err(GuestError::new(
-                GuestErrorCode::NotFound,
-                "the process has ended",
-            ));
-        }
-        if signal == Signal::KILL {
-            self.kill(ExitReason::Killed);
-            return Ok(());
-        }
-        // Until it leads its own group there is only the process itself.
-        kill_process_group(self.pid, signal)
-            .or_else(|_| kill_process(self.pid, signal))
-            .map_err(|error| refused("cannot send the signal", &error.into()))
-    }
-
-    /// Notes that the main process is over. What is in the pipes now still belongs to it.
-    pub(crate) fn note_end(&mut self, status: WaitStatus) {
-        let duration_ms = monotonic_ms().saturating_sub(self.started_ms);
-        self.ended = Some(Ended {
-            status,
-            duration_ms,
-        });
-        self.input = None;
-        self.stdout.drain();
-        self.stderr.drain();
-        if let Some(script) = self.script.take() {
-            let _ = fs::remove_file(script);
-        }
-    }
-
-    /// Moves bytes between the process and the bulk port. Gives whether any moved.
-    pub(crate) fn pump(
+    fn grant(
         &mut self,
-        encoder: FrameEncoder,
-        out: &mut Vec<u8>,
-        scratch: &mut [u8],
-    ) -> bool {
-        let Some(channel) = self.channel else {
+        channel: ChannelId,
+        stream: StreamKind,
+        bytes: u32,
+    ) -> Result<(), WindowError> {
+        let output = match stream {
+            StreamKind::Stdout => &mut self.stdout,
+            StreamKind::Stderr => &mut self.stderr,
+            StreamKind::Stdin | StreamKind::File => return Ok(()),
+        };
+        let mut readers = self.readers.iter_mut();
+        let reader = readers.find(|reader| reader.channel == channel);
+        let position = reader.and_then(|reader| reader.position(stream));
+        position.map_or(Ok(()), |position| output.grant(position, bytes))
+    }
+
+    /// Closes the input, if the channel is one that may send some.
+    fn close_input(&mut self, channel: ChannelId) {
+        if self
+            .reader(channel)
+            .is_some_and(|reader| reader.stdin.is_some())
+        {
+            self.input.close();
+        }
+    }
+
+    /// A reader wants no more. The process does not notice.
+    fn drop_reader(&mut self, channel: ChannelId) {
+        let index = self
+            .readers
+            .iter()
+            .position(|reader| reader.channel == channel);
+        let Some(index) = index else { return };
+        self.input.forget_channel(channel);
+        if let Some(upstream) = self.readers.swap_remove(index).stdin {
+            self.input.keep_closed(channel, upstream.window);
+        }
+    }
+
+    /// The conversation is over, and with it everybody who read.
+    fn drop_readers(&mut self) {
+        self.readers.clear();
+        self.input.forget_conversation();
+    }
+
+    fn signal(&mut self, number: i32) -> Result<(), GuestError> {
+        let foreground = self.terminal().and_then(terminal::foreground);
+        self.process.signal(number, foreground)
+    }
+
+    fn resize(&self, size: TerminalSize) -> Result<(), GuestError> {
+        if !self.about.is_terminal {
+            let text = "this exec has no terminal";
+            return Err(GuestError::new(GuestErrorCode::Invalid, text));
+        }
+        let ended = || GuestError::new(GuestErrorCode::NotFound, "the process has ended");
+        let terminal = self.terminal().ok_or_else(ended)?;
+        terminal::resize(terminal, size)
+            .map_err(|error| guest_error("cannot size the terminal", &error))
+    }
+
+    /// The agent's side of the terminal, while the process runs.
+    fn terminal(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        let is_there = self.about.is_terminal && self.process.is_running();
+        is_there.then(|| self.stdout.descriptor()).flatten()
+    }
+
+    /// Notes that the main process is over.
+    fn note_end(&mut self, status: WaitStatus, end_number: u64) {
+        self.process.note_end(status);
+        self.end_number = Some(end_number);
+        self.input.abandon(&mut self.readers);
+        self.stdout.note_process_end();
+        self.stderr.note_process_end();
+        if self.farewell.is_some() {
+            self.drop_logs();
+        }
+    }
+
+    /// Ends everything that it started and drops what it said.
+    fn forget(&mut self) {
+        self.process.kill(ExitReason::Killed);
+        self.farewell = Some(Farewell::Forgotten);
+        self.drop_logs();
+    }
+
+    /// Makes room for others. Only for one that has ended.
+    fn evict(&mut self) {
+        self.farewell.get_or_insert(Farewell::Evicted);
+        self.drop_logs();
+    }
+
+    fn drop_logs(&mut self) {
+        self.stdout.forget();
+        self.stderr.forget();
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.stdout.disk_bytes() + self.stderr.disk_bytes()
+    }
+
+    /// Moves bytes between the process, its logs and its readers. Gives whether any moved.
+    fn pump(&mut self, mut outlets: Option<&mut Outlets<'_>>, buffer: &mut [u8]) -> bool {
+        let is_silent = self.stdout.is_closed() && self.stderr.is_closed();
+        if is_silent && self.readers.is_empty() && !self.process.is_running() {
+            return false;
+        }
+        let readers = &mut self.readers;
+        let mut is_busy = self.stdout.pump(readers, outlets.as_deref_mut(), buffer);
+        is_busy |= self.stderr.pump(readers, outlets.as_deref_mut(), buffer);
+        is_busy |= self.input.pump(readers);
+        if let Some(outlets) = outlets {
+            for reader in readers {
+                reader.pay_credit(outlets);
+            }
+            is_busy |= self.tell_end(outlets);
+        }
+        is_busy
+    }
+
+    /// Tells readers that have everything how the process ended. That is the last they hear.
+    fn tell_end(&mut self, outlets: &mut Outlets<'_>) -> bool {
+        let Some(Ended { exit, duration_ms }) = self.process.ended() else {
             return false;
         };
-        let stdout = self.stdout.pump(channel, encoder, out, scratch);
-        let stderr = self.stderr.pump(channel, encoder, out, scratch);
-        let stdin = self
-            .input
-            .as_mut()
-            .is_some_and(|input| input.pump(channel, encoder, out));
-        if self.input.as_ref().is_some_and(Input::is_done) {
-            self.input = None;
-        }
-        stdout | stderr | stdin
+        let before = self.readers.len();
+        self.readers.retain(|reader| {
+            let is_done = reader.has_everything();
+            if is_done {
+                outlets.send(&GuestMessage::Event(Event::ExecExited {
+                    channel: reader.channel,
+                    exit: exit.clone(),
+                    duration_ms: *duration_ms,
+                }));
+            }
+            !is_done
+        });
+        self.readers.len() < before
     }
 
-    /// Whether nothing more will happen on this exec.
-    pub(crate) fn is_over(&self) -> bool {
-        let is_silent = self.channel.is_none();
-        self.ended.is_some() && (is_silent || (self.stdout.is_over() && self.stderr.is_over()))
+    /// Whether it can leave the table.
+    fn is_gone(&self) -> bool {
+        self.farewell.is_some() && !self.process.is_running() && self.readers.is_empty()
     }
 
-    /// Takes the exec apart. The event is the last word about it.
-    pub(crate) fn finish(self) -> (Option<Event>, Remains) {
-        let event = self
-            .ended
-            .as_ref()
-            .zip(self.channel)
-            .map(|(ended, channel)| {
-                let exit = self.explain(ended.status);
-                Event::ExecExited {
-                    channel,
-                    exit,
-                    duration_ms: ended.duration_ms,
-                }
-            });
-        let pipes = [self.stdout.into_pipe(), self.stderr.into_pipe()];
-        let group = self.group.filter(|group| !group.try_remove());
-        (
-            event,
-            Remains {
-                pipes: pipes.into_iter().flatten().collect(),
-                group,
-            },
-        )
-    }
-
-    /// Nobody listens any more, but the process goes on. Gives its pipes, to be emptied.
-    pub(crate) fn detach(&mut self) -> Vec<Source> {
-        self.channel = None;
-        self.input = None;
-        [self.stdout.take_pipe(), self.stderr.take_pipe()]
-            .into_iter()
-            .flatten()
-            .collect()
-    }
-
-    fn explain(&self, status: WaitStatus) -> ExecExit {
-        let signal = status.terminating_signal();
-        let code = match signal {
-            Some(signal) => SIGNAL_CODE_BASE + signal,
-            None => status.exit_status().unwrap_or(SIGNAL_CODE_BASE),
+    /// Takes the exec apart.
+    fn into_remains(self) -> Remains {
+        let pipes = if self.farewell == Some(Farewell::Forgotten) {
+            Vec::new()
+        } else {
+            let pipes = [self.stdout.into_source(), self.stderr.into_source()];
+            pipes.into_iter().flatten().collect()
         };
-        let was_killed = code == SIGNAL_CODE_BASE + Signal::KILL.as_raw();
-        let reason = match (self.killed_because, signal) {
-            (Some(reason), Some(_)) if was_killed => reason,
-            // A shell whose child was killed for memory exits with the same code.
-            _ if was_killed && self.ran_out_of_memory() => ExitReason::OutOfMemory,
-            (_, Some(_)) => ExitReason::Signaled,
-            (_, None) => ExitReason::Exited,
-        };
-        ExecExit {
-            code,
-            signal,
-            reason,
+        Remains {
+            pipes,
+            group: self.process.into_group(),
         }
-    }
-
-    fn ran_out_of_memory(&self) -> bool {
-        self.group
-            .as_ref()
-            .is_some_and(ExecGroup::ran_out_of_memory)
     }
 
     /// Tells every descriptor of the exec about news.
-    pub(crate) fn wake(&mut self, number: i32) {
+    fn wake(&mut self, number: i32) {
         self.stdout.wake(number);
         self.stderr.wake(number);
-        if let Some(input) = &mut self.input {
-            input.wake(number);
-        }
+        self.input.wake(number);
     }
 }
 
-fn refused(what: &str, error: &std::io::Error) -> GuestError {
-    crate::files::guest_error(what, error)
+fn make_group(
+    spec: &StartExec,
+    number: u64,
+    machine: &Machine,
+) -> Result<Option<ExecGroup>, GuestError> {
+    let Some(users) = &machine.user_group else {
+        return Ok(None);
+    };
+    let group = users
+        .create_exec(number)
+        .map_err(|error| guest_error("cannot make a control group", &error))?;
+    if let Err(error) = group.limit(&spec.limits) {
+        let _ = group.try_remove();
+        let text = format!("this guest cannot keep the limits: {error}");
+        return Err(GuestError::new(GuestErrorCode::Unsupported, text));
+    }
+    Ok(Some(group))
 }
 
-/// Whether the exec asked for a pipe as its input.
-pub(crate) const fn wants_input(mode: StdinMode) -> bool {
-    matches!(mode, StdinMode::Piped)
+fn log(directory: &Rc<LogDirectory>, number: u64, stream: &str, rule: LogRule) -> Log {
+    Log::new(directory, directory::file_name(number, stream), rule)
+}
+
+/// Refuses an offset that the stream has not come to yet.
+fn check_offset(output: &Output, offset: Option<u64>) -> Result<(), GuestError> {
+    let end = output.extent().end;
+    match offset.filter(|offset| *offset > end) {
+        None => Ok(()),
+        Some(offset) => {
+            let text = format!("byte {offset} is behind the end of the output, which is {end}");
+            Err(GuestError::new(GuestErrorCode::Invalid, text))
+        }
+    }
 }

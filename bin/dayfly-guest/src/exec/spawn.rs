@@ -14,10 +14,10 @@ use std::process::Command;
 use dayfly_guest_proto::{ExecCommand, GuestError, GuestErrorCode, StartExec, StdinMode};
 use dayfly_types::limits::EXEC_SPEC_BYTES_MAX;
 use rustix::fs::{Mode, OFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::Pid;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::{Pid, ioctl_tiocsctty};
 
-use super::wants_input;
+use super::terminal::{self, Terminal};
 use crate::account::Account;
 use crate::cgroup::ExecGroup;
 use crate::machine::Machine;
@@ -31,6 +31,9 @@ const SHELL_ARGUMENT_BYTES_MAX: usize = 96 << 10;
 /// What shells use for a command that was found and could not be run, and for one not found.
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 const EXIT_NOT_FOUND: i32 = 127;
+/// What a process can write before the agent must read. More than the kernel's own 64 KiB, because
+/// each turn of the agent costs the same however much it moves.
+const PIPE_BYTES: usize = 256 << 10;
 
 /// Everything a child needs, made before the fork.
 #[derive(Debug)]
@@ -40,16 +43,28 @@ pub(super) struct Plan<'a> {
     account: &'a Account,
     entrance: Option<PathBuf>,
     directory: Option<&'a str>,
+    has_terminal: bool,
     script: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 pub(super) struct Spawned {
     pub(super) pid: Pid,
+    /// `None` when the process reads nothing.
     pub(super) stdin: Option<Source>,
     pub(super) stdout: Source,
-    pub(super) stderr: Source,
+    /// `None` with a terminal, where everything is stdout.
+    pub(super) stderr: Option<Source>,
     pub(super) script: Option<PathBuf>,
+}
+
+/// Both ends of the streams of a process.
+#[derive(Debug)]
+struct Streams {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+    theirs: [OwnedFd; 3],
 }
 
 /// Refuses a spec that no process could be started from.
@@ -117,6 +132,7 @@ impl<'a> Plan<'a> {
             .args(arguments)
             .env_clear()
             .envs(base_environment(account))
+            .envs(spec.terminal.map(|_| ("TERM", terminal::TERM)))
             .envs(&spec.env);
         let entrance = group.map(ExecGroup::entrance);
         let directory = spec.cwd.as_deref();
@@ -126,29 +142,21 @@ impl<'a> Plan<'a> {
             account,
             entrance,
             directory,
+            has_terminal: spec.terminal.is_some(),
             script,
         })
     }
 
     /// Forks. The child enters its group, becomes the user and executes the command.
-    pub(super) fn launch(mut self, stdin: StdinMode, poller: &Poller) -> io::Result<Spawned> {
-        let (stdin_read, stdin_write) = if wants_input(stdin) {
-            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-            (read, Some(write))
-        } else {
-            (
-                rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
-                None,
-            )
-        };
-        let (stdout_read, stdout_write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr_read, stderr_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    pub(super) fn launch(mut self, spec: &StartExec, poller: &Poller) -> io::Result<Spawned> {
+        let streams = Streams::open(spec, self.account)?;
         let watch = |descriptor: OwnedFd| {
             rustix::io::ioctl_fionbio(&descriptor, true)?;
             poller.watch(descriptor)
         };
-        let stdin = stdin_write.map(watch).transpose()?;
-        let (stdout, stderr) = (watch(stdout_read)?, watch(stderr_read)?);
+        let stdin = streams.stdin.map(watch).transpose()?;
+        let stdout = watch(streams.stdout)?;
+        let stderr = streams.stderr.map(watch).transpose()?;
         match sys::fork()? {
             sys::Fork::Parent(pid) => Ok(Spawned {
                 pid,
@@ -157,7 +165,7 @@ impl<'a> Plan<'a> {
                 stderr,
                 script: self.script,
             }),
-            sys::Fork::Child => self.run([stdin_read, stdout_write, stderr_write]),
+            sys::Fork::Child => self.run(streams.theirs),
         }
     }
 
@@ -194,6 +202,10 @@ impl<'a> Plan<'a> {
             "start a session",
             rustix::process::setsid().map(drop).map_err(Into::into),
         )?;
+        if self.has_terminal {
+            let taken = ioctl_tiocsctty(rustix::stdio::stdout());
+            step("take the terminal", taken.map_err(Into::into))?;
+        }
         step("become the user", self.account.assume())?;
         match self.directory {
             Some(directory) => step(
@@ -216,14 +228,70 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn base_environment(account: &Account) -> [(&'static str, &str); 6] {
+impl Streams {
+    fn open(spec: &StartExec, account: &Account) -> io::Result<Self> {
+        match spec.terminal {
+            Some(size) => Self::terminal(terminal::open(size, account)?, spec.stdin),
+            None => Self::pipes(spec.stdin),
+        }
+    }
+
+    fn pipes(stdin: StdinMode) -> io::Result<Self> {
+        let (their_stdin, stdin) = match stdin {
+            StdinMode::Piped => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                (read, Some(write))
+            }
+            StdinMode::Null => (open_null()?, None),
+        };
+        let (stdout, their_stdout) = output_pipe()?;
+        let (stderr, their_stderr) = output_pipe()?;
+        Ok(Self {
+            stdin,
+            stdout,
+            stderr: Some(stderr),
+            theirs: [their_stdin, their_stdout, their_stderr],
+        })
+    }
+
+    fn terminal(terminal: Terminal, stdin: StdinMode) -> io::Result<Self> {
+        let Terminal { ours, theirs } = terminal;
+        // Two descriptors on our side, because each of the two ends has its own.
+        let (their_stdin, stdin) = match stdin {
+            StdinMode::Piped => (theirs.try_clone()?, Some(ours.try_clone()?)),
+            StdinMode::Null => (open_null()?, None),
+        };
+        Ok(Self {
+            stdin,
+            stdout: ours,
+            stderr: None,
+            theirs: [their_stdin, theirs.try_clone()?, theirs],
+        })
+    }
+}
+
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // A smaller one works, too.
+    let _ = fcntl_setpipe_size(&read, PIPE_BYTES);
+    Ok((read, write))
+}
+
+fn open_null() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/dev/null", flags, Mode::empty())?)
+}
+
+fn base_environment(account: &Account) -> [(&'static str, String); 6] {
+    // Where pip and npm put the programs of a user who is not root.
+    let path = format!("{}/.local/bin:{PATH}", account.home);
     [
-        ("PATH", PATH),
-        ("HOME", &account.home),
-        ("USER", &account.name),
-        ("LOGNAME", &account.name),
-        ("SHELL", &account.shell),
-        ("LANG", "C.UTF-8"),
+        ("PATH", path),
+        ("HOME", account.home.clone()),
+        ("USER", account.name.clone()),
+        ("LOGNAME", account.name.clone()),
+        ("SHELL", account.shell.clone()),
+        ("LANG", "C.UTF-8".to_owned()),
     ]
 }
 

@@ -3,17 +3,34 @@
 //! The child may block on whatever a path leads to (a pipe, a hung file system), be refused what
 //! its user may not do, and be killed; the agent itself only moves packets. The two speak over a
 //! socket that keeps packet borders: one tag byte, then bytes.
+//!
+//! Start reading at [`requests`], then [`job`] and [`worker`]. Streams to the host are in
+//! [`transfer`], [`pack`], [`watch`] and [`changes`], those from it in [`transfer`] and [`unpack`].
 
+mod archive;
+mod changes;
 mod directory;
+mod job;
+mod names;
 mod operate;
+mod pack;
+mod requests;
+mod stream;
 mod transfer;
+mod unpack;
+mod walk;
+mod watch;
+mod watch_tree;
 mod worker;
 
 use std::io;
 
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
 
-pub(crate) use operate::{Job, Operation, WriteOptions};
+pub(crate) use changes::ChangedSince;
+pub(crate) use job::{Job, Operation};
+pub(crate) use names::path;
+pub(crate) use requests::operation;
 pub(crate) use worker::{Outlets, Worker};
 
 /// A piece of an answer that is too long for one packet.
@@ -48,14 +65,29 @@ pub(crate) fn guest_error(what: &str, error: &io::Error) -> GuestError {
         Kind::NotADirectory => GuestErrorCode::NotDirectory,
         Kind::AlreadyExists => GuestErrorCode::Exists,
         Kind::StorageFull | Kind::QuotaExceeded => GuestErrorCode::NoSpace,
-        Kind::InvalidInput | Kind::InvalidFilename | Kind::DirectoryNotEmpty => {
-            GuestErrorCode::Invalid
-        }
+        Kind::InvalidInput
+        | Kind::InvalidData
+        | Kind::InvalidFilename
+        | Kind::DirectoryNotEmpty
+        | Kind::CrossesDevices
+        | Kind::FileTooLarge
+        | Kind::TooManyLinks => GuestErrorCode::Invalid,
         Kind::WouldBlock => GuestErrorCode::TooMany,
         Kind::ResourceBusy => GuestErrorCode::Busy,
+        // These have no kind of their own yet. Links in a circle, or one where none may be:
+        _ if error.raw_os_error() == Some(libc::ELOOP) => GuestErrorCode::Invalid,
+        // No descriptor left for this process, or no watch for its user:
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            GuestErrorCode::TooMany
+        }
         _ => GuestErrorCode::Io,
     };
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or_default();
     GuestError::new(code, format!("{what}: {plain}"))
+}
+
+/// A refusal of something that no user may do.
+fn invalid(text: impl Into<String>) -> GuestError {
+    GuestError::new(GuestErrorCode::Invalid, text)
 }

@@ -1,18 +1,39 @@
-//! File contents: streamed out as they are, taken in through a temporary file.
+//! File contents: streamed out as they are, taken in through a temporary file or in place.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use dayfly_guest_proto::{ChannelId, Event, GuestError, GuestErrorCode, GuestMessage, Response};
+use dayfly_guest_proto::{ChannelId, GuestError, Response};
 use dayfly_types::limits::FILE_BYTES_MAX;
 use rustix::fs::OFlags;
 
-use super::operate::{Line, WriteOptions, check_regular, mode_text};
+use super::job::Line;
+use super::operate::{check_regular, metadata_mode};
+use super::stream::{fail, written};
 use super::{
-    CHUNK_BYTES, PACKET_BYTES_MAX, TAG_COMMIT, TAG_DATA, TAG_END, TAG_VERDICT, guest_error,
+    CHUNK_BYTES, PACKET_BYTES_MAX, TAG_COMMIT, TAG_DATA, TAG_END, guest_error, invalid, names,
 };
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteOptions {
+    pub(crate) mode: Option<u32>,
+    pub(crate) make_parents: bool,
+    pub(crate) place: WritePlace,
+}
+
+/// Where in a file the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WritePlace {
+    /// They are all of the file: it replaces the old one at the end, or not at all.
+    Whole,
+    /// In place, behind what is there.
+    End,
+    /// In place, from this offset on.
+    At(u64),
+}
 
 /// Streams a regular file to the agent.
 pub(super) fn read(
@@ -40,7 +61,7 @@ pub(super) fn read(
 }
 
 fn open_read(path: &Path, offset: u64) -> Result<(File, Response), GuestError> {
-    let failed = |error: io::Error| guest_error(&path.to_string_lossy(), &error);
+    let failed = |error: io::Error| guest_error(&names::path_text(path), &error);
     let mut file = File::options()
         .read(true)
         .custom_flags(open_flags())
@@ -49,7 +70,7 @@ fn open_read(path: &Path, offset: u64) -> Result<(File, Response), GuestError> {
     let metadata = file.metadata().map_err(failed)?;
     check_regular(path, &metadata)?;
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    let (size, mode, mtime) = (metadata.len(), mode_text(&metadata), metadata.mtime());
+    let (size, mode, mtime) = (metadata.len(), metadata_mode(&metadata), metadata.mtime());
     Ok((file, Response::FileOpened { size, mode, mtime }))
 }
 
@@ -80,7 +101,7 @@ pub(super) fn write(
         }
     };
     match verdict {
-        Ok(bytes) => say(line, Event::WriteDone { channel, bytes }),
+        Ok(bytes) => written(line, channel, bytes),
         Err(error) => {
             target.discard();
             fail(line, channel, error)
@@ -102,9 +123,8 @@ fn receive(line: &Line<'_>, target: &mut Target) -> io::Result<Received> {
         match packet[..count].split_first() {
             Some((&TAG_DATA, bytes)) => {
                 total += bytes.len() as u64;
-                if total > FILE_BYTES_MAX {
-                    let text = "the file is over the size limit";
-                    let error = GuestError::new(GuestErrorCode::Invalid, text);
+                if total > target.room {
+                    let error = invalid("the file is over the size limit");
                     return Ok(Received::Failed(error));
                 }
                 if let Err(error) = target.file.write_all(bytes) {
@@ -121,14 +141,17 @@ fn receive(line: &Line<'_>, target: &mut Target) -> io::Result<Received> {
 struct Target {
     file: File,
     path: PathBuf,
-    /// `None` when the bytes are appended to the file in place.
+    /// `None` when the bytes go into the file in place.
     temporary: Option<PathBuf>,
-    mode: u32,
+    /// What the file is given at the end; it keeps its own when absent.
+    mode: Option<u32>,
+    /// How many bytes it may take.
+    room: u64,
 }
 
 impl Target {
     fn open(path: &Path, options: WriteOptions) -> Result<Self, GuestError> {
-        let failed = |error: io::Error| guest_error(&path.to_string_lossy(), &error);
+        let failed = |error: io::Error| guest_error(&names::path_text(path), &error);
         if options.make_parents
             && let Some(parent) = path
                 .parent()
@@ -148,22 +171,11 @@ impl Target {
             rustix::fs::access(&path, rustix::fs::Access::WRITE_OK)
                 .map_err(|error| failed(error.into()))?;
         }
+        if options.place != WritePlace::Whole {
+            return Self::open_in_place(path, options, existing.is_some());
+        }
         let kept = existing.map(|metadata| metadata.mode());
         let mode = options.mode.or(kept).unwrap_or(0o644) & 0o7777;
-        if options.append {
-            let open = File::options()
-                .append(true)
-                .create(true)
-                .mode(mode)
-                .custom_flags(open_flags())
-                .open(&path);
-            return Ok(Self {
-                file: open.map_err(failed)?,
-                path,
-                temporary: None,
-                mode,
-            });
-        }
         let temporary = temporary_path(&path)?;
         let open = File::options()
             .write(true)
@@ -174,28 +186,62 @@ impl Target {
             file: open.map_err(failed)?,
             path,
             temporary: Some(temporary),
-            mode,
+            mode: Some(mode),
+            room: FILE_BYTES_MAX,
+        })
+    }
+
+    fn open_in_place(
+        path: PathBuf,
+        options: WriteOptions,
+        is_there: bool,
+    ) -> Result<Self, GuestError> {
+        let failed = |error: io::Error| guest_error(&names::path_text(&path), &error);
+        let is_append = options.place == WritePlace::End;
+        let mut file = File::options()
+            .write(!is_append)
+            .append(is_append)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(open_flags())
+            .open(&path)
+            .map_err(failed)?;
+        // Once more, of what was opened: something else may have come into its place.
+        check_regular(&path, &file.metadata().map_err(failed)?)?;
+        let offset = match options.place {
+            WritePlace::At(offset) => offset,
+            WritePlace::End | WritePlace::Whole => 0,
+        };
+        let room = FILE_BYTES_MAX
+            .checked_sub(offset)
+            .ok_or_else(|| invalid("the offset is over the size limit"))?;
+        if !is_append {
+            file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        }
+        let mode = options.mode.or((!is_there).then_some(0o644));
+        Ok(Self {
+            file,
+            path,
+            temporary: None,
+            mode: mode.map(|mode| mode & 0o7777),
+            room,
         })
     }
 
     /// Makes the new content durable, then visible.
     fn commit(&self) -> io::Result<()> {
-        if let Some(temporary) = &self.temporary {
-            self.file
-                .set_permissions(Permissions::from_mode(self.mode))?;
-            self.file.sync_all()?;
-            fs::rename(temporary, &self.path)?;
-            if let Some(parent) = self.path.parent() {
-                let parent = if parent.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    parent
-                };
-                File::open(parent)?.sync_all()?;
-            }
-            return Ok(());
+        if let Some(mode) = self.mode {
+            self.file.set_permissions(Permissions::from_mode(mode))?;
         }
-        self.file.sync_all()
+        self.file.sync_all()?;
+        let Some(temporary) = &self.temporary else {
+            return Ok(());
+        };
+        fs::rename(temporary, &self.path)?;
+        let parent = self.path.parent();
+        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn discard(&self) {
@@ -207,10 +253,7 @@ impl Target {
 
 fn temporary_path(path: &Path) -> Result<PathBuf, GuestError> {
     let Some(name) = path.file_name() else {
-        return Err(GuestError::new(
-            GuestErrorCode::Invalid,
-            "the path names no file",
-        ));
+        return Err(invalid("the path names no file"));
     };
     // Cut, so that a name of full length still leaves room; the number keeps two writes apart.
     let name: String = name.to_string_lossy().chars().take(50).collect();
@@ -218,15 +261,6 @@ fn temporary_path(path: &Path) -> Result<PathBuf, GuestError> {
 }
 
 /// Never wait for a peer of a pipe, never adopt a terminal.
-fn open_flags() -> i32 {
+pub(super) fn open_flags() -> i32 {
     i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0)
-}
-
-fn fail(line: &Line<'_>, channel: ChannelId, error: GuestError) -> io::Result<()> {
-    say(line, Event::StreamFailed { channel, error })
-}
-
-fn say(line: &Line<'_>, event: Event) -> io::Result<()> {
-    let bytes = serde_json::to_vec(&GuestMessage::Event(event)).map_err(io::Error::other)?;
-    line.send(TAG_VERDICT, &bytes)
 }

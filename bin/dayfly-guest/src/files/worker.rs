@@ -13,9 +13,9 @@ use dayfly_types::limits::{AGENT_CALL_DEADLINE, CONTROL_MESSAGE_BYTES_MAX};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::job::Flow;
 use super::{
-    CHUNK_BYTES, Job, Operation, TAG_ANSWER, TAG_ANSWER_PART, TAG_COMMIT, TAG_DATA, TAG_END,
-    TAG_VERDICT,
+    CHUNK_BYTES, Job, TAG_ANSWER, TAG_ANSWER_PART, TAG_COMMIT, TAG_DATA, TAG_END, TAG_VERDICT,
 };
 use crate::clock::monotonic_ms;
 use crate::poller::{Poller, ReadOutcome, Source};
@@ -47,6 +47,7 @@ pub(crate) struct Worker {
     is_answered: bool,
     answer: Vec<u8>,
     transfer: Transfer,
+    is_watch: bool,
     deadline_ms: Option<u64>,
     is_over: bool,
 }
@@ -79,21 +80,17 @@ impl Worker {
     }
 
     fn watch(pid: Pid, socket: OwnedFd, job: &Job, poller: &Poller) -> io::Result<Self> {
-        let transfer = match job.operation {
-            Operation::Read { channel, .. } => Transfer::Read {
+        let transfer = match job.operation.flow() {
+            Flow::ToHost(channel) => Transfer::Read {
                 channel,
                 window: SendWindow::default(),
             },
-            Operation::Write { channel, .. } => Transfer::Write {
+            Flow::ToGuest(channel) => Transfer::Write {
                 channel,
                 window: ReceiveWindow::default(),
                 waiting: VecDeque::new(),
             },
-            Operation::Stat { .. }
-            | Operation::List { .. }
-            | Operation::MakeDirectory { .. }
-            | Operation::Remove { .. }
-            | Operation::Disk(_) => Transfer::None,
+            Flow::None => Transfer::None,
         };
         let patience_ms = u64::try_from(AGENT_CALL_DEADLINE.as_millis()).unwrap_or(u64::MAX);
         Ok(Self {
@@ -103,6 +100,7 @@ impl Worker {
             is_answered: false,
             answer: Vec::new(),
             transfer,
+            is_watch: job.operation.is_watch(),
             deadline_ms: Some(monotonic_ms() + patience_ms),
             is_over: false,
         })
@@ -113,6 +111,10 @@ impl Worker {
             Transfer::None => None,
             Transfer::Read { channel, .. } | Transfer::Write { channel, .. } => Some(*channel),
         }
+    }
+
+    pub(crate) const fn is_watch(&self) -> bool {
+        self.is_watch
     }
 
     /// Until when the child must have answered the call.

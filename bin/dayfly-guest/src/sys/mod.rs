@@ -12,7 +12,7 @@ mod random;
 mod signal;
 
 pub(crate) use disk::resize_ext4;
-pub(crate) use network::bring_loopback_up;
+pub(crate) use network::{Kind, Setting, add_default_route, set_interface};
 pub(crate) use process::{Fork, close_all_but, exit_now, fork};
 pub(crate) use random::{random_bytes, reseed};
 pub(crate) use signal::{ChildSignals, unblock_all};

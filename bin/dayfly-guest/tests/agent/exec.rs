@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use crate::support::{Guest, argv, collect, eventually, pattern, run, shell, within};
+use crate::support::{Guest, argv, collect, pattern, run, shell, within};
 use bytes::Bytes;
-use dayfly_guest_client::{CallError, ExecEvent, StreamError};
+use dayfly_guest_client::{AttachSpec, CallError, ExecEvent, ExecSpec, StreamError};
 use dayfly_guest_proto::{ExitReason, GuestErrorCode, StdinMode};
+
+fn with_env(mut spec: ExecSpec, key: &str, value: &str) -> ExecSpec {
+    spec.env.insert(key.to_owned(), value.to_owned());
+    spec
+}
 
 #[tokio::test]
 async fn exit_codes_tell_the_truth() {
@@ -140,18 +145,26 @@ async fn stalled_reader_does_not_stall_another_exec() {
 }
 
 #[tokio::test]
-async fn dropping_a_session_kills_its_processes() {
+async fn dropping_a_session_leaves_its_process_alone() {
     let guest = Guest::start();
     let client = guest.connect().await;
-    let session = client.exec(shell("sleep 1000; true")).await.unwrap();
+    let spec = shell("until test -e $GO; do sleep 0.01; done; echo went on");
+    let directory = tempfile::tempdir().unwrap();
+    let go = directory.path().join("go");
+    let spec = with_env(spec, "GO", go.to_str().unwrap());
+    let id = spec.exec_id.clone();
+    let session = client.exec(spec).await.unwrap();
     let pid = session.pid();
-    assert!(Guest::is_alive(pid));
     drop(session);
-    eventually(|| !Guest::is_alive(pid)).await;
-    assert_eq!(
-        run(&client, shell("echo fine")).await.stdout_text(),
-        "fine\n"
-    );
+    // Calls are served in order, so the cancel of the dropped session has been by now.
+    client.status().await.unwrap();
+    assert!(Guest::is_alive(pid));
+    std::fs::write(go, "").unwrap();
+    let (_, session) = client
+        .attach_exec(&id, AttachSpec::from_start())
+        .await
+        .unwrap();
+    assert_eq!(collect(session).await.stdout_text(), "went on\n");
 }
 
 #[tokio::test]

@@ -2,25 +2,32 @@
 
 use crate::support::{Guest, eventually, pattern, run, shell, within};
 use bytes::Bytes;
-use dayfly_guest_client::{AgentClient, CallError, FileRead, ReadRange, StreamError, WriteOptions};
+use dayfly_guest_client::{
+    AgentClient, CallError, FileRead, ListOptions, ReadRange, StreamError, WriteOptions,
+};
 use dayfly_guest_proto::GuestErrorCode;
 
-const ROOT: Option<&str> = Some("root");
+pub(crate) const ROOT: Option<&str> = Some("root");
 
-fn as_root() -> WriteOptions {
+pub(crate) fn as_root() -> WriteOptions {
     WriteOptions {
         user: Some("root".to_owned()),
         ..WriteOptions::default()
     }
 }
 
-async fn write(client: &AgentClient, path: &str, bytes: Bytes, options: WriteOptions) -> u64 {
+pub(crate) async fn write(
+    client: &AgentClient,
+    path: &str,
+    bytes: Bytes,
+    options: WriteOptions,
+) -> u64 {
     let mut file = client.write_file(path, options).await.unwrap();
     within(file.write(bytes)).await.unwrap();
     within(file.finish()).await.unwrap()
 }
 
-async fn read_all(mut file: FileRead) -> Vec<u8> {
+pub(crate) async fn read_all(mut file: FileRead) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(piece) = within(file.next()).await.unwrap() {
         bytes.extend_from_slice(&piece);
@@ -28,7 +35,7 @@ async fn read_all(mut file: FileRead) -> Vec<u8> {
     bytes
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, CallError>) -> GuestErrorCode {
+pub(crate) fn code<T: std::fmt::Debug>(result: Result<T, CallError>) -> GuestErrorCode {
     match result {
         Err(CallError::Refused(error)) => error.code,
         other => panic!("not refused: {other:?}"),
@@ -217,14 +224,19 @@ async fn directories_are_made_listed_in_pages_and_removed() {
         std::fs::write(format!("{root}/file-{index:05}"), "x").unwrap();
     }
     std::os::unix::fs::symlink("nowhere", format!("{root}/link")).unwrap();
-    let listing = within(client.list_directory(&root, ROOT, 10_000))
+    let options = |limit| ListOptions {
+        user: Some("root".to_owned()),
+        limit,
+        ..ListOptions::default()
+    };
+    let listing = within(client.list_directory(&root, &options(10_000)))
         .await
         .unwrap();
     assert_eq!((listing.entries.len(), listing.is_truncated), (4001, false));
     assert!(listing.entries.is_sorted_by(|a, b| a.name < b.name));
     assert_eq!(listing.entries[7].path, format!("{root}/file-00007"));
     assert!(listing.entries[4000].is_symlink);
-    let part = within(client.list_directory(&root, ROOT, 10))
+    let part = within(client.list_directory(&root, &options(10)))
         .await
         .unwrap();
     assert_eq!((part.entries.len(), part.is_truncated), (10, true));

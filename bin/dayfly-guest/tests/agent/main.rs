@@ -7,7 +7,19 @@
 )]
 
 mod conversation;
+mod durable;
+mod durable_input;
 mod exec;
+mod execs;
+mod file_changes;
+mod file_paths;
+mod file_trees;
+mod file_watch;
 mod files;
+mod hostile_archives;
+mod hostile_host;
 mod pause;
+mod raw;
+mod socket;
 mod support;
+mod terminal;

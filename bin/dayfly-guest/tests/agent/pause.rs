@@ -5,9 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{Guest, collect, eventually, identity, pattern, run, shell, within};
+use crate::support::{
+    Guest, assert_refused, collect, eventually, identity, pattern, run, shell, within,
+};
 use dayfly_guest_client::{
-    AgentClient, CallError, ExecSession, QuiesceSpec, ReadRange, VolumeMount, WriteOptions,
+    AgentClient, AttachSpec, ExecEvent, ExecSession, QuiesceSpec, ReadRange, VolumeMount,
+    WriteOptions,
 };
 use dayfly_guest_proto::{GuestErrorCode, GuestState, IdentityEvent, StdinMode};
 
@@ -31,13 +34,6 @@ async fn ticker(client: &AgentClient) -> ExecSession {
     let mut session = client.exec(spec).await.unwrap();
     within(session.next()).await.unwrap().unwrap();
     session
-}
-
-fn assert_refused<T: std::fmt::Debug>(result: Result<T, CallError>, code: GuestErrorCode) {
-    let Err(CallError::Refused(error)) = result else {
-        panic!("not refused: {result:?}")
-    };
-    assert_eq!(error.code, code, "{error}");
 }
 
 #[tokio::test]
@@ -191,16 +187,32 @@ async fn each_conversation_in_quarantine_needs_its_own_identity() {
 }
 
 #[tokio::test]
-async fn lost_conversation_of_a_running_guest_ends_its_execs() {
+async fn execs_of_a_copy_are_read_on_after_its_identity_without_a_lost_byte() {
     let guest = Guest::start();
     let client = guest.connect().await;
-    let session = ticker(&client).await;
-    let pid = session.pid();
-    client.quiesce(QuiesceSpec::default()).await.unwrap();
-    client.thaw().await.unwrap();
+    let spec = shell("for i in $(seq 2000); do echo line $i; done; exit 3");
+    let id = spec.exec_id.clone();
+    let mut session = client.exec(spec).await.unwrap();
+    let Some(ExecEvent::Stdout(first)) = within(session.next()).await.unwrap() else {
+        panic!("no output");
+    };
+    let mut seen = first.to_vec();
+    client.quiesce(with_lease(DAY)).await.unwrap();
     drop((session, client));
-    let _next = guest.connect().await;
-    eventually(|| !Guest::is_alive(pid)).await;
+    let client = guest.connect().await;
+    assert_eq!(state(&client).await, GuestState::Quarantined);
+    client.identify(identity()).await.unwrap();
+    client.thaw().await.unwrap();
+    let from = AttachSpec {
+        stdout: Some(seen.len() as u64),
+        ..AttachSpec::from_start()
+    };
+    let (_, session) = client.attach_exec(&id, from).await.unwrap();
+    let rest = collect(session).await;
+    seen.extend_from_slice(&rest.stdout);
+    let expected: String = (1..=2000).map(|i| format!("line {i}\n")).collect();
+    assert_eq!(String::from_utf8(seen).unwrap(), expected);
+    assert_eq!(rest.exit.code, 3);
 }
 
 #[tokio::test]

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use dayfly_host::cgroup::{Cgroup, CgroupLimits, CgroupTree};
 use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
-use dayfly_host::jail::{BindMount, JailSpec, LaunchError, MountAccess, ResourceLimits, launch};
+use dayfly_host::jail::{
+    BindMount, JailSockets, JailSpec, LaunchError, MountAccess, ResourceLimits, launch,
+};
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, Expected, Posture, read_posture};
 use dayfly_host::process::{Pidfd, ProcessIdentity, set_child_subreaper};
 use dayfly_host::{files, netns};
@@ -169,6 +171,7 @@ fn spec(uid: u32, cgroup: &Cgroup, directory: &Path, root: PathBuf, program: Pat
             locked_memory_bytes: 0,
             file_size_bytes: Some(1 << 30),
         },
+        sockets: JailSockets::Local,
         out_of_memory_adjustment: 500,
         program,
         arguments: vec!["1000".to_owned()],

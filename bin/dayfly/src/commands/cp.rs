@@ -1,39 +1,38 @@
-//! `dayfly cp`: one file, into or out of a sandbox, streamed.
+//! `dayfly cp`: a file or a directory, into or out of a sandbox, streamed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dayfly_client::{FileBody, FileContent};
+use dayfly_client::{ClientError, FileBody, FileContent, ReadOptions, WriteOptions};
+use dayfly_types::ErrorCode;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use crate::args::CopyArgs;
-use crate::commands::Session;
+use crate::args_files::CopyArgs;
+use crate::commands::{Session, cp_tree};
+use crate::copy_progress::{self, Counted, Moved};
 use crate::failure::CommandError;
 use crate::places::Place;
-use crate::signals::StopSignals;
-use crate::{exit_status, prefixes, text};
+use crate::{exit_status, prefixes, signals, text};
 
 /// The object of `cp --json`.
 #[derive(Debug, Serialize)]
-struct Report {
+pub(super) struct Report {
     /// Where the file is now; null: standard output.
-    path: Option<String>,
-    bytes: u64,
+    pub(super) path: Option<String>,
+    pub(super) bytes: u64,
+    /// How many files a directory had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) files: Option<u64>,
 }
 
-const DIRECTORY_HINT: &str = "pack it into one file with tar, copy that, and unpack it there";
-
 pub(crate) async fn copy(session: &Session<'_>, args: CopyArgs) -> Result<u8, CommandError> {
-    let mut signals = StopSignals::install()?;
     // Stopping drops the transfer, which removes the part of a file that has arrived.
-    tokio::select! {
-        outcome = transfer(session, args) => outcome,
-        signal = signals.next() => Err(CommandError::Interrupted { signal }),
-    }
+    signals::unless_stopped(transfer(session, args)).await
 }
 
 async fn transfer(session: &Session<'_>, args: CopyArgs) -> Result<u8, CommandError> {
+    let user = args.user.as_deref();
     let report = match (args.source, args.destination) {
         (Place::Guest { .. }, Place::Guest { .. }) => {
             return Err(CommandError::Usage {
@@ -41,8 +40,12 @@ async fn transfer(session: &Session<'_>, args: CopyArgs) -> Result<u8, CommandEr
                 hint: "copy out first: dayfly cp A:/file - | dayfly cp - B:/file",
             });
         }
-        (Place::Guest { sandbox, path }, to) => download(session, &sandbox, &path, to).await?,
-        (from, Place::Guest { sandbox, path }) => upload(session, from, &sandbox, &path).await?,
+        (Place::Guest { sandbox, path }, to) => {
+            download(session, &sandbox, &path, to, user).await?
+        }
+        (from, Place::Guest { sandbox, path }) => {
+            upload(session, from, &sandbox, &path, user).await?
+        }
         (Place::Local(_) | Place::Standard, Place::Local(_) | Place::Standard) => {
             return Err(CommandError::Usage {
                 what: "neither side is in a sandbox".to_owned(),
@@ -53,8 +56,13 @@ async fn transfer(session: &Session<'_>, args: CopyArgs) -> Result<u8, CommandEr
     if session.printer.is_json() && report.path.is_some() {
         session.printer.json(&report)?;
     } else {
-        let words = report.path.as_deref().unwrap_or("standard output");
-        let words = format!("copied {} bytes to {}", report.bytes, text::visible(words));
+        let to = report.path.as_deref().unwrap_or("standard output");
+        let what = match report.files {
+            Some(1) => "1 file".to_owned(),
+            Some(files) => format!("{files} files"),
+            None => format!("{} bytes", report.bytes),
+        };
+        let words = format!("copied {what} to {}", text::visible(to));
         session.printer.note(&words);
     }
     Ok(exit_status::OK)
@@ -65,16 +73,25 @@ async fn upload(
     from: Place,
     sandbox: &str,
     path: &str,
+    user: Option<&str>,
 ) -> Result<Report, CommandError> {
-    let (body, name) = match from {
+    let moved = Moved::default();
+    let (body, length, name) = match from {
+        Place::Local(local) if local.is_dir() => {
+            let id = prefixes::resolve(&session.client, sandbox).await?;
+            let into = directory_in_guest(session, &id, path, &local, user).await?;
+            return cp_tree::upload(session, local, &id, &into, user).await;
+        }
         Place::Local(local) => {
             let name = local
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned());
-            (open_local(&local).await?, name)
+            let (body, length) = open_local(&local, &moved).await?;
+            (body, length, name)
         }
         Place::Standard | Place::Guest { .. } => {
-            (FileBody::from_reader(tokio::io::stdin(), None), None)
+            let input = Counted::new(tokio::io::stdin(), &moved);
+            (FileBody::from_reader(input, None), None, None)
         }
     };
     let path = match (path.is_empty() || path.ends_with('/'), name) {
@@ -88,34 +105,59 @@ async fn upload(
         (false, _) => path.to_owned(),
     };
     let id = prefixes::resolve(&session.client, sandbox).await?;
-    let written = session
-        .client
-        .write_file(&id, &path, body)
-        .await
+    let options = WriteOptions {
+        user: user.map(str::to_owned),
+        ..WriteOptions::default()
+    };
+    let sending = session.client.write_file_with(&id, &path, body, &options);
+    let written = copy_progress::show(session.printer, &moved, length, sending).await;
+    let written = written
         .map_err(|source| CommandError::call(format!("cannot write {path} in {id}"), source))?;
     Ok(Report {
         path: Some(written.path),
         bytes: written.bytes,
+        files: None,
     })
 }
 
-async fn open_local(path: &Path) -> Result<FileBody, CommandError> {
+/// Where the content of a local directory goes: below a directory that is there under its own
+/// name, else to the path itself. `DIRECTORY/.` names the content alone.
+async fn directory_in_guest(
+    session: &Session<'_>,
+    id: &str,
+    path: &str,
+    local: &Path,
+    user: Option<&str>,
+) -> Result<String, CommandError> {
+    let path = if path.is_empty() { "." } else { path };
+    let local_text = local.as_os_str().to_string_lossy();
+    let is_content = local_text == "." || local_text.ends_with("/.");
+    let name = match local.file_name() {
+        Some(name) if !is_content => name.to_string_lossy().into_owned(),
+        Some(_) | None => return Ok(path.to_owned()),
+    };
+    let is_there = match session.client.stat_as(id, path, user).await {
+        Ok(entry) => entry.is_dir || entry.is_symlink,
+        Err(error) if error.api_code() == Some(ErrorCode::NotFound) => path.ends_with('/'),
+        Err(source) => {
+            let what = format!("cannot look at {path} in {id}");
+            return Err(CommandError::call(what, source));
+        }
+    };
+    if is_there {
+        return Ok(format!("{}/{name}", path.trim_end_matches('/')));
+    }
+    Ok(path.to_owned())
+}
+
+async fn open_local(path: &Path, moved: &Moved) -> Result<(FileBody, Option<u64>), CommandError> {
     let failed = |source| CommandError::local(format!("cannot read {}", path.display()), source);
     let file = tokio::fs::File::open(path).await.map_err(failed)?;
     let metadata = file.metadata().await.map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(directory(&path.display().to_string()));
-    }
     // A pipe or a device has no length to tell beforehand, and a file of the kernel says zero.
     let length = Some(metadata.len()).filter(|length| metadata.is_file() && *length > 0);
-    Ok(FileBody::from_reader(file, length))
-}
-
-fn directory(path: &str) -> CommandError {
-    CommandError::Refused {
-        what: format!("{path} is a directory, and only files can be copied"),
-        hint: DIRECTORY_HINT,
-    }
+    let file = Counted::new(file, moved);
+    Ok((FileBody::from_reader(file, length), length))
 }
 
 async fn download(
@@ -123,6 +165,7 @@ async fn download(
     sandbox: &str,
     path: &str,
     to: Place,
+    user: Option<&str>,
 ) -> Result<Report, CommandError> {
     if path.is_empty() {
         return Err(CommandError::Usage {
@@ -132,53 +175,73 @@ async fn download(
     }
     let id = prefixes::resolve(&session.client, sandbox).await?;
     let failed = |source| CommandError::call(format!("cannot read {path} in {id}"), source);
-    let entry = session.client.stat(&id, path).await.map_err(failed)?;
-    if entry.is_dir {
-        return Err(directory(path));
+    let client = &session.client;
+    let entry = client.stat_as(&id, path, user).await.map_err(failed)?;
+    let mut content = if entry.is_dir {
+        match &to {
+            Place::Local(local) => {
+                let into = target(local.clone(), path);
+                return cp_tree::download(session, &id, path, &into, user).await;
+            }
+            // As an archive, for a program that reads one.
+            Place::Standard | Place::Guest { .. } => client.download_tree(&id, path, user).await,
+        }
+    } else {
+        let options = ReadOptions {
+            user: user.map(str::to_owned),
+            ..ReadOptions::default()
+        };
+        client.read_file_with(&id, path, &options).await
     }
-    let mut content = session.client.read_file(&id, path).await.map_err(failed)?;
+    .map_err(failed)?;
+    let (moved, length) = (Moved::default(), content.length());
+    let pouring = save(&mut content, path, to, &moved, failed);
+    copy_progress::show(session.printer, &moved, length, pouring).await
+}
+
+/// Writes one file to its place on this machine.
+async fn save(
+    content: &mut FileContent,
+    path: &str,
+    to: Place,
+    moved: &Moved,
+    failed: impl Fn(ClientError) -> CommandError,
+) -> Result<Report, CommandError> {
+    let report = |path: Option<String>| Report {
+        path,
+        bytes: moved.get(),
+        files: None,
+    };
     let local = match to {
-        Place::Local(local) => target(local, path)?,
+        Place::Local(local) => target(local, path),
         Place::Standard | Place::Guest { .. } => {
             let output = |source| CommandError::Output { source };
-            let bytes = pour(&mut content, tokio::io::stdout(), failed, output).await?;
-            return Ok(Report { path: None, bytes });
+            pour(content, tokio::io::stdout(), moved, failed, output).await?;
+            return Ok(report(None));
         }
     };
     let what = format!("cannot write {}", local.display());
     let local_failed = |source| CommandError::local(what.clone(), source);
-    let bytes = if local.exists() && !local.is_file() {
+    if local.exists() && !local.is_file() {
         // A device or a pipe is written to, not replaced.
         let file = tokio::fs::OpenOptions::new().write(true).open(&local).await;
-        pour(
-            &mut content,
-            file.map_err(local_failed)?,
-            failed,
-            local_failed,
-        )
-        .await?
+        let file = file.map_err(local_failed)?;
+        pour(content, file, moved, failed, local_failed).await?;
     } else {
         let (file, part) = part_file(&local).map_err(local_failed)?.into_parts();
         let file = tokio::fs::File::from_std(file);
-        let bytes = pour(&mut content, file, failed, local_failed).await?;
+        pour(content, file, moved, failed, local_failed).await?;
         part.persist(&local)
             .map_err(|error| local_failed(error.error))?;
-        bytes
-    };
-    Ok(Report {
-        path: Some(local.display().to_string()),
-        bytes,
-    })
+    }
+    Ok(report(Some(local.display().to_string())))
 }
 
-/// Where a download goes: into a directory under the name that it had.
-fn target(local: PathBuf, path: &str) -> Result<PathBuf, CommandError> {
-    if !local.is_dir() {
-        return Ok(local);
-    }
+/// Where a download goes: into a directory under the name that it had, if it had one.
+fn target(local: PathBuf, path: &str) -> PathBuf {
     match Path::new(path).file_name() {
-        Some(name) => Ok(local.join(name)),
-        None => Err(directory(path)),
+        Some(name) if local.is_dir() => local.join(name),
+        Some(_) | None => local,
     }
 }
 
@@ -201,14 +264,13 @@ fn part_file(local: &Path) -> io::Result<tempfile::NamedTempFile> {
 async fn pour(
     content: &mut FileContent,
     mut to: impl AsyncWrite + Unpin,
-    read_failed: impl Fn(dayfly_client::ClientError) -> CommandError,
+    moved: &Moved,
+    read_failed: impl Fn(ClientError) -> CommandError,
     write_failed: impl Fn(io::Error) -> CommandError,
-) -> Result<u64, CommandError> {
-    let mut bytes = 0u64;
+) -> Result<(), CommandError> {
     while let Some(piece) = content.next().await.map_err(&read_failed)? {
         to.write_all(&piece).await.map_err(&write_failed)?;
-        bytes += u64::try_from(piece.len()).unwrap_or(0);
+        moved.add(piece.len());
     }
-    to.flush().await.map_err(&write_failed)?;
-    Ok(bytes)
+    to.flush().await.map_err(&write_failed)
 }

@@ -16,6 +16,7 @@ pub(crate) async fn request(
     session: &Session<'_>,
     args: &CreationArgs,
 ) -> Result<CreateSandbox, CommandError> {
+    let network = args.network.wish()?;
     let from_snapshot = match &args.from_snapshot {
         Some(text) => Some(prefixes::resolve_snapshot(&session.client, text).await?),
         None => None,
@@ -29,6 +30,7 @@ pub(crate) async fn request(
         volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
         cpu: args.cpu,
         disk_gb: args.disk_gb,
+        network,
         ..CreateSandbox::default()
     })
 }

@@ -13,6 +13,7 @@ pub(crate) async fn fork(session: &Session<'_>, args: &ForkArgs) -> Result<u8, C
         all_or_nothing: args.all_or_nothing.then_some(true),
         reseed_user_space: args.reseed.then_some(true),
         ttl_seconds: args.ttl.map(durations::seconds_up),
+        network: args.network.wish()?,
         ..ForkOptions::default()
     };
     let request = ForkSandbox {

@@ -42,6 +42,7 @@ fn table(sandbox: &Sandbox) -> Table {
     if let Some(snapshot) = &sandbox.from_snapshot {
         row("from snapshot", snapshot.clone());
     }
+    row("network", sandbox.network_mode.as_str().to_owned());
     for volume in &sandbox.volumes {
         row(&format!("volume {}", volume.name), place(volume));
     }

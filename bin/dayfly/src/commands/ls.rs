@@ -1,16 +1,24 @@
 //! `dayfly ls`.
 
+use dayfly_client::SandboxFilter;
 use time::OffsetDateTime;
 
+use crate::args::LsArgs;
 use crate::commands::Session;
 use crate::failure::CommandError;
 use crate::table::Table;
 use crate::{ages, exit_status, text};
 
-pub(crate) async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
+pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8, CommandError> {
+    let is_choosy = arguments != LsArgs::default();
+    let filter = SandboxFilter {
+        status: arguments.status,
+        template: arguments.template,
+        metadata: arguments.metadata.into_iter().collect(),
+    };
     let mut sandboxes = session
         .client
-        .list_sandboxes()
+        .find_sandboxes(&filter)
         .await
         .map_err(|source| CommandError::call("cannot list sandboxes", source))?;
     // Oldest first; RFC 3339 in UTC sorts as text.
@@ -44,7 +52,11 @@ pub(crate) async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
     }
     printer.table(&table)?;
     if sandboxes.is_empty() {
-        printer.note("no sandboxes; `dayfly create` makes one");
+        printer.note(if is_choosy {
+            "no sandboxes that have all of this"
+        } else {
+            "no sandboxes; `dayfly create` makes one"
+        });
     }
     Ok(exit_status::OK)
 }

@@ -1,140 +1,177 @@
 //! Running a command in a sandbox that exists.
 
-use std::io::Read as _;
+use std::borrow::Cow;
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use dayfly_api::{Command, ExecExitEvent, ExecRequest};
-use dayfly_client::{ClientError, ExecEvent, StreamLoss};
-use dayfly_types::ErrorCode;
-use dayfly_types::limits::JSON_BODY_BYTES_MAX;
+use dayfly_client::{FollowEvent, FollowInput, Follower};
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 use crate::args::ProcessArgs;
 use crate::commands::Session;
+use crate::commands::denials::{self, Denials};
 use crate::exit_status;
 use crate::failure::CommandError;
 use crate::guest_output::{GuestOutput, KeptOutput};
+use crate::local_input;
+use crate::terminal::{self, RawTerminal};
 
-/// The request that the flags ask for. Reads standard input, so do this before anything exists.
-pub(crate) async fn request(
-    args: &ProcessArgs,
-    command: &[String],
-) -> Result<ExecRequest, CommandError> {
-    let stdin = match args.stdin {
-        true => Some(read_stdin().await?),
-        false => None,
-    };
+/// The request that the flags ask for.
+pub(crate) fn request(args: &ProcessArgs, command: &[String]) -> Result<ExecRequest, CommandError> {
+    if args.tty && !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+        return Err(CommandError::Refused {
+            what: "-t needs a terminal as standard input and output".to_owned(),
+            hint: "leave -t out: `-i` alone passes standard input on",
+        });
+    }
     Ok(ExecRequest {
-        // A list keeps the quoting of the caller's shell.
-        cmd: Command::Argv(command.to_vec()),
         cwd: args.cwd.clone(),
-        env: (!args.env.is_empty()).then(|| args.env.iter().cloned().collect()),
+        env: environment(args),
         user: args.user.clone(),
-        stdin,
+        stdin_open: args.stdin.then_some(true),
+        terminal: args.tty.then(terminal::size),
         timeout_seconds: args.timeout.map(|limit| limit.as_secs_f64()),
+        memory_mb: args.memory_mb,
+        cpu_seconds: args.cpu_time.map(|limit| limit.as_secs_f64()),
+        max_processes: args.max_processes,
+        // A list keeps the quoting of the caller's shell.
+        ..ExecRequest::new(Command::Argv(command.to_vec()))
     })
 }
 
-async fn read_stdin() -> Result<String, CommandError> {
-    let reading = tokio::task::spawn_blocking(|| {
-        let mut bytes = Vec::new();
-        let limit = u64::try_from(JSON_BODY_BYTES_MAX).unwrap_or(u64::MAX);
-        std::io::stdin()
-            .take(limit + 1)
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-    });
-    let bytes = reading
-        .await
-        .map_err(std::io::Error::other)
-        .and_then(|outcome| outcome)
-        .map_err(|source| CommandError::local("cannot read standard input", source))?;
-    if bytes.len() > JSON_BODY_BYTES_MAX {
-        return Err(CommandError::Refused {
-            what: "standard input is longer than 1 MiB".to_owned(),
-            hint: "copy it with `dayfly cp - ID:/path` and let the command read that file",
-        });
-    }
-    String::from_utf8(bytes).map_err(|_| CommandError::Refused {
-        what: "standard input is not text".to_owned(),
-        hint: "copy it with `dayfly cp - ID:/path` and let the command read that file",
-    })
+/// What was asked for, and with a terminal what kind of terminal it is.
+fn environment(args: &ProcessArgs) -> Option<std::collections::BTreeMap<String, String>> {
+    let kind = std::env::var("TERM").ok().filter(|_| args.tty);
+    let kind = kind.map(|kind| ("TERM".to_owned(), kind));
+    let pairs = args.env.iter().cloned();
+    let all: std::collections::BTreeMap<_, _> = kind.into_iter().chain(pairs).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) enum Ending {
-    Exit(ExecExitEvent),
-    /// The server killed it at its time limit.
-    TimedOut {
-        error: CommandError,
-        elapsed: Duration,
-    },
+pub(crate) struct Ending {
+    exit: ExecExitEvent,
+    elapsed: Duration,
+    /// What may be the reason, when it failed.
+    denials: Option<Denials>,
 }
 
-/// Runs a command to its end.
+/// Starts a command and runs it to its end.
 pub(crate) async fn follow(
     session: &Session<'_>,
     id: &str,
     request: &ExecRequest,
     output: &mut GuestOutput,
 ) -> Result<Ending, CommandError> {
+    let started = session.client.follow_exec(id, request.clone()).await;
+    let follower = started
+        .map_err(|source| CommandError::call(format!("cannot run the command in {id}"), source))?;
+    let takes_input = request.stdin_open == Some(true) || request.terminal.is_some();
+    let has_terminal = request.terminal.is_some();
+    stream(session, id, follower, output, takes_input, has_terminal).await
+}
+
+/// Passes bytes both ways until the command ends.
+pub(crate) async fn stream(
+    session: &Session<'_>,
+    id: &str,
+    mut follower: Follower,
+    output: &mut GuestOutput,
+    takes_input: bool,
+    has_terminal: bool,
+) -> Result<Ending, CommandError> {
     let start = Instant::now();
-    match stream(session, id, request, output).await {
-        Err(error @ CommandError::TimedOut { .. }) => Ok(Ending::TimedOut {
-            error,
-            elapsed: start.elapsed(),
+    let input = follower.take_input();
+    let mut screen = match (&input, has_terminal) {
+        (Some(input), true) => Some(Screen {
+            terminal: RawTerminal::enter()?,
+            input: input.clone(),
         }),
-        outcome => outcome.map(Ending::Exit),
+        _ => None,
+    };
+    if let Some(input) = input.filter(|_| takes_input) {
+        local_input::pass_on(input);
+    }
+    loop {
+        let event = tokio::select! {
+            event = follower.next() => event,
+            () = next_size(screen.as_mut()) => continue,
+        };
+        let what = || format!("lost the command {} in {id}", follower.exec_id());
+        match event.map_err(|source| CommandError::call(what(), source))? {
+            Some(FollowEvent::Stdout(bytes)) => output.stdout(&bytes).await?,
+            Some(FollowEvent::Stderr(bytes)) => output.stderr(&bytes).await?,
+            Some(FollowEvent::Gap { stream, bytes }) => {
+                output.note_gap();
+                note_gap(session, &stream, bytes);
+            }
+            Some(FollowEvent::Reattached) => {}
+            Some(FollowEvent::Exit(exit)) => {
+                let elapsed = start.elapsed();
+                drop(screen);
+                // A person at a terminal has seen more than we could say.
+                let is_asked = exit.exit_code != 0 && !has_terminal;
+                let denials = match is_asked {
+                    true => denials::of_command(session, id, follower.exec_id()).await,
+                    false => None,
+                };
+                return Ok(Ending {
+                    exit,
+                    elapsed,
+                    denials,
+                });
+            }
+            // The exit is always the last event.
+            None => {
+                let text = format!("the command {} ended without a status", follower.exec_id());
+                let hint = "look at it with `dayfly ps`";
+                return Err(CommandError::Refused { what: text, hint });
+            }
+        }
     }
 }
 
-async fn stream(
-    session: &Session<'_>,
-    id: &str,
-    request: &ExecRequest,
-    output: &mut GuestOutput,
-) -> Result<ExecExitEvent, CommandError> {
-    let failed = |source| CommandError::call(format!("cannot run the command in {id}"), source);
-    let mut stream = session
-        .client
-        .exec_stream(id, request)
-        .await
-        .map_err(failed)?;
-    // Only a command that has started can run past its limit; before, it is the server that did.
-    let ended = |source: ClientError| match source.api_code() {
-        Some(ErrorCode::Timeout) => CommandError::TimedOut { source },
-        Some(_) | None => failed(source),
+/// Says that the guest's log had no room for all of a stream.
+pub(super) fn note_gap(session: &Session<'_>, stream: &str, bytes: u64) {
+    let text = format!("{bytes} bytes of {stream} were dropped by the sandbox's log");
+    session.printer.note(&text);
+}
+
+/// A terminal and the way to tell the guest about its size.
+struct Screen {
+    terminal: RawTerminal,
+    input: mpsc::Sender<FollowInput>,
+}
+
+async fn next_size(screen: Option<&mut Screen>) {
+    let Some(screen) = screen else {
+        return std::future::pending().await;
     };
-    let mut last = None;
-    // On to the end after the exit status, so that the connection serves the next call.
-    while let Some(event) = stream.next().await.map_err(ended)? {
-        match event {
-            ExecEvent::Stdout(chunk) => output.stdout(&chunk).await?,
-            ExecEvent::Stderr(chunk) => output.stderr(&chunk).await?,
-            ExecEvent::Exit(exit) => last = Some(exit),
-        }
-    }
-    let unknown = || ClientError::OutcomeUnknown {
-        source: StreamLoss::Ended,
-    };
-    last.ok_or_else(|| failed(unknown()))
+    let size = screen.terminal.resized().await;
+    let _ = screen.input.send(FollowInput::Resize(size)).await;
 }
 
 /// The one object of `run --json` and `exec --json`.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     sandbox_id: &'a str,
-    stdout: &'a str,
-    stderr: &'a str,
+    stdout: Cow<'a, str>,
+    stderr: Cow<'a, str>,
     /// 124 when `reason` is `timeout`.
     exit_code: i32,
-    /// exited, signaled, out_of_memory, killed or timeout.
+    /// exited, signaled, out_of_memory, limit_exceeded, killed or timeout.
     reason: &'a str,
     signal: Option<i32>,
     duration_ms: u64,
     /// A stream was longer than what is kept.
     truncated: bool,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    limits_hit: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
     /// Only with `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox_deleted: Option<bool>,
@@ -144,58 +181,72 @@ struct Report<'a> {
 pub(crate) fn conclude(
     session: &Session<'_>,
     id: &str,
-    ending: Ending,
+    ending: &Ending,
     output: &GuestOutput,
     sandbox_deleted: Option<bool>,
 ) -> Result<u8, CommandError> {
+    let denials = ending.denials.as_ref();
+    let hint = denials.map(|denials| denials.text(id, sandbox_deleted == Some(true)));
     match output {
-        GuestOutput::Live => conclude_live(session, ending),
-        GuestOutput::Kept(kept) => conclude_kept(session, id, &ending, kept, sandbox_deleted),
+        GuestOutput::Live => conclude_live(session, ending, hint),
+        GuestOutput::Kept(kept) => {
+            let report = Report {
+                hint,
+                sandbox_deleted,
+                ..report(id, ending, kept)
+            };
+            session.printer.json(&report)?;
+            Ok(exit_status::of_ending(&ending.exit))
+        }
     }
 }
 
-fn conclude_live(session: &Session<'_>, ending: Ending) -> Result<u8, CommandError> {
-    let exit = match ending {
-        Ending::TimedOut { error, .. } => return Err(error),
-        Ending::Exit(exit) => exit,
-    };
-    if exit.reason == "out_of_memory" {
-        session
-            .printer
-            .note("the command was killed: the sandbox is out of memory");
-    }
-    Ok(exit_status::of_command(exit.exit_code))
-}
-
-fn conclude_kept(
+fn conclude_live(
     session: &Session<'_>,
-    id: &str,
     ending: &Ending,
-    kept: &KeptOutput,
-    sandbox_deleted: Option<bool>,
+    hint: Option<String>,
 ) -> Result<u8, CommandError> {
-    let mut report = Report {
-        sandbox_id: id,
-        stdout: &kept.stdout,
-        stderr: &kept.stderr,
-        exit_code: i32::from(exit_status::TIMED_OUT),
-        reason: "timeout",
-        signal: None,
-        duration_ms: 0,
-        truncated: kept.is_truncated,
-        sandbox_deleted,
-    };
-    match ending {
-        Ending::Exit(exit) => {
-            report.exit_code = exit.exit_code;
-            report.reason = &exit.reason;
-            report.signal = exit.signal;
-            report.duration_ms = exit.duration_ms;
+    let exit = &ending.exit;
+    match exit.reason.as_str() {
+        "timed_out" => return Err(CommandError::TimedOut),
+        "out_of_memory" => session
+            .printer
+            .note("the command was killed: the sandbox is out of memory"),
+        "limit_exceeded" => {
+            let limits = exit.limits_hit.join(", ");
+            let text = format!("the command was killed: over its limit of {limits}");
+            session.printer.note(&text);
         }
-        Ending::TimedOut { elapsed, .. } => {
-            report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        }
+        _ => {}
     }
-    session.printer.json(&report)?;
-    Ok(exit_status::of_command(report.exit_code))
+    if let Some(hint) = hint {
+        session.printer.note(&hint);
+    }
+    Ok(exit_status::of_ending(exit))
+}
+
+fn report<'a>(id: &'a str, ending: &'a Ending, kept: &'a KeptOutput) -> Report<'a> {
+    let exit = &ending.exit;
+    let is_late = exit.reason == "timed_out";
+    Report {
+        sandbox_id: id,
+        stdout: String::from_utf8_lossy(&kept.stdout),
+        stderr: String::from_utf8_lossy(&kept.stderr),
+        exit_code: if is_late {
+            i32::from(exit_status::TIMED_OUT)
+        } else {
+            exit.exit_code
+        },
+        reason: if is_late { "timeout" } else { &exit.reason },
+        signal: exit.signal.filter(|_| !is_late),
+        duration_ms: if is_late {
+            u64::try_from(ending.elapsed.as_millis()).unwrap_or(u64::MAX)
+        } else {
+            exit.duration_ms
+        },
+        truncated: kept.is_truncated,
+        limits_hit: &exit.limits_hit,
+        hint: None,
+        sandbox_deleted: None,
+    }
 }

@@ -16,7 +16,7 @@ use crate::signals::StopSignals;
 const TTL_MARGIN: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(session: &Session<'_>, args: &RunArgs) -> Result<u8, CommandError> {
-    let exec_request = process::request(&args.process, &args.command).await?;
+    let exec_request = process::request(&args.process, &args.command)?;
     let create_request = create_request(session, args).await?;
     let mut signals = StopSignals::install()?;
     let sandbox = creation::create(session, &args.creation, &create_request, &mut signals).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn run(session: &Session<'_>, args: &RunArgs) -> Result<u8, Com
         }
         creation::delete(session, &sandbox.id, &mut signals).await
     };
-    process::conclude(session, &sandbox.id, ending?, &output, Some(is_deleted))
+    process::conclude(session, &sandbox.id, &ending?, &output, Some(is_deleted))
 }
 
 async fn create_request(

@@ -129,22 +129,6 @@ async fn a_dash_is_standard_input_or_output() {
 }
 
 #[tokio::test]
-async fn directories_are_refused_with_a_hint() {
-    let server = server().await;
-    let program = Program::at(&server);
-    std::fs::create_dir(program.path("directory")).unwrap();
-    for args in [
-        ["cp", "directory", "aaaa:/x"],
-        ["cp", "aaaa:/workspace", "x"],
-    ] {
-        let done = program.run(&args).await;
-        assert_eq!(done.status, 125);
-        assert!(done.stderr.contains("is a directory"), "{done:?}");
-        assert!(done.stderr.contains("\n\nhint: pack it"), "{done:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_copy_that_makes_no_sense_is_a_usage_error() {
     let server = server().await;
     let program = Program::at(&server);

@@ -3,6 +3,12 @@
 #[cfg(test)]
 mod exec_and_cp;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod ports;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod sandboxes;

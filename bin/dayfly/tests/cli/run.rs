@@ -33,7 +33,7 @@ async fn arguments_and_flags_arrive_as_they_were_given() {
     let server = FakeServer::start().await;
     let args = [
         "run",
-        "-t",
+        "-T",
         "base",
         "--ttl",
         "2m",
@@ -87,24 +87,12 @@ async fn standard_input_is_given_to_the_command() {
     let server = FakeServer::start().await;
     let program = Program::at(&server);
     let done = program
-        .run_with_input(&["run", "--stdin", "--", "request"], b"print(1)\n")
+        .run_with_input(&["run", "--stdin", "--", "cat"], b"print(1)\n\xff")
         .await;
-    let request: serde_json::Value = serde_json::from_str(done.stdout()).unwrap();
-    assert_eq!(request["stdin"], "print(1)\n");
-
-    let done = program
-        .run_with_input(&["run", "--stdin", "--", "request"], b"\xff")
-        .await;
-    assert_eq!(done.status, 125);
-    assert!(
-        done.stderr
-            .contains("error: standard input is not text\n\nhint: "),
-        "{done:?}"
-    );
+    assert_eq!(done.status, 0, "{done:?}");
     assert_eq!(
-        server.world().creates.len(),
-        1,
-        "nothing is made for a command that cannot run"
+        done.stdout, b"print(1)\n\xef\xbf\xbd",
+        "the script answers in text"
     );
 }
 
@@ -118,7 +106,7 @@ async fn a_time_limit_ends_with_124() {
     assert_eq!(done.stdout(), "partial");
     assert!(
         done.stderr
-            .starts_with("error: the command ran past its time limit: "),
+            .starts_with("error: the command ran past its time limit\n"),
         "{done:?}"
     );
     assert_eq!(server.world().deleted, [FIRST]);
@@ -126,20 +114,20 @@ async fn a_time_limit_ends_with_124() {
 
 #[tokio::test]
 async fn a_stream_without_an_exit_status_is_a_failure_with_unknown_outcome() {
-    let reasons = [
-        ("cut", "the stream ended without an exit status"),
-        ("lost", "the guest is gone"),
-    ];
-    for (command, reason) in reasons {
+    for command in ["cut", "lost"] {
         let server = FakeServer::start().await;
         let done = Program::at(&server).run(&["run", "--", command]).await;
         assert_eq!(done.status, 125);
         assert_eq!(done.stdout(), "partial");
         let expected = format!(
-            "error: cannot run the command in {FIRST}: the outcome of the command is unknown: \
-             {reason}\n\nhint: the command may have run"
+            " in {FIRST}: the outcome of the command is unknown: no such exec\n\n\
+             hint: the command may have run"
         );
-        assert!(done.stderr.starts_with(&expected), "{done:?}");
+        assert!(
+            done.stderr.starts_with("error: lost the command ex-"),
+            "{done:?}"
+        );
+        assert!(done.stderr.contains(&expected), "{done:?}");
         assert_eq!(server.world().deleted, [FIRST]);
     }
 }
@@ -185,7 +173,7 @@ async fn a_baking_template_is_waited_for_with_progress() {
     let server = FakeServer::start().await;
     let program = Program::at(&server);
     let done = program
-        .run(&["run", "-t", "bakes", "--", "echo", "hi"])
+        .run(&["run", "-T", "bakes", "--", "echo", "hi"])
         .await;
     assert_eq!((done.status, done.stdout()), (0, "hi"), "{done:?}");
     for percent in [25, 50, 75] {
@@ -205,7 +193,7 @@ async fn no_wait_fails_at_once() {
     let server = FakeServer::start().await;
     let program = Program::at(&server);
     let done = program
-        .run(&["run", "--no-wait", "-t", "bakes", "--", "exit", "0"])
+        .run(&["run", "--no-wait", "-T", "bakes", "--", "exit", "0"])
         .await;
     assert_eq!(done.status, 125);
     assert!(
@@ -240,7 +228,7 @@ async fn a_signal_stops_the_command_and_deletes_the_sandbox() {
 #[tokio::test]
 async fn a_signal_during_the_create_leaves_no_sandbox() {
     let server = FakeServer::start().await;
-    let mut running = Program::at(&server).start(&["run", "-t", "slow", "--", "exit", "0"]);
+    let mut running = Program::at(&server).start(&["run", "-T", "slow", "--", "exit", "0"]);
     server.reached("create").await;
     running.signal(Signal::INT);
     running.hear("stopping").await;
@@ -253,7 +241,7 @@ async fn a_signal_during_the_create_leaves_no_sandbox() {
 #[tokio::test]
 async fn a_signal_while_waiting_stops_the_waiting() {
     let server = FakeServer::start().await;
-    let mut running = Program::at(&server).start(&["run", "-t", "full", "--", "exit", "0"]);
+    let mut running = Program::at(&server).start(&["run", "-T", "full", "--", "exit", "0"]);
     running.hear("the host has no room").await;
     running.signal(Signal::TERM);
     let done = running.finish().await;

@@ -132,7 +132,7 @@ async fn a_missing_sandbox_is_an_error_with_a_hint_and_a_code() {
 #[tokio::test]
 async fn the_servers_own_hint_and_request_id_are_shown() {
     let server = FakeServer::start().await;
-    let done = Program::at(&server).run(&["create", "-t", "broken"]).await;
+    let done = Program::at(&server).run(&["create", "-T", "broken"]).await;
     assert_eq!(
         done.stderr,
         "error: cannot create a sandbox: a fault (request req-test)\n\nhint: tell the operator\n"
@@ -219,4 +219,22 @@ async fn templates_and_the_host_are_shown() {
         program.run(&["node", "--json"]).await.json()["node"],
         "node-1"
     );
+}
+
+#[tokio::test]
+async fn template_is_baked_and_waited_for() {
+    let server = FakeServer::start().await;
+    let program = Program::at(&server);
+    let asked = program.run(&["template", "bake", "base", "--json"]).await;
+    assert_eq!(
+        (asked.status, &asked.json()["state"]),
+        (0, &"baking".into())
+    );
+    let waited = program
+        .run(&["template", "bake", "base", "--wait", "--json"])
+        .await;
+    assert_eq!(waited.json()["state"], "ready");
+    let failed = program.run(&["template", "bake", "broken", "--wait"]).await;
+    assert_eq!(failed.status, 125);
+    assert!(failed.stderr.contains("no space left"), "{failed:?}");
 }

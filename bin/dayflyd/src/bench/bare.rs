@@ -9,7 +9,7 @@ use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec};
 use dayfly_guest_proto::{AgentToken, Entropy, ExecCommand, Identity, MachineId};
 use dayfly_host::unix::connect_unix_within;
 use dayfly_types::{CellName, ExecId, SandboxId, limits};
-use dayfly_vmm::{Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, file_names};
+use dayfly_vmm::{Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names};
 use tokio::net::UnixStream;
 
 /// Starts machines of one template without the product.
@@ -56,8 +56,59 @@ impl BareDriver {
     }
 }
 
+/// A running guest without the product around it.
+#[derive(Debug)]
+pub(crate) struct BareMachine {
+    slot: Slot,
+    agent: AgentClient,
+    _vm: Box<dyn Vm>,
+}
+
+impl BareMachine {
+    /// Runs `true` over the agent channel.
+    pub(crate) async fn run_true(&self) -> Result<()> {
+        run_true(&self.agent).await
+    }
+}
+
+impl BareDriver {
+    /// Starts a machine and keeps it.
+    pub(crate) async fn hold(&self) -> Result<BareMachine> {
+        let slot = self.slots.acquire().await.context("no slot")?;
+        match self.start_in(&slot).await {
+            Ok((vm, agent)) => Ok(BareMachine {
+                slot,
+                agent,
+                _vm: vm,
+            }),
+            Err(error) => {
+                let _ = self.slots.release(slot.index).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_in(&self, slot: &Slot) -> Result<(Box<dyn Vm>, AgentClient)> {
+        let parked = self.engine.park(slot, &self.restore).await;
+        ready(parked.context("cannot start")?, slot).await
+    }
+
+    /// Ends a machine that was kept.
+    pub(crate) async fn release(&self, machine: BareMachine) -> Result<()> {
+        let index = machine.slot.index;
+        drop(machine);
+        self.slots.release(index).await.context("cannot release")
+    }
+}
+
 async fn first_true(parked: Box<dyn ParkedVm>, slot: &Slot) -> Result<()> {
-    let _vm = parked.restore().await.context("cannot restore")?;
+    let (_vm, agent) = ready(parked, slot).await?;
+    run_true(&agent).await
+}
+
+/// Restores a machine until user code may run in it.
+async fn ready(parked: Box<dyn ParkedVm>, slot: &Slot) -> Result<(Box<dyn Vm>, AgentClient)> {
+    let vm = parked.restore().await.context("cannot restore")?;
     let agent = AgentClient::connect(
         connect(slot, file_names::CONTROL_SOCKET).await?,
         connect(slot, file_names::BULK_SOCKET).await?,
@@ -67,7 +118,7 @@ async fn first_true(parked: Box<dyn ParkedVm>, slot: &Slot) -> Result<()> {
     .context("the guest does not answer")?;
     agent.identify(identity()?).await.context("identify")?;
     agent.thaw_at(unix_nanos()?).await.context("thaw")?;
-    run_true(&agent).await
+    Ok((vm, agent))
 }
 
 async fn run_true(agent: &AgentClient) -> Result<()> {
@@ -91,7 +142,7 @@ fn true_spec() -> Result<ExecSpec> {
     ))
 }
 
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).context("no randomness")?;
     Ok(bytes)

@@ -72,6 +72,11 @@ impl BenchDaemon {
         self.directory.node()
     }
 
+    /// Where the node itself is reached.
+    pub(crate) fn node_socket(&self) -> PathBuf {
+        self.directory.node_socket()
+    }
+
     /// Where captures are kept.
     pub(crate) fn captures(&self) -> PathBuf {
         self.node().join(CAPTURES)
@@ -79,6 +84,10 @@ impl BenchDaemon {
 
     pub(crate) async fn wait_for_template(&self, name: &str) -> Result<()> {
         let deadline = Instant::now() + TEMPLATE_DEADLINE;
+        self.client
+            .bake_template(name)
+            .await
+            .context("no such template")?;
         loop {
             let template = self
                 .client
@@ -88,6 +97,10 @@ impl BenchDaemon {
             match template.state {
                 TemplateState::Ready => return Ok(()),
                 TemplateState::Failed => bail!("template {name} could not be baked"),
+                TemplateState::NotBaked => {
+                    let asked = self.client.bake_template(name).await;
+                    asked.context("cannot ask for the bake")?;
+                }
                 TemplateState::Waiting | TemplateState::Baking => {}
             }
             if Instant::now() > deadline {

@@ -6,6 +6,7 @@ pub(crate) mod create;
 pub(crate) mod daemon;
 pub(crate) mod engine_memory;
 pub(crate) mod environment;
+pub(crate) mod exec;
 pub(crate) mod figures;
 pub(crate) mod fork;
 pub(crate) mod fork_report;

@@ -56,14 +56,7 @@ pub(crate) async fn exec_true(client: &Client, id: &str) -> Result<()> {
 
 /// A command with nothing said about it.
 pub(crate) fn request_of(cmd: Command) -> ExecRequest {
-    ExecRequest {
-        cmd,
-        cwd: None,
-        env: None,
-        user: None,
-        stdin: None,
-        timeout_seconds: None,
-    }
+    ExecRequest::new(cmd)
 }
 
 pub(crate) async fn delete(client: &Client, id: &str) -> Result<()> {

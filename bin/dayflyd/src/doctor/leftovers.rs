@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
+use dayfly_node::egress::EGRESS_GROUP;
 use dayfly_node::journal::{Entry, Journal};
 use dayfly_node_api::{BakeState, NodeApi, NodeClient};
 
@@ -40,12 +41,15 @@ async fn look(directory: &DataDirectory) -> Result<Vec<Leftover>> {
     };
     let mut known = slots_of_sandboxes(directory)?;
     let held = slots_of_the_node(directory).await?;
+    let is_egress_needed = held.is_running || !known.is_empty();
     known.extend(held.pool);
     let found = tokio::task::spawn_blocking(move || find_leftovers(&places)).await??;
     let mut unknown: Vec<Leftover> = found
         .into_iter()
         .filter(|item| !is_known(item, &known))
         .collect();
+    let egress = directory.node().join("egress");
+    unknown.retain(|item| !(is_egress_needed && is_of_the_egress(item, &egress)));
     // A bake holds one slot, of which the node does not tell the number.
     let strangers: BTreeSet<String> = unknown.iter().filter_map(slot_name).collect();
     if held.is_baking && strangers.len() == 1 {
@@ -70,16 +74,18 @@ fn slots_of_sandboxes(directory: &DataDirectory) -> Result<BTreeSet<String>> {
 }
 
 struct Held {
+    is_running: bool,
     pool: BTreeSet<String>,
     is_baking: bool,
 }
 
 async fn slots_of_the_node(directory: &DataDirectory) -> Result<Held> {
     let mut held = Held {
+        is_running: directory.running()?.is_some(),
         pool: BTreeSet::new(),
         is_baking: false,
     };
-    if directory.running()?.is_none() {
+    if !held.is_running {
         return Ok(held);
     }
     let node = NodeClient::new(directory.node_socket());
@@ -97,6 +103,17 @@ async fn slots_of_the_node(directory: &DataDirectory) -> Result<Held> {
 
 fn is_known(item: &Leftover, known: &BTreeSet<String>) -> bool {
     slot_name(item).is_some_and(|name| known.contains(&name))
+}
+
+/// The process that lets sandboxes out runs for as long as there is a daemon or a sandbox.
+fn is_of_the_egress(item: &Leftover, directory: &Path) -> bool {
+    match item {
+        Leftover::Cgroup { name } => name == EGRESS_GROUP,
+        Leftover::Process { cgroup, .. } => cgroup.as_deref() == Some(EGRESS_GROUP),
+        Leftover::Mount { mount_point: path }
+        | Leftover::NetworkNamespace { path, .. }
+        | Leftover::SlotDirectory { path } => path.starts_with(directory),
+    }
 }
 
 /// The slot that a thing belongs to, by its name.

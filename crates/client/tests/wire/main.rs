@@ -1,6 +1,10 @@
 //! The client against a server that plays a script of raw answers, one for each request.
 
 #[cfg(test)]
+mod files;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
 mod script;
 #[cfg(test)]
 mod state;
@@ -20,14 +24,7 @@ const SANDBOX: &str = r#"{"id":"sb-local-1","template":"base","status":"running"
     "isolation":"emulated","a_field_of_later":1}"#;
 
 fn exec_request() -> ExecRequest {
-    ExecRequest {
-        cmd: Command::Argv(vec!["true".to_owned()]),
-        cwd: None,
-        env: None,
-        user: None,
-        stdin: None,
-        timeout_seconds: None,
-    }
+    ExecRequest::new(Command::Argv(vec!["true".to_owned()]))
 }
 
 #[tokio::test]

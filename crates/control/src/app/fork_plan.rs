@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::{ForkOptions, ForkSandbox, ForkTree};
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{CellName, Lifecycle, SnapshotId, limits};
 use serde::Serialize;
 
 use super::lifecycle_wish::LifecycleWish;
-use super::{Invalid, ids, metadata, quantity};
+use super::{Invalid, egress_wish, ids, metadata, quantity};
 
 /// The source of a child.
 pub const PARENT_KEY: &str = "fork_parent_id";
@@ -27,6 +28,9 @@ pub struct ForkPlan {
     pub lifecycle: Lifecycle,
     pub all_or_nothing: bool,
     pub reseed_user_space: bool,
+    /// `None`: what the source may reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<EgressPolicy>,
 }
 
 impl TryFrom<ForkSandbox> for ForkPlan {
@@ -72,6 +76,7 @@ fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
         lifecycle: wish.check()?,
         all_or_nothing: options.all_or_nothing.unwrap_or(false),
         reseed_user_space: options.reseed_user_space.unwrap_or(false),
+        network: egress_wish::of_request(options.network, options.egress_allowlist)?,
     })
 }
 

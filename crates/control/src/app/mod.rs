@@ -1,25 +1,45 @@
 //! The use cases: one file each, with its error beside it. No HTTP here.
 
+pub mod byte_range;
+pub(crate) mod context;
+pub(crate) mod context_run;
+pub(crate) mod egress_presets;
+pub(crate) mod egress_rule;
+pub(crate) mod egress_wish;
 pub mod exec;
+pub mod exec_follow;
 pub mod exec_output;
+pub mod exec_plan;
+pub mod file_wish;
 pub mod fork_plan;
 pub mod ids;
 pub mod invalid;
 pub(crate) mod lifecycle_wish;
 pub(crate) mod metadata;
+pub(crate) mod network_denials;
+pub mod network_read;
+pub mod network_set;
+pub(crate) mod network_suggest;
 pub mod origin;
 pub mod path;
+pub(crate) mod port_links;
+pub(crate) mod process;
+pub(crate) mod projects;
 pub(crate) mod quantity;
 pub mod sandbox_create;
 pub mod sandbox_delete;
 pub mod sandbox_fork;
+pub mod sandbox_list;
 pub mod sandbox_new;
 pub mod sandbox_promote;
 pub mod sandbox_read;
 pub mod sandbox_state;
+pub(crate) mod shape;
 pub mod snapshot_read;
 pub mod snapshot_take;
 pub mod template;
+pub(crate) mod tokens;
+pub(crate) mod usage;
 pub mod volume;
 pub(crate) mod volume_mounts;
 

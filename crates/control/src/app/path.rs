@@ -18,14 +18,22 @@ impl GuestPath {
     /// # Errors
     /// [`Invalid`] when it is empty, too long or holds a NUL.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::parse_field("path", text)
+    }
+
+    /// The same for a path under another name.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is empty, too long or holds a NUL.
+    pub fn parse_field(field: &'static str, text: &str) -> Result<Self, Invalid> {
         if text.is_empty() {
-            return Err(Invalid::field("path", "must not be empty"));
+            return Err(Invalid::field(field, "must not be empty"));
         }
         if text.chars().count() > PATH_CHARACTERS_MAX {
             let rule = format!("must have at most {PATH_CHARACTERS_MAX} characters");
-            return Err(Invalid::field("path", rule));
+            return Err(Invalid::field(field, rule));
         }
-        without_nul("path", text)?;
+        without_nul(field, text)?;
         if text.starts_with('/') {
             return Ok(Self(text.to_owned()));
         }

@@ -12,12 +12,14 @@ use dayfly_node_api::{EnsureSandbox, NodeError, SandboxReport};
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 
 use super::ids::{self, NoRandomness};
+use super::network_read;
 use super::origin::{self, OriginError};
 use super::sandbox_delete;
 use super::sandbox_new::NewSandbox;
 use super::sandbox_read::present;
 use crate::control::Control;
-use crate::store::{Idempotency, Inserted, KeyFate, SandboxRow, StoreError};
+use crate::rates::CreateUnderWay;
+use crate::store::{EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, StoreError};
 use crate::time::now_ms;
 
 /// The published clients give up after 30 seconds; this leaves time for the answer.
@@ -30,6 +32,8 @@ pub enum CreateError {
     Origin(#[source] OriginError),
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
+    #[error(transparent)]
+    OverQuota(OverQuota),
     #[error("the node refused the sandbox")]
     Refused(#[source] NodeError),
     #[error("the node was lost while it made the sandbox, which is being removed")]
@@ -59,9 +63,14 @@ pub async fn create(
     project: ProjectId,
     new: NewSandbox,
     idempotency_key: Option<String>,
+    under_way: CreateUnderWay,
 ) -> Result<Sandbox, CreateError> {
     let tasks = control.tasks.clone();
-    let work = create_to_the_end(control, project, new, idempotency_key);
+    let work = async move {
+        // For as long as the work goes on, whoever waits for it.
+        let _under_way = under_way;
+        create_to_the_end(control, project, new, idempotency_key).await
+    };
     tasks.spawn(work).await.unwrap_or(Err(CreateError::Stopped))
 }
 
@@ -80,7 +89,8 @@ async fn create_to_the_end(
         .store
         .insert_sandbox(&row, idempotency.as_ref())
         .await;
-    match inserted.map_err(CreateError::Store)? {
+    let inserted = inserted.map_err(CreateError::Store)?;
+    match inserted.map_err(CreateError::OverQuota)? {
         Inserted::New => start(&control, row).await,
         Inserted::Conflict => Err(CreateError::IdempotencyConflict),
         Inserted::Repeated(subject) => repeat(&control, row.project, &subject.id).await,
@@ -101,6 +111,13 @@ async fn plan(
         Some(status) => status,
         None => node.status().await.map_err(CreateError::Refused)?,
     };
+    let policy = match new.network {
+        Some(policy) => policy,
+        None => network_read::default(control, &project)
+            .await
+            .map_err(CreateError::Store)?,
+    };
+    let created_at_ms = now_ms();
     Ok(SandboxRow {
         id: SandboxId::from_random(&control.cell, ids::draw()?),
         project,
@@ -123,10 +140,11 @@ async fn plan(
         volumes: new.volumes,
         fork_parent: None,
         fork_tree: None,
+        egress: EgressRow::first(policy, created_at_ms),
         isolation: status.isolation.as_str().to_owned(),
         ready_ms: None,
         stages: BTreeMap::new(),
-        created_at_ms: now_ms(),
+        created_at_ms,
         deleted_at_ms: None,
     })
 }
@@ -143,6 +161,8 @@ pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
         disk: row.disk_wanted,
         volumes: row.volumes.clone(),
         reseed_user_space: false,
+        egress: row.egress.policy.clone(),
+        egress_epoch: row.egress.epoch,
     }
 }
 
@@ -157,7 +177,7 @@ async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, Creat
             Err(CreateError::NodeLost(error))
         }
         Ok(Err(error)) => {
-            if let Err(store) = control.store.forget(&row.project, &row.id).await {
+            if let Err(store) = control.store.forget(&row.project, &row.id, now_ms()).await {
                 tracing::error!(sandbox_id = %row.id, error = &store as &dyn std::error::Error,
                     "cannot take back the row of a refused sandbox");
             }
@@ -176,7 +196,7 @@ async fn finish(
     row: SandboxRow,
     report: SandboxReport,
 ) -> Result<Sandbox, CreateError> {
-    if let Err(error) = control.store.apply_report(&report, now_ms()).await {
+    if let Err(error) = control.store.apply_report_in_turn(&report, now_ms()).await {
         // The sandbox runs and its row exists; the watch writes the state again.
         tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
             "cannot record that a sandbox runs");

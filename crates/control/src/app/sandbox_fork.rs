@@ -13,6 +13,7 @@ use dayfly_node_api::{
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};
 
+use super::egress_wish::is_no_wider;
 use super::fork_plan::{ForkPlan, PARENT_KEY, TREE_KEY, Tree};
 use super::ids::{self, NoRandomness};
 use super::sandbox_create::{bad_subject, is_wanted, undo, wanted};
@@ -21,7 +22,8 @@ use super::sandbox_new::hash_of;
 use super::sandbox_read::{FindError, present, row_alive};
 use super::snapshot_read::present_capture;
 use crate::control::Control;
-use crate::store::{Idempotency, Inserted, SandboxRow, StoreError, Subject};
+use crate::rates::CreateUnderWay;
+use crate::store::{EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, StoreError, Subject};
 use crate::time::now_ms;
 
 /// Why there is no child. Nothing of a fork stays in any case, and its source goes on.
@@ -31,6 +33,10 @@ pub enum ForkError {
     Find(#[from] FindError),
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
+    #[error(transparent)]
+    OverQuota(OverQuota),
+    #[error("a child may not reach more than its source")]
+    Wider,
     #[error("the node refused the fork")]
     Refused(#[source] NodeError),
     #[error("the node was lost while it forked the sandbox; the children are being removed")]
@@ -69,9 +75,14 @@ pub async fn fork(
     source: SandboxId,
     plan: ForkPlan,
     idempotency_key: Option<String>,
+    under_way: CreateUnderWay,
 ) -> Result<Forked, ForkError> {
     let tasks = control.tasks.clone();
-    let work = fork_to_the_end(control, project, source, plan, idempotency_key);
+    let work = async move {
+        // For as long as the work goes on, whoever waits for it.
+        let _under_way = under_way;
+        fork_to_the_end(control, project, source, plan, idempotency_key).await
+    };
     tasks.spawn(work).await.unwrap_or(Err(ForkError::Stopped))
 }
 
@@ -83,6 +94,7 @@ async fn fork_to_the_end(
     idempotency_key: Option<String>,
 ) -> Result<Forked, ForkError> {
     let parent = row_alive(&control, &project, &source).await?;
+    check_network(&parent, &plan)?;
     let tree = Tree::draw(&control.cell)?;
     let idempotency = idempotency_key.map(|key| Idempotency {
         key,
@@ -93,10 +105,19 @@ async fn fork_to_the_end(
         .store
         .insert_sandboxes(&rows, tree.as_str(), idempotency.as_ref())
         .await;
-    match inserted.map_err(ForkError::Store)? {
+    let inserted = inserted.map_err(ForkError::Store)?;
+    match inserted.map_err(ForkError::OverQuota)? {
         Inserted::New => start(&control, &parent, &plan, &tree, rows).await,
         Inserted::Conflict => Err(ForkError::IdempotencyConflict),
         Inserted::Repeated(subject) => repeat(&control, &parent, &plan, &subject).await,
+    }
+}
+
+/// A child never reaches more than its source, whose code it goes on with.
+fn check_network(parent: &SandboxRow, plan: &ForkPlan) -> Result<(), ForkError> {
+    match &plan.network {
+        Some(policy) if !is_no_wider(policy, &parent.egress.policy) => Err(ForkError::Wider),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -129,6 +150,7 @@ fn child(
     metadata.insert(TREE_KEY.to_owned(), tree.as_str().to_owned());
     // A volume has one writer, which the source stays.
     let volumes = parent.volumes.iter().filter(|mount| mount.read_only);
+    let policy = plan.network.as_ref().unwrap_or(&parent.egress.policy);
     SandboxRow {
         id,
         state: SandboxState::Creating,
@@ -143,6 +165,7 @@ fn child(
         volumes: volumes.cloned().collect(),
         fork_parent: Some(parent.id.clone()),
         fork_tree: Some(tree.as_str().to_owned()),
+        egress: EgressRow::first(policy.clone(), created_at_ms),
         ready_ms: None,
         stages: BTreeMap::new(),
         created_at_ms,
@@ -251,7 +274,7 @@ async fn settle(
     row: &SandboxRow,
     report: SandboxReport,
 ) -> Result<Sandbox, NodeError> {
-    if let Err(error) = control.store.apply_report(&report, now_ms()).await {
+    if let Err(error) = control.store.apply_report_in_turn(&report, now_ms()).await {
         // The child runs and its row exists; the watch writes the state again.
         tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
             "cannot record that a child runs");
@@ -310,7 +333,7 @@ fn answer(children: Vec<Sandbox>, remembered: Remembered) -> Forked {
 }
 
 async fn forget(control: &Control, row: &SandboxRow) {
-    if let Err(error) = control.store.forget(&row.project, &row.id).await {
+    if let Err(error) = control.store.forget(&row.project, &row.id, now_ms()).await {
         tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
             "cannot take back the row of a refused child");
     }

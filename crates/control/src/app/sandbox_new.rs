@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use dayfly_api::CreateSandbox;
 use dayfly_node_api::VolumeMount;
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{CpuMillis, DiskMib, Lifecycle, SnapshotId, TemplateName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::lifecycle_wish::LifecycleWish;
-use super::{Invalid, metadata, quantity, volume_mounts};
+use super::{Invalid, egress_wish, metadata, quantity, volume_mounts};
 
 const TEMPLATE_DEFAULT: &str = "base";
+/// What a published client asks for when its user names no template.
+const OTHER_DEFAULT: &str = "ubuntu-24.04";
 
 /// What a caller wants. Every value is within its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,6 +25,10 @@ pub struct NewSandbox {
     pub cpu: Option<CpuMillis>,
     pub disk: Option<DiskMib>,
     pub volumes: Vec<VolumeMount>,
+    /// `None`: what the project's default says. Left out then, so that a request of an older
+    /// version is the same as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<EgressPolicy>,
 }
 
 /// What a sandbox is restored from.
@@ -68,6 +75,7 @@ impl TryFrom<CreateSandbox> for NewSandbox {
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
             volumes: volume_mounts::parse(body.volumes.unwrap_or_default())?,
+            network: egress_wish::of_request(body.network, body.egress_allowlist)?,
         })
     }
 }
@@ -79,7 +87,11 @@ fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<Source, Inva
             .map(Source::Snapshot)
             .map_err(|error| Invalid::field("from_snapshot", format!("is not an id: {error}")));
     }
-    TemplateName::parse(template.unwrap_or(TEMPLATE_DEFAULT))
+    let template = match template.unwrap_or(TEMPLATE_DEFAULT) {
+        OTHER_DEFAULT => TEMPLATE_DEFAULT,
+        name => name,
+    };
+    TemplateName::parse(template)
         .map(Source::Template)
         .map_err(|error| Invalid::field("template", format!("is not a name: {error}")))
 }

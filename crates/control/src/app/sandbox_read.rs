@@ -1,11 +1,10 @@
 //! Finding sandboxes: rows, with the node's last word on each.
 
-use std::sync::Arc;
-
 use dayfly_api::Sandbox;
 use dayfly_node_api::VolumeMount;
 use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
+use super::egress_wish::to_wire;
 use super::{lifecycle_wish, quantity};
 use crate::control::Control;
 use crate::store::{SandboxRow, StoreError};
@@ -37,18 +36,6 @@ pub async fn get(
 ) -> Result<Sandbox, FindError> {
     let row = row_alive(control, project, id).await?;
     Ok(present(&row, control.view.get(id).as_ref()))
-}
-
-/// All sandboxes of a project, oldest first.
-///
-/// # Errors
-/// [`StoreError`].
-pub async fn list(control: &Arc<Control>, project: &ProjectId) -> Result<Vec<Sandbox>, StoreError> {
-    let rows = control.store.sandboxes(project).await?;
-    Ok(rows
-        .iter()
-        .map(|row| present(row, control.view.get(&row.id).as_ref()))
-        .collect())
 }
 
 /// Checks that the project has this sandbox, from memory when the node has spoken of it. Whether
@@ -142,6 +129,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         cpu_limit: row.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
         from_snapshot: row.from_snapshot.as_ref().map(ToString::to_string),
         volumes: row.volumes.iter().map(present_mount).collect(),
+        network_mode: to_wire(row.egress.policy.mode()),
         boot_mode: "restore".to_owned(),
         boot_ms: report.and_then(|report| report.ready_ms).or(row.ready_ms),
         boot_stages_us: stages.unwrap_or_else(|| row.stages.clone()),

@@ -122,7 +122,7 @@ fn present_lifecycle(report: &LifecycleReport) -> Lifecycle {
 
 /// Takes the node's word at once, so that the caller's next read shows it.
 async fn record(control: &Control, report: SandboxReport) {
-    if let Err(error) = control.store.apply_report(&report, now_ms()).await {
+    if let Err(error) = control.store.apply_report_in_turn(&report, now_ms()).await {
         tracing::error!(sandbox_id = %report.id, error = &error as &dyn std::error::Error,
             "cannot record what the node said");
     }

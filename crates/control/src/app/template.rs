@@ -1,8 +1,8 @@
 //! Templates, as the node reports them.
 
-use dayfly_api::{Template, TemplateState};
+use dayfly_api::{Template, TemplateRun, TemplateState};
 use dayfly_node_api::{BakeState, NodeApi, NodeError, TemplateReport};
-use dayfly_types::TemplateName;
+use dayfly_types::{RunMeaning, TemplateName};
 
 use crate::time::rfc3339;
 
@@ -46,7 +46,22 @@ pub async fn find(
     })
 }
 
-/// The template with this name, when a sandbox can start from it now.
+/// Has the template baked, unless it is, and gives the state that it is in then.
+///
+/// # Errors
+/// [`TemplateError::Unknown`] or [`TemplateError::Node`].
+pub async fn bake(
+    node: &dyn NodeApi,
+    name: &TemplateName,
+) -> Result<TemplateReport, TemplateError> {
+    find(node, name).await?;
+    node.ensure_template(name)
+        .await
+        .map_err(TemplateError::Node)
+}
+
+/// The template with this name, when a sandbox can start from it now. One that is not baked is
+/// ordered.
 ///
 /// # Errors
 /// [`TemplateError`].
@@ -54,10 +69,13 @@ pub async fn find_ready(
     node: &dyn NodeApi,
     name: &TemplateName,
 ) -> Result<TemplateReport, TemplateError> {
-    let report = find(node, name).await?;
+    let mut report = find(node, name).await?;
+    if report.state == BakeState::NotBaked {
+        report = bake(node, name).await?;
+    }
     match &report.state {
         BakeState::Ready => Ok(report),
-        BakeState::Waiting => Err(TemplateError::Baking {
+        BakeState::NotBaked | BakeState::Waiting => Err(TemplateError::Baking {
             name: name.clone(),
             percent: 0,
         }),
@@ -73,6 +91,7 @@ pub async fn find_ready(
 #[must_use]
 pub fn present(report: TemplateReport) -> Template {
     let (state, percent, detail) = match report.state {
+        BakeState::NotBaked => (TemplateState::NotBaked, 0, None),
         BakeState::Waiting => (TemplateState::Waiting, 0, None),
         BakeState::Baking { percent, step } => {
             (TemplateState::Baking, percent.min(100), Some(step))
@@ -83,6 +102,7 @@ pub fn present(report: TemplateReport) -> Template {
     Template {
         name: report.name.to_string(),
         description: report.description,
+        alias_of: report.alias_of.map(|name| name.to_string()),
         state,
         percent,
         detail,
@@ -90,6 +110,16 @@ pub fn present(report: TemplateReport) -> Template {
         memory_mb: u64::from(report.memory.get()),
         disk_mb: report.disk_mib,
         size_bytes: report.size_bytes,
+        run: match report.run {
+            RunMeaning::Shell => TemplateRun::Shell,
+            RunMeaning::Python => TemplateRun::Python,
+            RunMeaning::PythonContext => TemplateRun::PythonContext,
+        },
+        contexts: report
+            .contexts
+            .iter()
+            .map(|language| language.as_str().to_owned())
+            .collect(),
         is_global: true,
         baked_at: report
             .baked_at

@@ -22,25 +22,44 @@ macro_rules! refusals {
 
 refusals! {
     /// A question that is answered from the server's own memory.
-    ReadRefusals = [401, 429, 500];
+    ReadRefusals = [401, 403, 429, 500];
     /// A question about one object of the server.
-    FindRefusals = [401, 404, 429, 500];
+    FindRefusals = [401, 403, 404, 429, 500];
     /// A question to the node.
-    NodeRefusals = [401, 429, 500, 503];
+    NodeRefusals = [401, 403, 429, 500, 503];
     /// A question to the node about one object.
-    NodeFindRefusals = [401, 404, 429, 500, 503];
+    NodeFindRefusals = [401, 403, 404, 429, 500, 503];
     /// A question to the node with something to choose by.
-    NodeSearchRefusals = [400, 401, 429, 500, 503];
-    CreateRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
-    DeleteRefusals = [401, 404, 429, 500, 502, 503];
-    ExecRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    NodeSearchRefusals = [400, 401, 403, 429, 500, 503];
+    CreateRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    DeleteRefusals = [401, 403, 404, 429, 500, 502, 503];
+    ExecRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    /// A question about one exec, or its end.
+    ProcessRefusals = [400, 401, 403, 404, 409, 429, 500, 502, 503, 504, 507];
+    /// Also where contexts are asked for that the template does not have.
+    ContextRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 501, 502, 503, 504, 507];
+    ContextReadRefusals = [400, 401, 403, 404, 409, 429, 500, 501, 502, 503, 504, 507];
+    SocketRefusals = [400, 401, 403, 404, 409, 429, 500, 502, 503, 504, 507];
     FileRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
+    FileReadRefusals = [400, 401, 403, 404, 409, 413, 416, 429, 500, 502, 503, 504, 507];
+    /// Something done to a file, with options.
+    FileChangeRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
     /// Another state of a sandbox, without options.
-    StateRefusals = [401, 404, 409, 429, 500, 502, 503, 504, 507];
+    StateRefusals = [401, 403, 404, 409, 429, 500, 502, 503, 504, 507];
     /// Another state of a sandbox, a snapshot, a fork, or a volume, with options.
-    ChangeRefusals = [400, 401, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    ChangeRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    /// A fork, whose children may be refused for what they would reach.
+    ForkRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    /// A default of the project.
+    DefaultRefusals = [400, 401, 403, 413, 415, 429, 500];
+    /// The record of what a sandbox tried to reach.
+    NetworkLogRefusals = [400, 401, 403, 404, 429, 500, 503];
+    /// A question with something to choose by, answered from the server's own memory.
+    SearchRefusals = [400, 401, 403, 429, 500];
+    /// A key or a project.
+    TokenRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500];
     /// The end of a snapshot or a volume.
-    RemoveRefusals = [401, 404, 409, 429, 500, 502, 503];
+    RemoveRefusals = [401, 403, 404, 409, 429, 500, 502, 503];
     FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
 }
 
@@ -69,13 +88,14 @@ fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The request does not fit the documented shape.",
         401 => "No key, or a key that is not known.",
-        403 => "The guest's user may not do this.",
+        403 => "Not permitted; the text says why.",
         404 => "No such object in this project.",
         409 => "The object is in a state that does not allow this.",
         413 => "A body, a file or a list is over its limit.",
         415 => "The body is not JSON.",
+        416 => "The file has none of the bytes that were asked for; `Content-Range` says its size.",
         429 => "Too many at once. Nothing was done.",
-        501 => "Not built yet. Nothing was done.",
+        501 => "Not built yet, or not in this template. Nothing was done.",
         502 => "The guest stopped answering.",
         503 => "No capacity, template not ready, or node not reachable.",
         504 => "A time limit passed; the text contains `timeout`.",

@@ -16,17 +16,24 @@ use utoipa_axum::routes;
 use super::answer::{ReadRefusals, envelope_schema};
 use super::error::ApiError;
 use super::{
-    auth, envelope, exec, files, forks, sandboxes, snapshots, states, system, templates, volumes,
+    audit, auth, contexts, envelope, events, exec, exec_socket, files, files_edit, files_tree,
+    files_watch, forks, logs, network, network_log, port_gateway, ports, processes, projects, run,
+    sandboxes, snapshots, states, system, templates, tokens, volumes,
 };
 use crate::control::Control;
 
 const SCHEME: &str = "key";
 /// Where a request without options, or an empty file, has no body.
-const BODILESS: [&str; 6] = [
+const BODILESS: [&str; 11] = [
+    "/v1/me/tokens",
+    "/v1/projects/{project}",
+    "/v1/projects/{project}/tokens",
     "/v1/sandboxes",
     "/v1/sandboxes/{id}/fs",
+    "/v1/sandboxes/{id}/fs/tar",
     "/v1/sandboxes/{id}/fork",
     "/v1/sandboxes/{id}/lifecycle",
+    "/v1/sandboxes/{id}/ports/{port}/links",
     "/v1/sandboxes/{id}/promote",
     "/v1/sandboxes/{id}/snapshots",
 ];
@@ -43,6 +50,10 @@ pub fn router(control: Arc<Control>) -> Router {
     router
         .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
+        .layer(from_fn_with_state(
+            Arc::clone(&control),
+            port_gateway::divert,
+        ))
         .layer(from_fn(drain_unread))
         .layer(from_fn(envelope::wrap))
         .with_state(control)
@@ -71,9 +82,20 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(system::health))
         .routes(routes!(system::me))
         .routes(routes!(system::node))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(projects::list, projects::create))
+        .routes(routes!(projects::get, projects::change))
+        .routes(routes!(tokens::create_for_project))
+        .routes(routes!(projects::usage))
+        .routes(routes!(projects::loads))
+        .routes(routes!(audit::read))
+        .routes(routes!(events::follow))
         .routes(routes!(document))
         .routes(routes!(templates::list))
         .routes(routes!(templates::get))
+        .routes(routes!(templates::builds))
+        .routes(routes!(templates::bake))
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::delete))
         .routes(routes!(states::pause))
@@ -90,11 +112,49 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(snapshots::get, snapshots::delete))
         .routes(routes!(volumes::create, volumes::list))
         .routes(routes!(volumes::get, volumes::grow, volumes::delete))
+        .merge(inside())
+}
+
+/// What is done inside a sandbox, and what it reaches.
+fn inside() -> OpenApiRouter<Arc<Control>> {
+    OpenApiRouter::new()
         .routes(routes!(exec::plain))
         .routes(routes!(exec::stream))
-        .routes(routes!(files::read, files::write))
+        .routes(routes!(exec_socket::start))
+        .routes(routes!(logs::read))
+        .routes(routes!(processes::list))
+        .routes(routes!(processes::get, processes::delete))
+        .routes(routes!(processes::attach))
+        .routes(routes!(processes::output))
+        .routes(routes!(processes::stdin))
+        .routes(routes!(processes::signal))
+        .routes(routes!(processes::resize))
+        .routes(routes!(exec_socket::attach))
+        .routes(routes!(contexts::create, contexts::list))
+        .routes(routes!(contexts::delete))
+        .routes(routes!(contexts::interrupt))
+        .routes(routes!(contexts::restart))
+        .routes(routes!(contexts::run))
+        .routes(routes!(contexts::stream))
+        .routes(routes!(run::run))
+        .routes(routes!(network::get, network::set))
+        .routes(routes!(network::allow))
+        .routes(routes!(network_log::read))
+        .routes(routes!(network::suggest))
+        .routes(routes!(network::default, network::set_default))
+        .routes(routes!(network::presets))
+        .routes(routes!(ports::list))
+        .routes(routes!(ports::create_link, ports::list_links))
+        .routes(routes!(ports::revoke_link))
+        .routes(routes!(files::read, files::write, files_edit::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))
+        .routes(routes!(files_edit::make_directory))
+        .routes(routes!(files_edit::move_file))
+        .routes(routes!(files_edit::change_mode))
+        .routes(routes!(files_edit::list_changes))
+        .routes(routes!(files_watch::watch))
+        .routes(routes!(files_tree::download_tree, files_tree::upload_tree))
 }
 
 /// What stands around the routes.

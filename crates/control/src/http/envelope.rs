@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use dayfly_api::ErrorBody;
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ErrorCode, RequestId};
-use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tracing::Instrument;
 
@@ -14,13 +14,22 @@ use super::error::ApiError;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// Marks an answer that a service in a sandbox gave, which is not ours to change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FromService;
+
 /// Middleware: names the request, and turns every refusal into the documented envelope, those of
 /// the framework included.
 pub(super) async fn wrap(request: Request, next: Next) -> Response {
     let id = new_id();
     let span = tracing::info_span!("request", request_id = %id, method = %request.method(),
         path = request.uri().path());
+    let mut request = request;
+    request.extensions_mut().insert(id.clone());
     let response = next.run(request).instrument(span).await;
+    if response.extensions().get::<FromService>().is_some() {
+        return response;
+    }
     let mut response = match refusal(&response) {
         None => response,
         Some(error) => write(error, &id, response),
@@ -100,8 +109,10 @@ fn write(error: ApiError, id: &RequestId, refused: Response) -> Response {
     if unauthorized {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    if let Some(allow) = refused.headers().get(ALLOW) {
-        headers.insert(ALLOW, allow.clone());
+    for name in [ALLOW, CONTENT_RANGE] {
+        if let Some(value) = refused.headers().get(&name) {
+            headers.insert(name, value.clone());
+        }
     }
     response
 }

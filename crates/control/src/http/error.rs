@@ -223,6 +223,7 @@ impl From<CreateError> for ApiError {
             CreateError::Origin(error) => error.into(),
             CreateError::IdempotencyConflict => Self::new(ErrorCode::IdempotencyConflict, text)
                 .hint("use a new Idempotency-Key for a new request"),
+            CreateError::OverQuota(error) => error.into(),
             CreateError::Refused(error) => error.into(),
             CreateError::NodeLost(error) => Self {
                 message: text,

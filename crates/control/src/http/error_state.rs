@@ -70,9 +70,12 @@ impl From<ForkError> for ApiError {
                 message: text,
                 ..Self::from(error)
             },
+            ForkError::OverQuota(error) => error.into(),
             ForkError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
             }
+            ForkError::Wider => Self::new(ErrorCode::Forbidden, text)
+                .hint("name less, or leave network and egress_allowlist out to give it the same"),
             ForkError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
             ForkError::Store(_) | ForkError::Randomness(_) | ForkError::Stopped => {
                 Self::internal(&error)

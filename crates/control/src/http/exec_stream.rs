@@ -1,16 +1,12 @@
 //! A command's output as server-sent events.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use dayfly_api::ExecExitEvent;
-use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError};
+use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError, OutputStream};
 use futures::StreamExt;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -18,6 +14,8 @@ use super::error::ApiError;
 use super::sse;
 use super::utf8::Utf8Pieces;
 use crate::app::exec::{ExecError, TIMEOUT_GRACE, failed, lost, timed_out};
+use crate::app::exec_follow::Position;
+use crate::app::process::exit_event;
 use crate::limit::Place;
 
 /// After this much silence a comment shows that the connection lives.
@@ -32,6 +30,7 @@ struct ErrorEvent {
 
 /// Where one stream is. It asks the node for more only when all that it has was taken.
 struct State {
+    position: Position,
     events: Option<ExecEvents>,
     limit: Option<Duration>,
     /// When the node should long have ended the command.
@@ -42,27 +41,44 @@ struct State {
     _place: Place,
 }
 
-/// The answer of one command. Dropping it ends the command.
-pub(super) fn response(events: ExecEvents, limit: Option<Duration>, place: Place) -> Response {
+/// Data of the `started` event.
+#[derive(Debug, Serialize)]
+struct StartedEvent<'a> {
+    exec_id: &'a str,
+}
+
+/// Data of the `gap` event.
+#[derive(Debug, Serialize)]
+struct GapEvent {
+    stream: OutputStream,
+    offset: u64,
+    bytes: u64,
+}
+
+/// The answer of one command. Dropping it leaves the command alone.
+pub(super) fn response(
+    events: ExecEvents,
+    position: &Position,
+    limit: Option<Duration>,
+    place: Place,
+) -> Response {
+    let started = StartedEvent {
+        exec_id: position.exec.as_str(),
+    };
     let state = State {
+        position: position.clone(),
         events: Some(events),
         limit,
         deadline: limit.map(|limit| Instant::now() + limit + TIMEOUT_GRACE),
         stdout: Utf8Pieces::default(),
         stderr: Utf8Pieces::default(),
-        pending: VecDeque::new(),
+        pending: VecDeque::from([sse::event("started", &started)]),
         _place: place,
     };
-    let body = Body::from_stream(futures::stream::unfold(state, async |mut state| {
+    sse::response(futures::stream::unfold(state, async |mut state| {
         let chunk = state.next().await?;
-        Some((Ok::<_, Infallible>(chunk), state))
-    }));
-    let headers = [
-        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        // A proxy that stores or rewrites the stream would hold it back.
-        (CACHE_CONTROL, "no-cache, no-transform"),
-    ];
-    (headers, body).into_response()
+        Some((chunk, state))
+    }))
 }
 
 impl State {
@@ -86,7 +102,27 @@ impl State {
     }
 
     fn take(&mut self, event: Result<ExecEvent, NodeError>) {
+        let before = self.position.clone();
+        if let Ok(event) = &event {
+            self.position.advance(event);
+        }
         match event {
+            Ok(ExecEvent::Gap(gap)) => {
+                // Only of the stream that has the gap: the other may be inside a character.
+                let (name, pieces, offset) = match gap.stream {
+                    OutputStream::Stdout => ("stdout", &mut self.stdout, before.stdout),
+                    OutputStream::Stderr => ("stderr", &mut self.stderr, before.stderr),
+                };
+                if let Some(text) = pieces.finish() {
+                    sse::output_events(name, &text, &mut self.pending);
+                }
+                let data = GapEvent {
+                    stream: gap.stream,
+                    offset: offset.unwrap_or(0),
+                    bytes: gap.bytes,
+                };
+                self.pending.push_back(sse::event("gap", &data));
+            }
             Ok(ExecEvent::Stdout(bytes)) => {
                 let text = self.stdout.push(&bytes);
                 sse::output_events("stdout", &text, &mut self.pending);
@@ -109,15 +145,8 @@ impl State {
         }
         self.flush();
         self.events = None;
-        self.pending.push_back(sse::event(
-            "exit",
-            &ExecExitEvent {
-                exit_code: exit.exit_code,
-                reason: exit.reason.as_str().to_owned(),
-                signal: exit.signal,
-                duration_ms: exit.duration_ms,
-            },
-        ));
+        self.pending
+            .push_back(sse::event("exit", &exit_event(&exit)));
     }
 
     fn end(&mut self, error: ExecError) {

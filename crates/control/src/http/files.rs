@@ -1,56 +1,159 @@
-//! Files in a guest.
+//! Files in a guest: their content, listings and what they are.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{DirectoryListing, FileEntry, FileWritten};
-use dayfly_node_api::{DirectoryEntry, FileBytes, FileRead, FileWrite, NodeError};
-use dayfly_types::ErrorCode;
-use dayfly_types::limits::FILE_BYTES_MAX;
-use futures::StreamExt;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http_body_util::BodyExt;
+use dayfly_node_api::{DirectoryEntry, FileBytes, FileInfo, FileRead, FileWrite, GuestPath};
+use dayfly_node_api::{ListDirectory, NodeError};
+use dayfly_types::{ErrorCode, SandboxId};
+use http::header::{ACCEPT_RANGES, CONTENT_RANGE, IF_RANGE, RANGE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::answer::{FileRefusals, FileWriteRefusals};
+use super::answer::{FileReadRefusals, FileRefusals, FileWriteRefusals};
 use super::auth::Caller;
 use super::error::ApiError;
+use super::files_query::{
+    ListParameter, ListParameters, RangeParameters, UserParameter, UserParameters, WriteParameter,
+    WriteParameters,
+};
+use super::files_transfer::{check_announced_length, download};
 use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use crate::app::byte_range::{ByteRange, Slice};
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
-use crate::limit::Place;
 
-/// A sender may pause this long between two pieces of a file.
-const UPLOAD_PAUSE_MAX: Duration = Duration::from_secs(30);
+pub(super) use super::files_transfer::upload;
 
-/// Reads a file.
+const BYTES: &str = "application/octet-stream";
+/// A guest can be asked to begin at any byte up to here; beyond it no file system has one.
+const FIRST_BYTE_MAX: u64 = 1 << 40;
+
+/// Reads a file, or one range of its bytes.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs", operation_id = "read_file", tag = "files",
-    params(SandboxParameters, PathParameters),
+    params(SandboxParameters, PathParameters, UserParameters, RangeParameters),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
-        FileRefusals))]
+        (status = 206, content_type = "application/octet-stream", body = Vec<u8>,
+            description = "The range that was asked for."),
+        FileReadRefusals))]
 pub(super) async fn read(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter(id): SandboxParameter,
     PathParameter(path): PathParameter,
+    UserParameter(user): UserParameter,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let place = control.limits.transfer()?;
-    let request = FileRead {
+    let source = Source {
+        control: &control,
+        id: &id,
         path: path.into_string(),
-        user: None,
+        user,
     };
-    let (info, content) = control.node.read_file(&id, request).await?;
-    download(info.size, content, place).await
+    let Some(range) = wanted_range(&headers) else {
+        let (info, content) = source.open(0, None).await?;
+        // Files that the kernel makes up say 0 and have more.
+        let length = Some(info.size).filter(|size| *size > 0);
+        let mut answer = download(BYTES, length, content, place).await?;
+        put(&mut answer, ACCEPT_RANGES, "bytes");
+        return Ok(answer);
+    };
+    let (size, slice, content) = match source.open_range(range).await? {
+        Found::Part(size, slice, content) => (size, slice, content),
+        Found::Nothing(size) => return Ok(not_satisfiable(size)),
+    };
+    let mut answer = download(BYTES, Some(slice.length), content, place).await?;
+    *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    let last = slice.offset + slice.length - 1;
+    put(
+        &mut answer,
+        CONTENT_RANGE,
+        &format!("bytes {}-{last}/{size}", slice.offset),
+    );
+    Ok(answer)
+}
+
+/// A file to read from.
+struct Source<'a> {
+    control: &'a Control,
+    id: &'a SandboxId,
+    path: String,
+    user: Option<String>,
+}
+
+/// What a range is of a file, with the file's size.
+enum Found {
+    Part(u64, Slice, FileBytes),
+    Nothing(u64),
+}
+
+impl Source<'_> {
+    async fn open(
+        &self,
+        offset: u64,
+        limit: Option<u64>,
+    ) -> Result<(FileInfo, FileBytes), NodeError> {
+        let request = FileRead {
+            path: self.path.clone(),
+            user: self.user.clone(),
+            offset,
+            limit,
+        };
+        self.control.node.read_file(self.id, request).await
+    }
+
+    async fn open_range(&self, range: ByteRange) -> Result<Found, NodeError> {
+        if let ByteRange::From { first, last } = range
+            && first <= FIRST_BYTE_MAX
+        {
+            let limit = last.map(|last| (last - first).saturating_add(1));
+            let (info, content) = self.open(first, limit).await?;
+            let slice = range.within(info.size);
+            return Ok(slice.map_or(Found::Nothing(info.size), |slice| {
+                Found::Part(info.size, slice, content)
+            }));
+        }
+        // Where it begins depends on the size.
+        let (info, _) = self.open(0, Some(0)).await?;
+        let Some(slice) = range.within(info.size) else {
+            return Ok(Found::Nothing(info.size));
+        };
+        let (_, content) = self.open(slice.offset, Some(slice.length)).await?;
+        Ok(Found::Part(info.size, slice, content))
+    }
+}
+
+/// The range that counts. With a condition none does: there is nothing to hold it against.
+fn wanted_range(headers: &HeaderMap) -> Option<ByteRange> {
+    let mut ranges = headers.get_all(RANGE).iter();
+    let range = ranges.next()?.to_str().ok()?;
+    if ranges.next().is_some() || headers.contains_key(IF_RANGE) {
+        return None;
+    }
+    ByteRange::parse(range)
+}
+
+fn not_satisfiable(size: u64) -> Response {
+    let message = format!("the file has {size} bytes, and none of those");
+    let mut answer = ApiError::new(ErrorCode::RangeNotSatisfiable, message).into_response();
+    put(&mut answer, CONTENT_RANGE, &format!("bytes */{size}"));
+    answer
+}
+
+fn put(answer: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
 }
 
 /// Writes a file, with its parent directories, in one step: readers see the old content or the
-/// new.
+/// new. With `append` or `offset` it is written in place instead.
 #[utoipa::path(put, path = "/v1/sandboxes/{id}/fs", operation_id = "write_file", tag = "files",
-    params(SandboxParameters, PathParameters),
+    params(SandboxParameters, PathParameters, WriteParameters),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, body = FileWritten), FileWriteRefusals))]
 pub(super) async fn write(
@@ -58,59 +161,73 @@ pub(super) async fn write(
     Extension(caller): Extension<Caller>,
     SandboxParameter(id): SandboxParameter,
     PathParameter(path): PathParameter,
+    options: WriteParameter,
     request: Request,
 ) -> Result<Json<FileWritten>, ApiError> {
-    if announced_length(&request) > FILE_BYTES_MAX {
-        return Err(too_large().into());
-    }
+    check_announced_length(&request)?;
     locate(&control, &caller.project, &id).await?;
     let _place = control.limits.transfer()?;
     let wanted = FileWrite {
         path: path.as_str().to_owned(),
-        user: None,
-        mode: None,
+        user: options.user,
+        mode: options.mode,
+        place: options.place,
     };
-    let bytes = control
-        .node
-        .write_file(&id, wanted, upload(request.into_body()))
-        .await?;
+    let content = upload(request.into_body());
+    let bytes = control.node.write_file(&id, wanted, content).await?;
     Ok(Json(FileWritten {
         path: path.into_string(),
         bytes,
     }))
 }
 
-/// Lists a directory.
+/// Lists a directory: all of it up to a limit, or page by page.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/dir", operation_id = "list_directory", tag = "files",
-    params(SandboxParameters, PathParameters),
+    params(SandboxParameters, PathParameters, ListParameters),
     responses((status = 200, body = DirectoryListing), FileRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter(id): SandboxParameter,
     PathParameter(path): PathParameter,
+    options: ListParameter,
 ) -> Result<Json<DirectoryListing>, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    let directory = control.node.list_directory(&id, path.as_str()).await?;
-    let entries = directory.entries.into_iter().map(present).collect();
+    let request = ListDirectory {
+        path: path.into_string(),
+        user: options.user,
+        after: options.after,
+        limit: options.limit,
+        depth: options.depth,
+    };
+    let directory = control.node.list_directory(&id, request).await?;
+    let entries: Vec<FileEntry> = directory.entries.into_iter().map(present).collect();
+    let last = entries.last().map(|entry| entry.name.clone());
     Ok(Json(DirectoryListing {
         entries,
         truncated: directory.truncated,
+        has_more: directory.truncated,
+        next_after: last.filter(|_| directory.truncated),
     }))
 }
 
 /// Describes a file, without following a link.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/stat", operation_id = "stat_file", tag = "files",
-    params(SandboxParameters, PathParameters),
+    params(SandboxParameters, PathParameters, UserParameters),
     responses((status = 200, body = FileEntry), FileRefusals))]
 pub(super) async fn stat(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter(id): SandboxParameter,
     PathParameter(path): PathParameter,
+    UserParameter(user): UserParameter,
 ) -> Result<Json<FileEntry>, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    Ok(Json(present(control.node.stat(&id, path.as_str()).await?)))
+    let request = GuestPath {
+        path: path.into_string(),
+        user,
+    };
+    Ok(Json(present(control.node.stat(&id, request).await?)))
 }
 
 fn present(entry: DirectoryEntry) -> FileEntry {
@@ -125,106 +242,4 @@ fn present(entry: DirectoryEntry) -> FileEntry {
         uid: entry.uid,
         gid: entry.gid,
     }
-}
-
-fn announced_length(request: &Request) -> u64 {
-    let value = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok());
-    value.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-fn too_large() -> NodeError {
-    let message = format!("a file may have at most {FILE_BYTES_MAX} bytes");
-    NodeError::new(ErrorCode::TooLarge, message)
-}
-
-/// The request's body as the content of a file. Asks for more only when the node does.
-fn upload(body: Body) -> FileBytes {
-    let state = Some((body, FILE_BYTES_MAX));
-    futures::stream::unfold(state, async |state| {
-        let (mut body, left) = state?;
-        let piece = match tokio::time::timeout(UPLOAD_PAUSE_MAX, body.frame()).await {
-            Err(_) => Err(NodeError::new(
-                ErrorCode::InvalidRequest,
-                "the upload stood still",
-            )),
-            Ok(None) => return None,
-            Ok(Some(Err(_))) => Err(NodeError::new(
-                ErrorCode::InvalidRequest,
-                "the upload broke off",
-            )),
-            Ok(Some(Ok(frame))) => Ok(frame.into_data().unwrap_or_default()),
-        };
-        let piece = piece.and_then(|bytes| {
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            Ok((left.checked_sub(length).ok_or_else(too_large)?, bytes))
-        });
-        match piece {
-            Ok((left, bytes)) => Some((Ok(bytes), Some((body, left)))),
-            Err(error) => Some((Err(error), None)),
-        }
-    })
-    .boxed()
-}
-
-/// The answer with a file's content. A file with a size has that length, so that a cut one is
-/// noticed; files that the kernel makes up say 0 and are sent to their end.
-async fn download(size: u64, mut content: FileBytes, place: Place) -> Result<Response, ApiError> {
-    let kind = [
-        (CONTENT_TYPE, "application/octet-stream"),
-        // A guest's file is nothing that a browser may run here.
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    // The first piece decides between a status and a broken connection for an early failure.
-    let first = match content.next().await.transpose()? {
-        Some(first) => first,
-        None if size == 0 => {
-            return Ok((kind, [(CONTENT_LENGTH, "0")], Body::empty()).into_response());
-        }
-        None => return Err(cut_short().into()),
-    };
-    let content = futures::stream::once(async { Ok(first) }).chain(content);
-    if size == 0 {
-        let body = content.map(move |piece| {
-            let _held = &place;
-            piece
-        });
-        return Ok((kind, Body::from_stream(body)).into_response());
-    }
-    let length = [(CONTENT_LENGTH, size.to_string())];
-    Ok((
-        kind,
-        length,
-        Body::from_stream(exactly(size, content.boxed(), place)),
-    )
-        .into_response())
-}
-
-/// The first `size` bytes; an error when there are fewer. A file that grows is cut, because its
-/// length is already announced.
-fn exactly(size: u64, content: FileBytes, place: Place) -> FileBytes {
-    futures::stream::unfold(Some((content, size, place)), async |state| {
-        let (mut content, left, place) = state?;
-        if left == 0 {
-            return None;
-        }
-        match content.next().await.unwrap_or_else(|| Err(cut_short())) {
-            Err(error) => Some((Err(error), None)),
-            Ok(mut bytes) => {
-                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-                let left = left - u64::try_from(bytes.len()).unwrap_or(left);
-                Some((Ok(bytes), Some((content, left, place))))
-            }
-        }
-    })
-    .boxed()
-}
-
-fn cut_short() -> NodeError {
-    NodeError::new(
-        ErrorCode::GuestUnavailable,
-        "the file ended before its length",
-    )
 }

@@ -1,13 +1,14 @@
 //! Forks, and the choice among their children.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
 use http::{HeaderMap, StatusCode};
 
-use super::answer::ChangeRefusals;
+use super::answer::{ChangeRefusals, ForkRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
@@ -23,7 +24,7 @@ use crate::control::Control;
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "forks",
     params(SandboxParameters, IdempotencyParameters),
     request_body(content = Option<ForkSandbox>),
-    responses((status = 201, body = Forked), ChangeRefusals))]
+    responses((status = 201, body = Forked), ForkRefusals))]
 pub(super) async fn fork(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
@@ -33,7 +34,8 @@ pub(super) async fn fork(
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
     let key = idempotency_key(&headers)?;
     let plan = ForkPlan::try_from(body)?;
-    let forked = sandbox_fork::fork(control, caller.project, id, plan, key).await?;
+    let under_way = control.rates.create(&caller.project, Instant::now())?;
+    let forked = sandbox_fork::fork(control, caller.project, id, plan, key, under_way).await?;
     Ok((StatusCode::CREATED, Json(forked)))
 }
 
@@ -41,7 +43,7 @@ pub(super) async fn fork(
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fork-tree", operation_id = "fork_sandbox_tree", tag = "forks",
     params(SandboxParameters, IdempotencyParameters),
     request_body = ForkTree,
-    responses((status = 201, body = Forked), ChangeRefusals))]
+    responses((status = 201, body = Forked), ForkRefusals))]
 pub(super) async fn fork_tree(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
@@ -51,7 +53,8 @@ pub(super) async fn fork_tree(
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
     let key = idempotency_key(&headers)?;
     let plan = ForkPlan::try_from(body)?;
-    let mut forked = sandbox_fork::fork(control, caller.project, id, plan, key).await?;
+    let under_way = control.rates.create(&caller.project, Instant::now())?;
+    let mut forked = sandbox_fork::fork(control, caller.project, id, plan, key, under_way).await?;
     forked.sandbox = None;
     Ok((StatusCode::CREATED, Json(forked)))
 }

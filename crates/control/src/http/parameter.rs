@@ -106,7 +106,7 @@ async fn path_segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) 
 }
 
 /// A text in the path that names a thing. One that cannot be a name is the name of nothing.
-async fn named<S: Send + Sync, T>(
+pub(super) async fn named<S: Send + Sync, T>(
     parts: &mut Parts,
     state: &S,
     segment: &str,
@@ -172,7 +172,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSandboxParameter {
 }
 
 /// The one value of a name in the query, when it is there.
-fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, ApiError> {
+pub(super) fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, ApiError> {
     let query = parts.uri.query().unwrap_or_default();
     let mut values = query.split('&').filter_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -201,7 +201,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParameter {
 }
 
 /// Undoes form encoding. Strict, because a replaced character would name another file.
-fn decode(value: &str) -> Option<String> {
+pub(super) fn decode(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
     while let [first, after @ ..] = rest {

@@ -1,21 +1,23 @@
 //! Sandboxes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{CreateSandbox, Sandbox, SandboxList};
 use http::{HeaderMap, StatusCode};
 
-use super::answer::{CreateRefusals, DeleteRefusals, FindRefusals, ReadRefusals};
+use super::answer::{CreateRefusals, DeleteRefusals, FindRefusals, SearchRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
+use super::list_query::{ListParameter, ListParameters};
 use super::parameter::{
     IdempotencyParameters, SandboxParameter, SandboxParameters, idempotency_key,
 };
 use crate::app::sandbox_new::NewSandbox;
-use crate::app::{sandbox_create, sandbox_delete, sandbox_read};
+use crate::app::{sandbox_create, sandbox_delete, sandbox_list, sandbox_read};
 use crate::control::Control;
 
 /// Makes a sandbox and waits until it runs.
@@ -30,19 +32,24 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<Sandbox>), ApiError> {
     let key = idempotency_key(&headers)?;
     let new = NewSandbox::try_from(body)?;
-    let sandbox = sandbox_create::create(control, caller.project, new, key).await?;
+    let under_way = control.rates.create(&caller.project, Instant::now())?;
+    let project = caller.project.clone();
+    let sandbox = sandbox_create::create(control, project, new, key, under_way).await?;
+    caller.notebook.names_subject(&sandbox.id);
     Ok((StatusCode::CREATED, Json(sandbox)))
 }
 
-/// All sandboxes that were not deleted, oldest first.
-#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes",
-    responses((status = 200, body = SandboxList), ReadRefusals))]
+/// Sandboxes that were not deleted, oldest first: all, or those that have everything that the query
+/// names.
+#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes", params(ListParameters),
+    responses((status = 200, body = SandboxList), SearchRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    ListParameter(wanted): ListParameter,
 ) -> Result<Json<SandboxList>, ApiError> {
-    let items = sandbox_read::list(&control, &caller.project).await?;
-    Ok(Json(SandboxList { items }))
+    let list = sandbox_list::list(&control, &caller.project, &wanted).await?;
+    Ok(Json(list))
 }
 
 /// One sandbox.

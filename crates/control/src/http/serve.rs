@@ -1,17 +1,27 @@
 //! The listener of the public API.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http::header::HOST;
+use http::{HeaderValue, Request, Version};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::open_streams::OpenStreams;
+use crate::gateway::Peer;
 use crate::limit::CONNECTIONS_MAX;
 
 /// A connection that has not sent a whole head by then is closed; also how long one may idle.
@@ -19,6 +29,14 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(30);
 /// The head of a request, and what a connection holds of what its peer does not read.
 const BUFFER_BYTES: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
+/// The same for a head in HTTP/2, and how many requests of one connection are under way at once.
+const HEADER_LIST_BYTES: u32 = 64 << 10;
+const STREAMS_MAX: u32 = 64;
+/// How HTTP/2 begins.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const PREFACE_PAUSE: Duration = Duration::from_millis(20);
+/// What one client may send ahead, on one stream and on all.
+const WINDOW_BYTES: u32 = 256 << 10;
 /// What the kernel may hold of what a client does not read; it doubles this.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 /// A client that takes nothing for this long is cut off, so that it cannot keep a guest waiting.
@@ -48,8 +66,9 @@ pub(crate) async fn serve(
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                connections.spawn(serve_connection(stream, router.clone(), stop.clone()));
+            Ok((stream, peer)) => {
+                let serving = serve_connection(stream, Peer(peer), router.clone(), stop.clone());
+                connections.spawn(serving);
             }
             Err(error) => {
                 // Out of file descriptors, most likely: others must end first.
@@ -63,16 +82,112 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(STOP_DEADLINE, connections.join_all()).await;
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, stop: CancellationToken) {
+async fn serve_connection(stream: TcpStream, peer: Peer, router: Router, stop: CancellationToken) {
     if let Err(error) = tune(&stream) {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_DEADLINE)
-        .max_buf_size(BUFFER_BYTES)
-        .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let spoken = tokio::select! {
+        spoken = tokio::time::timeout(HEAD_DEADLINE, spoken(&stream)) => spoken,
+        () = stop.cancelled() => return,
+    };
+    let Ok(Ok(spoken)) = spoken else {
+        return;
+    };
+    let router = TowerToHyperService::new(router);
+    let streams = Arc::<OpenStreams>::default();
+    let counted = Arc::clone(&streams);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        name_host(&mut request);
+        let stream = counted.begin();
+        let answering = router.call(request);
+        async move {
+            let answer = answering.await?;
+            Ok::<_, Infallible>(answer.map(|body| {
+                body.map_frame(move |frame| {
+                    // Under way until the body is dropped.
+                    let _ = &stream;
+                    frame
+                })
+            }))
+        }
+    });
+    let stream = TokioIo::new(stream);
+    match spoken {
+        Spoken::Http1 => {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_DEADLINE)
+                .max_buf_size(BUFFER_BYTES)
+                .max_headers(HEADERS_MAX)
+                .serve_connection(stream, service)
+                .with_upgrades();
+            let over = stop.cancelled();
+            drive(connection, |ending| ending.graceful_shutdown(), over).await;
+        }
+        Spoken::Http2 => {
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .keep_alive_interval(KEEPALIVE_IDLE)
+                .max_concurrent_streams(STREAMS_MAX)
+                .initial_stream_window_size(WINDOW_BYTES)
+                .initial_connection_window_size(WINDOW_BYTES)
+                .max_header_list_size(HEADER_LIST_BYTES)
+                .max_send_buf_size(BUFFER_BYTES)
+                .serve_connection(stream, service);
+            let over = async {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = streams.idle(HEAD_DEADLINE) => {}
+                }
+            };
+            drive(connection, |ending| ending.graceful_shutdown(), over).await;
+        }
+    }
+}
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy)]
+enum Spoken {
+    Http1,
+    Http2,
+}
+
+/// Looks at what comes first and leaves it there. No other request begins like the preface of
+/// HTTP/2. All of it must be there: what serves HTTP/2 would wait for the rest for ever.
+async fn spoken(stream: &TcpStream) -> std::io::Result<Spoken> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut first).await?;
+        let seen = &first[..count];
+        if seen.is_empty() || !PREFACE.starts_with(seen) {
+            return Ok(Spoken::Http1);
+        }
+        if count == PREFACE.len() {
+            return Ok(Spoken::Http2);
+        }
+        // The kernel tells that there are bytes, and not that there are more than before.
+        tokio::time::sleep(PREFACE_PAUSE).await;
+    }
+}
+
+/// HTTP/2 names its host in another place; from here on it is where HTTP/1.1 has it.
+fn name_host(request: &mut Request<Incoming>) {
+    if request.version() != Version::HTTP_2 || request.headers().contains_key(HOST) {
+        return;
+    }
+    let authority = request.uri().authority();
+    let host = authority.and_then(|name| HeaderValue::from_str(name.as_str()).ok());
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
+/// Runs a connection to its end, which is soon after it is over.
+async fn drive<C>(connection: C, finish: impl FnOnce(Pin<&mut C>), over: impl Future<Output = ()>)
+where
+    C: Future<Output = hyper::Result<()>>,
+{
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => {
@@ -81,7 +196,7 @@ async fn serve_connection(stream: TcpStream, router: Router, stop: CancellationT
             }
             return;
         }
-        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        () = over => finish(connection.as_mut()),
     }
     let _ = tokio::time::timeout(STOP_DEADLINE, connection).await;
 }

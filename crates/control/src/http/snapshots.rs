@@ -16,7 +16,7 @@ use super::parameter::{
     SandboxParameters, SnapshotParameter, SnapshotParameters, idempotency_key,
 };
 use crate::app::snapshot_take::NewSnapshot;
-use crate::app::{snapshot_read, snapshot_take};
+use crate::app::{snapshot_read, snapshot_take, usage};
 use crate::control::Control;
 
 /// Takes a snapshot of a sandbox that goes on.
@@ -33,6 +33,7 @@ pub(super) async fn take(
 ) -> Result<(StatusCode, Json<Snapshot>), ApiError> {
     let key = idempotency_key(&headers)?;
     let new = NewSnapshot::try_from(body)?;
+    usage::room_for_snapshot(&control, &caller.project, &caller.limits).await?;
     let snapshot = snapshot_take::take(control, caller.project, id, new, key).await?;
     Ok((StatusCode::CREATED, Json(snapshot)))
 }

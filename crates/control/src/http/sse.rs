@@ -4,12 +4,29 @@
 //! in pure ASCII, and no event over 64 KiB: one client splits lines at U+2028 and slows with the
 //! square of the line's length, the other sees nothing but LF LF.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 /// One event, all of it.
 pub(super) const EVENT_BYTES_MAX: usize = 64 << 10;
 /// A line that every client skips.
 pub(super) const COMMENT: &[u8] = b": alive\n\n";
+
+/// An answer of events that go out as they come.
+pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        // A proxy that stores or rewrites the stream would hold it back.
+        (CACHE_CONTROL, "no-cache, no-transform"),
+    ];
+    let body = Body::from_stream(events.map(Ok::<_, Infallible>));
+    (headers, body).into_response()
+}
 
 /// Cuts `text` into events of `name`, each with a part of it under `chunk`.
 pub(super) fn output_events(name: &str, text: &str, out: &mut impl Extend<Bytes>) {

@@ -34,6 +34,8 @@ pub(super) async fn health(State(control): State<Arc<Control>>) -> Json<Health> 
 pub(super) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
     Json(Me {
         project: caller.project.to_string(),
+        scopes: caller.reach.scopes.words().map(str::to_owned).collect(),
+        sandbox_id: caller.reach.sandbox.as_ref().map(ToString::to_string),
         key_prefix: caller.key_prefix,
     })
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use dayfly_api::Template;
 
-use super::answer::{NodeFindRefusals, NodeRefusals};
+use super::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
 use super::error::ApiError;
 use super::parameter::{TemplateParameter, TemplateParameters};
 use crate::app::template;
@@ -22,6 +23,14 @@ pub(super) async fn list(
     Ok(Json(reports.into_iter().map(template::present).collect()))
 }
 
+/// Builds of templates out of images or archives, of which there are none: templates are baked from
+/// recipes. The published clients ask for the list.
+#[utoipa::path(get, path = "/v1/templates/builds", operation_id = "list_builds", tag = "templates",
+    responses((status = 200, body = Vec<Object>), ReadRefusals))]
+pub(super) async fn builds() -> Json<[(); 0]> {
+    Json([])
+}
+
 /// One template.
 #[utoipa::path(get, path = "/v1/templates/{name}", operation_id = "get_template", tag = "templates", params(TemplateParameters),
     responses((status = 200, body = Template), NodeFindRefusals))]
@@ -32,4 +41,16 @@ pub(super) async fn get(
     Ok(Json(template::present(
         template::find(control.node.as_ref(), &name).await?,
     )))
+}
+
+/// Has a template baked, unless it is, and does not wait for it. May be repeated; a bake that failed
+/// is tried again.
+#[utoipa::path(post, path = "/v1/templates/{name}/bake", operation_id = "bake_template", tag = "templates", params(TemplateParameters),
+    responses((status = 202, body = Template), NodeFindRefusals))]
+pub(super) async fn bake(
+    State(control): State<Arc<Control>>,
+    TemplateParameter(name): TemplateParameter,
+) -> Result<(StatusCode, Json<Template>), ApiError> {
+    let report = template::bake(control.node.as_ref(), &name).await?;
+    Ok((StatusCode::ACCEPTED, Json(template::present(report))))
 }

@@ -15,6 +15,7 @@ use super::error::ApiError;
 use super::parameter::{VolumeParameter, VolumeParameters};
 use crate::app::Invalid;
 use crate::app::quantity::volume_size;
+use crate::app::usage::{self, VolumeChange, VolumeWish};
 use crate::app::volume::{self, Created};
 use crate::control::Control;
 
@@ -30,7 +31,14 @@ pub(super) async fn create(
     let name = VolumeName::parse(&body.name)
         .map_err(|error| Invalid::field("name", format!("is not a name: {error}")))?;
     let size = volume_size(body.size_mb, body.size_gb)?;
-    let created = volume::create(control.node.as_ref(), caller.project, name, size).await?;
+    caller.notebook.names_subject(name.as_str());
+    let wish = VolumeWish {
+        project: caller.project,
+        limits: caller.limits,
+        name,
+        size,
+    };
+    let created = usage::change_volume(control, wish, VolumeChange::Create).await?;
     Ok(match created {
         Created::New(volume) => (StatusCode::CREATED, Json(volume)),
         Created::Same(volume) => (StatusCode::OK, Json(volume)),
@@ -71,7 +79,14 @@ pub(super) async fn grow(
     JsonObject(body): JsonObject<GrowVolume>,
 ) -> Result<Json<Volume>, ApiError> {
     let size = volume_size(body.size_mb, body.size_gb)?;
-    let volume = volume::grow(control.node.as_ref(), caller.project, name, size).await?;
+    let wish = VolumeWish {
+        project: caller.project,
+        limits: caller.limits,
+        name,
+        size,
+    };
+    let changed = usage::change_volume(control, wish, VolumeChange::Grow).await?;
+    let (Created::New(volume) | Created::Same(volume)) = changed;
     Ok(Json(volume))
 }
 

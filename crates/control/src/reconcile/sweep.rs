@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::app::sandbox_delete::delete_on_node;
 use crate::control::Control;
-use crate::store::{SandboxRow, StoreError};
+use crate::store::{PurgeBefore, SandboxRow, StoreError};
 use crate::time::now_ms;
 
 /// Old rows are looked for this often.
@@ -111,10 +111,12 @@ impl Sweep {
         let settings = control.reconcile;
         control
             .store
-            .purge(
-                before(settings.deleted_kept),
-                before(settings.idempotency_kept),
-            )
+            .purge(PurgeBefore {
+                deleted_ms: before(settings.deleted_kept),
+                keys_ms: before(settings.idempotency_kept),
+                events_ms: before(settings.events_kept),
+                audit_ms: before(settings.audit_kept),
+            })
             .await
     }
 }

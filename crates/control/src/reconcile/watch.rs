@@ -8,7 +8,7 @@ use dayfly_node_api::{NodeError, Watch};
 use futures::StreamExt;
 use tokio::time::Instant;
 
-use super::Sweep;
+use super::{Sweep, network};
 use crate::control::Control;
 use crate::time::now_ms;
 
@@ -39,7 +39,11 @@ async fn watch_once(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infalli
     control.view.set_connected(true);
     tracing::info!(node_id = %control.node_id, "watching the node");
     // Side by side, so that a slow delete does not hold up the news.
-    let (never, _) = tokio::try_join!(listen(control, reports), compare(control, sweep))?;
+    let (never, _, _) = tokio::try_join!(
+        listen(control, reports),
+        compare(control, sweep),
+        network::confirm_always(control)
+    )?;
     match never {}
 }
 

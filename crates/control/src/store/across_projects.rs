@@ -1,27 +1,49 @@
-//! The statements that look at rows of more than one project: finding whose a key is, and
-//! repairing what a crash left. Nothing here may be called with a caller's wish.
+//! The statements that look at rows of more than one project: finding whose a key or a
+//! link is, and repairing what a crash left. Nothing here may be called with a caller's wish.
 
-use dayfly_types::{NodeId, ProjectId};
+use dayfly_types::{NodeId, ProjectId, SandboxId};
 
-use super::key::RawKey;
+use super::key::{KnownKey, RawKey};
+use super::port_links::{PortLinkRow, RawPortLink};
+use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
-use super::{KeyRow, Store, StoreError};
+use super::{AuditEntry, KeyRow, Store, StoreError};
+use crate::scope::{Reach, Scopes};
 
 const ENSURE_PROJECT: &str =
     "INSERT INTO projects (id, created_at_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const ENSURE_KEY: &str = "INSERT INTO api_keys \
-    (hash, project_id, prefix, scopes, created_at_ms, expires_at_ms, revoked_at_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, NULL) ON CONFLICT DO NOTHING";
-const SELECT_KEY: &str = "SELECT * FROM api_keys WHERE hash = $1";
+    (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
+    revoked_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) ON CONFLICT DO NOTHING";
+// The project's limits come along, because every request needs both.
+const SELECT_KEY: &str = "SELECT api_keys.*, projects.sandboxes_max, projects.vcpus_max, \
+    projects.memory_mb_max, projects.snapshot_mb_max, projects.volume_mb_max, \
+    projects.requests_per_second, projects.keeps_output FROM api_keys \
+    JOIN projects ON projects.id = api_keys.project_id WHERE api_keys.hash = $1";
 const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE prefix = $1 AND hash <> $2 AND revoked_at_ms IS NULL";
 const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL WHERE hash = $1";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE node_id = $1 AND deleted_at_ms IS NULL";
+const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
+    AND deleted_at_ms IS NULL \
+    AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch) \
+    AND state <> 'deleting'";
 const PURGE_SANDBOXES: &str = "DELETE FROM sandboxes WHERE deleted_at_ms < $1";
 const PURGE_KEYS: &str = "DELETE FROM idempotency_keys WHERE created_at_ms < $1";
+const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
+    JOIN sandboxes ON sandboxes.id = port_links.sandbox_id \
+    WHERE port_links.sandbox_id = $1 AND port_links.port = $2 AND port_links.expires_at_ms > $3 \
+    AND sandboxes.deleted_at_ms IS NULL AND sandboxes.state <> 'deleting'";
+const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
+const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
+const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
+const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq + 1 WHERE id = $1";
+const INSERT_AUDIT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, \
+    request_id, operation, subject, status, detail) \
+    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8)";
 
 /// The prefix of the operator's own key. No generated key can have it: theirs are longer.
-const ADMIN_PREFIX: &str = "admin";
+pub(crate) const ADMIN_PREFIX: &str = "admin";
 
 impl Store {
     /// Makes sure the project exists.
@@ -47,7 +69,9 @@ impl Store {
             .bind(&key.hash)
             .bind(key.project.as_str())
             .bind(&key.prefix)
-            .bind(&key.scopes)
+            .bind(key.reach.scopes.to_string())
+            .bind(&key.label)
+            .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
             .bind(key.expires_at_ms)
             .execute(&self.writer)
@@ -68,7 +92,11 @@ impl Store {
             hash: hash.to_owned(),
             project,
             prefix: ADMIN_PREFIX.to_owned(),
-            scopes: "all".to_owned(),
+            reach: Reach {
+                scopes: Scopes::operator(),
+                sandbox: None,
+            },
+            label: "the operator's own".to_owned(),
             created_at_ms: now_ms,
             expires_at_ms: None,
             revoked_at_ms: None,
@@ -90,17 +118,54 @@ impl Store {
             .map_err(failed())
     }
 
-    /// The key with this hash, whoever owns it.
+    /// The key with this hash, whoever owns it, and what its project may use.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRow>, StoreError> {
-        let raw: Option<RawKey> = sqlx::query_as(SELECT_KEY)
+    pub async fn key_by_hash(&self, hash: &str) -> Result<Option<KnownKey>, StoreError> {
+        let raw: Option<RawKnownKey> = sqlx::query_as(SELECT_KEY)
             .bind(hash)
             .fetch_optional(&self.reader)
             .await
             .map_err(StoreError::during("look up a key"))?;
-        raw.map(KeyRow::try_from).transpose()
+        let known = raw.map(|raw| {
+            let key = KeyRow::try_from(raw.key)?;
+            let limits = raw.limits.into();
+            Ok(KnownKey { key, limits })
+        });
+        known.transpose()
+    }
+
+    /// Adds entries to the audit record, all or none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let failed = || StoreError::during("add to the audit record");
+        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        for entry in entries {
+            sqlx::query(NEXT_AUDIT)
+                .bind(entry.project.as_str())
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed())?;
+            sqlx::query(INSERT_AUDIT)
+                .bind(entry.project.as_str())
+                .bind(entry.at_ms)
+                .bind(&entry.key_prefix)
+                .bind(&entry.request_id)
+                .bind(&entry.operation)
+                .bind(&entry.subject)
+                .bind(i64::from(entry.status))
+                .bind(&entry.detail)
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed())?;
+        }
+        transaction.commit().await.map_err(failed())
     }
 
     /// Every row that says a node should have something.
@@ -116,18 +181,51 @@ impl Store {
         raw.into_iter().map(SandboxRow::try_from).collect()
     }
 
-    /// Removes deleted sandboxes and idempotency keys from before these times.
+    /// Every row whose network policy the node has not confirmed.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn purge(
+    pub async fn unconfirmed_networks(&self, node: &NodeId) -> Result<Vec<SandboxRow>, StoreError> {
+        let raw: Vec<RawSandbox> = sqlx::query_as(SELECT_UNCONFIRMED)
+            .bind(node.as_str())
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list unconfirmed networks"))?;
+        raw.into_iter().map(SandboxRow::try_from).collect()
+    }
+
+    /// What may let a visitor in who has no key, and so no project.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn port_links_for_visitor(
         &self,
-        deleted_before_ms: i64,
-        keys_before_ms: i64,
-    ) -> Result<(), StoreError> {
+        sandbox: &SandboxId,
+        port: u16,
+        now_ms: i64,
+    ) -> Result<Vec<PortLinkRow>, StoreError> {
+        let raw: Vec<RawPortLink> = sqlx::query_as(SELECT_PORT_LINKS)
+            .bind(sandbox.as_str())
+            .bind(i64::from(port))
+            .bind(now_ms)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("look up links"))?;
+        raw.into_iter().map(PortLinkRow::try_from).collect()
+    }
+
+    /// Removes deleted sandboxes, idempotency keys and expired links from before these times, and
+    /// events and audit records that are old.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn purge(&self, before: PurgeBefore) -> Result<(), StoreError> {
         for (statement, before) in [
-            (PURGE_SANDBOXES, deleted_before_ms),
-            (PURGE_KEYS, keys_before_ms),
+            (PURGE_SANDBOXES, before.deleted_ms),
+            (PURGE_KEYS, before.keys_ms),
+            (PURGE_PORT_LINKS, before.keys_ms),
+            (PURGE_EVENTS, before.events_ms),
+            (PURGE_AUDIT, before.audit_ms),
         ] {
             sqlx::query(statement)
                 .bind(before)
@@ -137,4 +235,21 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Before when each kind of row is old.
+#[derive(Debug, Clone, Copy)]
+pub struct PurgeBefore {
+    pub deleted_ms: i64,
+    pub keys_ms: i64,
+    pub events_ms: i64,
+    pub audit_ms: i64,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+struct RawKnownKey {
+    #[sqlx(flatten)]
+    key: RawKey,
+    #[sqlx(flatten)]
+    limits: RawLimits,
 }

@@ -1,13 +1,16 @@
 //! Opening the database.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Pool, Sqlite};
+use tokio::sync::Notify;
 
 use super::StoreError;
+use super::turns::Turns;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
@@ -23,6 +26,10 @@ const ACQUIRE_DEADLINE: Duration = Duration::from_secs(5);
 pub struct Store {
     pub(super) reader: Pool<Sqlite>,
     pub(super) writer: Pool<Sqlite>,
+    /// Who of those that want to write may ask the writer.
+    pub(super) turns: Turns,
+    /// Told of every event that was written.
+    pub(super) new_event: Arc<Notify>,
 }
 
 impl Store {
@@ -57,7 +64,12 @@ impl Store {
             .await
             .map_err(|error| StoreError::Migrate(Box::new(error)))?;
         let reader = open(READERS_MAX).await?;
-        Ok(Self { reader, writer })
+        Ok(Self {
+            reader,
+            writer,
+            turns: Turns::default(),
+            new_event: Arc::default(),
+        })
     }
 
     /// Closes every connection, after the last write.

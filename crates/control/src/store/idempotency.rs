@@ -55,6 +55,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<Inserted, StoreError> {
         let failed = || StoreError::during("insert an idempotency key");
+        let _turn = self.turn(project).await.map_err(failed())?;
         let mut transaction = self.writer.begin().await.map_err(failed())?;
         let inserted = insert(project, subject, idempotency, now_ms, &mut transaction)
             .await
@@ -73,6 +74,8 @@ impl Store {
         subject: &str,
         answer: &str,
     ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("write the answer of a request");
+        let _turn = self.turn(project).await.map_err(failed())?;
         sqlx::query(SET_ANSWER)
             .bind(project.as_str())
             .bind(subject)
@@ -80,7 +83,7 @@ impl Store {
             .execute(&self.writer)
             .await
             .map(drop)
-            .map_err(StoreError::during("write the answer of a request"))
+            .map_err(failed())
     }
 
     /// Frees the key of a request that came to nothing.
@@ -88,13 +91,15 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn forget_key(&self, project: &ProjectId, subject: &str) -> Result<(), StoreError> {
+        let failed = || StoreError::during("free an idempotency key");
+        let _turn = self.turn(project).await.map_err(failed())?;
         sqlx::query(DELETE)
             .bind(project.as_str())
             .bind(subject)
             .execute(&self.writer)
             .await
             .map(drop)
-            .map_err(StoreError::during("free an idempotency key"))
+            .map_err(failed())
     }
 }
 

@@ -1,9 +1,21 @@
-//! A row of `api_keys`.
+//! Keys: rows of `api_keys`, and those of one project.
 
-use dayfly_types::ProjectId;
+use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
-use super::StoreError;
+use super::projects::ProjectLimits;
+use super::{Store, StoreError};
+use crate::scope::{Reach, Scopes};
+
+const INSERT: &str = "INSERT INTO api_keys \
+    (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
+    revoked_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL)";
+const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
+    AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
+    ORDER BY created_at_ms, prefix";
+const REVOKE: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
+    WHERE project_id = $1 AND prefix = $2 AND revoked_at_ms IS NULL";
+const IS_KNOWN: &str = "SELECT 1 FROM api_keys WHERE project_id = $1 AND prefix = $2";
 
 /// A key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,10 +24,18 @@ pub struct KeyRow {
     pub hash: String,
     pub project: ProjectId,
     pub prefix: String,
-    pub scopes: String,
+    pub reach: Reach,
+    pub label: String,
     pub created_at_ms: i64,
     pub expires_at_ms: Option<i64>,
     pub revoked_at_ms: Option<i64>,
+}
+
+/// A key, and what its project may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownKey {
+    pub key: KeyRow,
+    pub limits: ProjectLimits,
 }
 
 #[derive(Debug, FromRow)]
@@ -24,6 +44,8 @@ pub(super) struct RawKey {
     project_id: String,
     prefix: String,
     scopes: String,
+    label: String,
+    sandbox_id: Option<String>,
     created_at_ms: i64,
     expires_at_ms: Option<i64>,
     revoked_at_ms: Option<i64>,
@@ -33,18 +55,106 @@ impl TryFrom<RawKey> for KeyRow {
     type Error = StoreError;
 
     fn try_from(raw: RawKey) -> Result<Self, StoreError> {
-        let project = ProjectId::parse(&raw.project_id).map_err(|_| StoreError::Corrupt {
+        let corrupt = |column| StoreError::Corrupt {
             table: "api_keys",
-            column: "project_id",
-        })?;
+            column,
+        };
+        let sandbox = raw.sandbox_id.as_deref().map(SandboxId::parse).transpose();
         Ok(Self {
             hash: raw.hash,
-            project,
+            project: ProjectId::parse(&raw.project_id).map_err(|_| corrupt("project_id"))?,
             prefix: raw.prefix,
-            scopes: raw.scopes,
+            reach: Reach {
+                scopes: Scopes::parse(&raw.scopes).ok_or_else(|| corrupt("scopes"))?,
+                sandbox: sandbox.map_err(|_| corrupt("sandbox_id"))?,
+            },
+            label: raw.label,
             created_at_ms: raw.created_at_ms,
             expires_at_ms: raw.expires_at_ms,
             revoked_at_ms: raw.revoked_at_ms,
         })
     }
+}
+
+impl Store {
+    /// Adds a key. Its project must exist.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn insert_api_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+        let failed = || StoreError::during("add a key");
+        let _turn = self.turn(&key.project).await.map_err(failed())?;
+        sqlx::query(INSERT)
+            .bind(&key.hash)
+            .bind(key.project.as_str())
+            .bind(&key.prefix)
+            .bind(key.reach.scopes.to_string())
+            .bind(&key.label)
+            .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
+            .bind(key.created_at_ms)
+            .bind(key.expires_at_ms)
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(failed())
+    }
+
+    /// The keys of a project that work now, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn api_keys(
+        &self,
+        project: &ProjectId,
+        now_ms: i64,
+    ) -> Result<Vec<KeyRow>, StoreError> {
+        let raw: Vec<RawKey> = sqlx::query_as(SELECT_ALIVE)
+            .bind(project.as_str())
+            .bind(now_ms)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list keys"))?;
+        raw.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// Revokes a key by its prefix. Takes no turn: a key that leaked, and floods the project, must
+    /// not hold up its own end.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn revoke_api_key(
+        &self,
+        project: &ProjectId,
+        prefix: &str,
+        now_ms: i64,
+    ) -> Result<Revoked, StoreError> {
+        let failed = || StoreError::during("revoke a key");
+        let done = sqlx::query(REVOKE)
+            .bind(project.as_str())
+            .bind(prefix)
+            .bind(now_ms)
+            .execute(&self.writer)
+            .await
+            .map_err(failed())?;
+        if done.rows_affected() > 0 {
+            return Ok(Revoked::Now);
+        }
+        let known: Option<(i64,)> = sqlx::query_as(IS_KNOWN)
+            .bind(project.as_str())
+            .bind(prefix)
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(failed())?;
+        Ok(known.map_or(Revoked::Unknown, |_| Revoked::Before))
+    }
+}
+
+/// What became of a wish to revoke a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    Now,
+    /// It was revoked already.
+    Before,
+    /// The project has no such key.
+    Unknown,
 }

@@ -2,19 +2,36 @@
 //!
 //! Every statement is one that SQLite and PostgreSQL both run, and every statement on a table of
 //! tenants names the project: the check is in the query, not only in the handler. The few that
-//! cannot are in [`across_projects`]. A test reads the statements and holds both rules.
+//! cannot are in [`across_projects`] and [`projects`]. A test reads the statements and holds both rules.
 
 mod across_projects;
+mod audit;
 mod connect;
+mod cursor;
 mod error;
+mod events;
 mod idempotency;
 mod key;
+mod network;
+mod port_links;
+mod projects;
+mod quota;
 mod row;
 mod sandboxes;
+mod turns;
 
+pub(crate) use across_projects::ADMIN_PREFIX;
+pub use across_projects::PurgeBefore;
+pub use audit::{AuditEntry, AuditRow};
 pub use connect::Store;
+pub use cursor::Cursor;
 pub use error::StoreError;
+pub use events::EventRow;
 pub use idempotency::{Idempotency, Inserted, Subject};
-pub use key::KeyRow;
+pub use key::{KeyRow, KnownKey, Revoked};
+pub use network::{EgressOf, EgressRow};
+pub use port_links::{PortLinkRow, PortOf};
+pub use projects::{ProjectLimits, ProjectRow};
+pub use quota::{OverQuota, Used};
 pub use row::SandboxRow;
 pub use sandboxes::KeyFate;

@@ -9,7 +9,7 @@ use dayfly_types::{
 };
 use sqlx::FromRow;
 
-use super::StoreError;
+use super::{EgressRow, StoreError};
 
 /// What should exist, and the last that the node said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub struct SandboxRow {
     pub fork_parent: Option<SandboxId>,
     /// Shared by the children of one fork, and by nothing else.
     pub fork_tree: Option<String>,
+    pub egress: EgressRow,
     pub isolation: String,
     pub ready_ms: Option<u64>,
     pub stages: BTreeMap<String, u64>,
@@ -69,6 +70,11 @@ pub(super) struct RawSandbox {
     volumes: String,
     fork_parent: Option<String>,
     fork_tree: Option<String>,
+    egress: String,
+    egress_epoch: i64,
+    egress_reserved: i64,
+    egress_confirmed: i64,
+    egress_changed_at_ms: i64,
     isolation: String,
     ready_ms: Option<i64>,
     stages: String,
@@ -127,6 +133,13 @@ impl TryFrom<RawSandbox> for SandboxRow {
             idle_seconds: optional_count(raw.idle_seconds, "idle_seconds")?,
             on_timeout,
         };
+        let egress = EgressRow {
+            policy: parsed(serde_json::from_str(&raw.egress), "egress")?,
+            epoch: count(raw.egress_epoch, "egress_epoch")?,
+            reserved: count(raw.egress_reserved, "egress_reserved")?,
+            confirmed: count(raw.egress_confirmed, "egress_confirmed")?,
+            changed_at_ms: raw.egress_changed_at_ms,
+        };
         Ok(Self {
             id: parsed(SandboxId::try_from(raw.id), "id")?,
             project: parsed(ProjectId::try_from(raw.project_id), "project_id")?,
@@ -147,6 +160,7 @@ impl TryFrom<RawSandbox> for SandboxRow {
             volumes: parsed(serde_json::from_str(&raw.volumes), "volumes")?,
             fork_parent: optional_id(raw.fork_parent, "fork_parent")?,
             fork_tree: raw.fork_tree,
+            egress,
             isolation: raw.isolation,
             ready_ms: optional_count(raw.ready_ms, "ready_ms")?,
             stages: parsed(serde_json::from_str(&raw.stages), "stages")?,

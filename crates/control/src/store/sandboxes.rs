@@ -3,23 +3,27 @@
 use dayfly_node_api::{LifecycleReport, SandboxReport};
 use dayfly_types::{ProjectId, SandboxId, SandboxState, SnapshotId};
 
+use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
 use super::row::{RawSandbox, SandboxRow, bigint};
-use super::{Store, StoreError};
+use super::{Cursor, OverQuota, Store, StoreError, events, network, quota};
 use crate::time::deadline_ms;
 
 const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, template, state, generation, \
     reason, metadata, ttl_seconds, persistent, cpu, memory_mb, isolation, ready_ms, stages, \
     created_at_ms, deleted_at_ms, idle_seconds, on_timeout, expires_at_ms, from_snapshot, \
-    cpu_limit_millis, disk_wanted_mib, disk_mib, volumes, fork_parent, fork_tree) \
+    cpu_limit_millis, disk_wanted_mib, disk_mib, volumes, fork_parent, fork_tree, \
+    egress, egress_epoch, egress_reserved, egress_confirmed, egress_changed_at_ms) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULL, \
-    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)";
 const SELECT: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND id = $2";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 \
-    AND deleted_at_ms IS NULL ORDER BY created_at_ms, id";
+    AND deleted_at_ms IS NULL AND (created_at_ms, id) > ($2, $3) \
+    ORDER BY created_at_ms, id LIMIT $4";
 const SELECT_TREE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND fork_tree = $2 \
     AND deleted_at_ms IS NULL AND state <> 'deleting' ORDER BY created_at_ms, id";
-const DELETE: &str = "DELETE FROM sandboxes WHERE project_id = $1 AND id = $2";
+const DELETE: &str =
+    "DELETE FROM sandboxes WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL";
 // A row that is to be deleted takes no other news: the wish is newer than what the node knows.
 const APPLY: &str = "UPDATE sandboxes SET state = $3, generation = $4, reason = $5, cpu = $6, \
     memory_mb = $7, ready_ms = $8, stages = $9, disk_mib = $10, ttl_seconds = $11, \
@@ -37,12 +41,12 @@ impl Store {
     /// Writes the row of a new sandbox, and its idempotency key, in one step.
     ///
     /// # Errors
-    /// [`StoreError`]; nothing was written.
+    /// [`StoreError`], or [`OverQuota`]; nothing was written.
     pub async fn insert_sandbox(
         &self,
         row: &SandboxRow,
         idempotency: Option<&Idempotency>,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Result<Inserted, OverQuota>, StoreError> {
         self.insert_sandboxes(std::slice::from_ref(row), row.id.as_str(), idempotency)
             .await
     }
@@ -51,34 +55,42 @@ impl Store {
     /// them, in one step. The key belongs to `subject`.
     ///
     /// # Errors
-    /// [`StoreError`]; nothing was written.
+    /// [`StoreError`], or [`OverQuota`]; nothing was written.
     pub async fn insert_sandboxes(
         &self,
         rows: &[SandboxRow],
         subject: &str,
         idempotency: Option<&Idempotency>,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Result<Inserted, OverQuota>, StoreError> {
         let failed = || StoreError::during("insert a sandbox");
+        let Some(first) = rows.first() else {
+            return Ok(Ok(Inserted::New));
+        };
+        let _turn = self.turn(&first.project).await.map_err(failed())?;
         let mut transaction = self.writer.begin().await.map_err(failed())?;
-        if let (Some(key), Some(row)) = (idempotency, rows.first()) {
-            let inserted = idempotency::insert(
-                &row.project,
-                subject,
-                key,
-                row.created_at_ms,
-                &mut transaction,
-            )
-            .await
-            .map_err(failed())?;
+        if let Some(key) = idempotency {
+            let (project, at_ms) = (&first.project, first.created_at_ms);
+            let inserted = idempotency::insert(project, subject, key, at_ms, &mut transaction)
+                .await
+                .map_err(failed())?;
             if inserted != Inserted::New {
-                return Ok(inserted);
+                return Ok(Ok(inserted));
             }
+        }
+        let fits = quota::check(&first.project, rows, &mut transaction).await;
+        if let Err(over) = fits.map_err(failed())? {
+            return Ok(Err(over));
         }
         for row in rows {
             insert_row(row, &mut transaction).await.map_err(failed())?;
+            let event = event(&row.project, &row.id, row.state.as_str(), row.created_at_ms);
+            events::insert(event, &mut transaction)
+                .await
+                .map_err(failed())?;
         }
         transaction.commit().await.map_err(failed())?;
-        Ok(Inserted::New)
+        self.new_event.notify_waiters();
+        Ok(Ok(Inserted::New))
     }
 
     /// One sandbox, deleted or not.
@@ -99,13 +111,22 @@ impl Store {
         raw.map(SandboxRow::try_from).transpose()
     }
 
-    /// All that were not deleted, oldest first.
+    /// Those that were not deleted, oldest first: from the beginning or behind a place, at most
+    /// `limit`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn sandboxes(&self, project: &ProjectId) -> Result<Vec<SandboxRow>, StoreError> {
+    pub async fn sandboxes_after(
+        &self,
+        project: &ProjectId,
+        after: Option<&Cursor>,
+        limit: i64,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
         let raw: Vec<RawSandbox> = sqlx::query_as(SELECT_ALIVE)
             .bind(project.as_str())
+            .bind(after.map_or(i64::MIN, |cursor| cursor.created_at_ms))
+            .bind(after.map_or("", |cursor| cursor.id.as_str()))
+            .bind(limit)
             .fetch_all(&self.reader)
             .await
             .map_err(StoreError::during("list sandboxes"))?;
@@ -134,21 +155,45 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]; the reconciler finds the row later.
-    pub async fn forget(&self, project: &ProjectId, id: &SandboxId) -> Result<(), StoreError> {
+    pub async fn forget(
+        &self,
+        project: &ProjectId,
+        id: &SandboxId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
         let failed = || StoreError::during("take back a sandbox");
+        let _turn = self.turn(project).await.map_err(failed())?;
         let mut transaction = self.writer.begin().await.map_err(failed())?;
-        for statement in [DELETE, idempotency::DELETE] {
-            sqlx::query(statement)
-                .bind(project.as_str())
-                .bind(id.as_str())
-                .execute(&mut *transaction)
+        let statements = [idempotency::DELETE, DELETE];
+        let rows = run(&statements, project, id, &mut transaction).await;
+        // Whoever follows events was told that it is being made.
+        if rows.map_err(failed())? > 0 {
+            let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
+            events::insert(event, &mut transaction)
                 .await
                 .map_err(failed())?;
         }
-        transaction.commit().await.map_err(failed())
+        transaction.commit().await.map_err(failed())?;
+        self.new_event.notify_waiters();
+        Ok(())
     }
 
-    /// Writes what the node said, unless the row is newer or is to be deleted.
+    /// As [`Store::apply_report`], when it is the project's turn: what came of a call of its own.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn apply_report_in_turn(
+        &self,
+        report: &SandboxReport,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("write a sandbox's state");
+        let _turn = self.turn(&report.project).await.map_err(failed())?;
+        self.apply_report(report, now_ms).await
+    }
+
+    /// Writes what the node said, unless the row is newer or is to be deleted. Takes no turn: the
+    /// news of all projects come one after the other, and none must wait for one of them.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -158,10 +203,13 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         if report.state == SandboxState::Deleted {
-            return self.mark_deleted(&report.project, &report.id, now_ms).await;
+            return self
+                .write_deleted(&report.project, &report.id, now_ms)
+                .await;
         }
-        let failed = StoreError::during("write a sandbox's state");
-        sqlx::query(APPLY)
+        let failed = || StoreError::during("write a sandbox's state");
+        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let applied = sqlx::query(APPLY)
             .bind(report.project.as_str())
             .bind(report.id.as_str())
             .bind(report.state.as_str())
@@ -177,10 +225,23 @@ impl Store {
             .bind(report.lifecycle.idle_seconds.map(bigint))
             .bind(report.lifecycle.on_timeout.as_str())
             .bind(deadline_ms(report.expires_in_seconds, now_ms))
-            .execute(&self.writer)
+            .execute(&mut *transaction)
             .await
-            .map(drop)
-            .map_err(failed)
+            .map_err(failed())?;
+        if applied.rows_affected() > 0 {
+            let event = NewEvent {
+                reason: report.reason.as_deref(),
+                ..event(&report.project, &report.id, report.state.as_str(), now_ms)
+            };
+            events::insert(event, &mut transaction)
+                .await
+                .map_err(failed())?;
+        }
+        transaction.commit().await.map_err(failed())?;
+        if applied.rows_affected() > 0 {
+            self.new_event.notify_waiters();
+        }
+        Ok(())
     }
 
     /// Writes how long the sandbox lives, as its node said after a change.
@@ -194,6 +255,8 @@ impl Store {
         report: &LifecycleReport,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("write a sandbox's lifecycle");
+        let _turn = self.turn(project).await.map_err(failed())?;
         let lifecycle = report.lifecycle;
         sqlx::query(SET_LIFECYCLE)
             .bind(project.as_str())
@@ -206,7 +269,7 @@ impl Store {
             .execute(&self.writer)
             .await
             .map(drop)
-            .map_err(StoreError::during("write a sandbox's lifecycle"))
+            .map_err(failed())
     }
 
     /// Writes the wish that it be deleted.
@@ -224,19 +287,15 @@ impl Store {
             KeyFate::Kept => &[MARK_DELETING],
             KeyFate::Freed => &[MARK_DELETING, idempotency::DELETE],
         };
+        let _turn = self.turn(project).await.map_err(failed())?;
         let mut transaction = self.writer.begin().await.map_err(failed())?;
-        for statement in statements {
-            sqlx::query(*statement)
-                .bind(project.as_str())
-                .bind(id.as_str())
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
-        }
+        run(statements, project, id, &mut transaction)
+            .await
+            .map_err(failed())?;
         transaction.commit().await.map_err(failed())
     }
 
-    /// Writes that it is gone.
+    /// Writes that it is gone, when it is the project's turn.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -246,14 +305,69 @@ impl Store {
         id: &SandboxId,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        sqlx::query(MARK_DELETED)
+        let failed = StoreError::during("mark a sandbox as deleted");
+        let _turn = self.turn(project).await.map_err(failed)?;
+        self.write_deleted(project, id, now_ms).await
+    }
+
+    async fn write_deleted(
+        &self,
+        project: &ProjectId,
+        id: &SandboxId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("mark a sandbox as deleted");
+        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let marked = sqlx::query(MARK_DELETED)
             .bind(project.as_str())
             .bind(id.as_str())
             .bind(now_ms)
-            .execute(&self.writer)
+            .execute(&mut *transaction)
             .await
-            .map(drop)
-            .map_err(StoreError::during("mark a sandbox as deleted"))
+            .map_err(failed())?;
+        if marked.rows_affected() > 0 {
+            let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
+            events::insert(event, &mut transaction)
+                .await
+                .map_err(failed())?;
+        }
+        transaction.commit().await.map_err(failed())?;
+        self.new_event.notify_waiters();
+        Ok(())
+    }
+}
+
+/// Runs statements that are about one sandbox. Gives how many rows the last one touched.
+async fn run(
+    statements: &[&'static str],
+    project: &ProjectId,
+    id: &SandboxId,
+    transaction: &mut sqlx::Transaction<'_, sqlx::Sqlite>,
+) -> Result<u64, sqlx::Error> {
+    let mut rows = 0;
+    for statement in statements {
+        let done = sqlx::query(*statement)
+            .bind(project.as_str())
+            .bind(id.as_str())
+            .execute(&mut **transaction)
+            .await?;
+        rows = done.rows_affected();
+    }
+    Ok(rows)
+}
+
+fn event<'a>(
+    project: &'a ProjectId,
+    sandbox: &'a SandboxId,
+    state: &'a str,
+    at_ms: i64,
+) -> NewEvent<'a> {
+    NewEvent {
+        project,
+        sandbox,
+        state,
+        reason: None,
+        at_ms,
     }
 }
 
@@ -297,6 +411,11 @@ async fn insert_row(
         .bind(json(&row.volumes))
         .bind(row.fork_parent.as_ref().map(SandboxId::as_str))
         .bind(&row.fork_tree)
+        .bind(network::text(&row.egress.policy))
+        .bind(bigint(row.egress.epoch))
+        .bind(bigint(row.egress.reserved))
+        .bind(bigint(row.egress.confirmed))
+        .bind(row.egress.changed_at_ms)
         .execute(&mut **transaction)
         .await
         .map(drop)

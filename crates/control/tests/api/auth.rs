@@ -90,6 +90,7 @@ async fn a_new_admin_key_ends_the_old_one() {
             .await
             .unwrap()
             .unwrap()
+            .key
             .revoked_at_ms
             .is_some()
     };

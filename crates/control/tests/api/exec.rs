@@ -25,15 +25,20 @@ async fn output_and_exit_come_back_whole() {
             signal: Some(9),
             reason: ExitReason::Signaled,
             duration_ms: 7,
+            limits_hit: Vec::new(),
         }),
     ];
     world.node.script("run", steps);
     let answer = world
-        .post(&format!("/v1/sandboxes/{id}/exec"), json!({"cmd": "run"}))
+        .post(
+            &format!("/v1/sandboxes/{id}/exec"),
+            json!({"cmd": "run", "exec_id": "mine"}),
+        )
         .await;
     assert_eq!(answer.status, StatusCode::OK);
     let expected = json!({"stdout": "out é\n", "stderr": "err \u{fffd}", "exit_code": 137,
-        "duration_ms": 7, "reason": "signaled", "signal": 9, "truncated": false});
+        "duration_ms": 7, "reason": "signaled", "signal": 9, "truncated": false,
+        "exec_id": "mine", "stdout_bytes": 7, "stderr_bytes": 5});
     assert_eq!(answer.json(), expected);
 }
 

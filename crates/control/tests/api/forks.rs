@@ -371,7 +371,7 @@ async fn a_fork_whose_node_is_lost_midway_is_undone() {
 async fn a_child_that_is_deleted_while_it_is_made_stays_deleted() {
     let world = World::start().await;
     let parent = world.create().await;
-    world.node.delay_forks(Duration::from_millis(300));
+    world.node.delay_forks(Duration::from_secs(3));
     let forking = fork(&world, &parent, json!({"count": 2}));
     let delete = async {
         let mut child = String::new();

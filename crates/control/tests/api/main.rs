@@ -8,18 +8,37 @@
 )]
 
 mod auth;
+mod contexts;
+mod events;
 mod exec;
 mod exec_stream;
 mod files;
+mod files_edit;
+mod files_stream;
 mod flow;
 mod forks;
+mod gateway;
+mod gateway_bytes;
+mod gateway_http2;
+mod gateway_links;
 mod lifecycle;
+mod logs;
+mod network;
+mod network_change;
+mod network_log;
 mod openapi;
+mod overload;
+mod processes;
+mod projects;
 mod reconcile;
 mod refusal;
+mod sandbox_list;
 mod sandboxes;
 mod schema;
 mod snapshots;
 mod states;
 mod support;
+mod templates;
+mod tenancy;
+mod tokens;
 mod volumes;

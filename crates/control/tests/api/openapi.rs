@@ -24,7 +24,7 @@ fn openapi_names_the_envelope_for_every_refusal() {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             for (status, response) in operation["responses"].as_object().unwrap() {
-                if status.starts_with('2') {
+                if status.starts_with(['1', '2']) {
                     continue;
                 }
                 let schema = &response["content"]["application/json"]["schema"]["$ref"];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dayfly_control::ReconcileSettings;
 use dayfly_node_api::{EnsureSandbox, NodeApi, NodeError};
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{Generation, Lifecycle, ProjectId, SandboxId, SandboxState, TemplateName};
 use http::StatusCode;
 use serde_json::json;
@@ -101,6 +102,8 @@ async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
         disk: None,
         volumes: Vec::new(),
         reseed_user_space: false,
+        egress: EgressPolicy::deny(),
+        egress_epoch: 1,
     };
     world.node.ensure_sandbox(orphan).await.unwrap();
     assert_eq!(world.node.ids().len(), 2);

@@ -12,5 +12,6 @@ mod spec;
 pub use launch::{LaunchError, launch};
 pub use report::{JailReport, JailStep, REPORT_BYTES_MAX};
 pub use spec::{
-    BindMount, InvalidSpec, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits, SPEC_BYTES_MAX,
+    BindMount, InvalidSpec, JailSockets, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits,
+    SPEC_BYTES_MAX,
 };

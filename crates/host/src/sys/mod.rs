@@ -9,6 +9,7 @@
 
 mod descriptors;
 mod fork;
+mod interface;
 mod keyring;
 mod mount_attributes;
 mod namespaces;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use descriptors::close_on_exec_from;
 pub use fork::{Forked, SingleThread, fork};
+pub(crate) use interface::{Setting, keep_tap, open_tap, pin_neighbour, set_interface};
 pub use keyring::join_new_session_keyring;
 pub use mount_attributes::{MountAttributes, set_mount_attributes};
 pub use namespaces::{Namespace, unshare};

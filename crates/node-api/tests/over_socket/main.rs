@@ -1,6 +1,10 @@
 //! The client and the server of the contract, with a unix socket between them.
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod files;
+mod ingress;
+mod network;
+mod small_files;
 mod small_node;
 
 use std::path::Path;
@@ -10,10 +14,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_node_api::{
-    EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, FileRead, FileWrite,
-    ForkOutcome, ForkRequest, LifecycleChange, NodeApi, NodeClient, NodeError, SnapshotRequest,
-    server, socket,
+    AttachExec, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, ForkOutcome,
+    ForkRequest, LifecycleChange, NodeApi, NodeClient, NodeError, NodeFiles, OutputGap,
+    OutputStream, SnapshotRequest, StdinWrite, server, socket,
 };
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, Lifecycle, OnTimeout, SandboxId, SandboxState, SnapshotId,
     TemplateName, VolumeName,
@@ -21,14 +26,14 @@ use dayfly_types::{
 use futures::StreamExt;
 use small_node::{CAPTURE, SmallNode, exit, full, mount, project, report};
 
-struct World {
+pub(crate) struct World {
     node: Arc<SmallNode>,
-    client: NodeClient,
-    id: SandboxId,
+    pub(crate) client: NodeClient,
+    pub(crate) id: SandboxId,
     _directory: tempfile::TempDir,
 }
 
-fn start() -> World {
+pub(crate) fn start() -> World {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("node.sock");
     let node = Arc::new(SmallNode::default());
@@ -48,14 +53,10 @@ fn start() -> World {
 }
 
 fn command(stdin: &[u8]) -> ExecRequest {
+    let id = ExecId::parse("ex-1").unwrap();
     ExecRequest {
-        id: ExecId::parse("ex-1").unwrap(),
-        command: ExecCommand::Shell("cat".to_owned()),
-        cwd: None,
-        env: Default::default(),
-        user: None,
-        timeout_ms: None,
         stdin: Some(stdin.to_vec()),
+        ..ExecRequest::new(id, ExecCommand::Shell("cat".to_owned()))
     }
 }
 
@@ -66,7 +67,11 @@ async fn a_refusal_arrives_with_all_its_parts() {
     let mut watch = world.client.watch().await.unwrap();
     assert_eq!(watch.next().await, Some(Err(full())));
     assert_eq!(watch.next().await, None);
-    let stat = world.client.stat(&world.id, "/é").await;
+    let path = dayfly_node_api::GuestPath {
+        path: "/é".to_owned(),
+        user: None,
+    };
+    let stat = world.client.stat(&world.id, path).await;
     assert_eq!(stat, Err(NodeError::not_found("no /é")));
 }
 
@@ -88,12 +93,53 @@ async fn an_exec_carries_bytes_and_its_end() {
         match events.next().await.unwrap().unwrap() {
             ExecEvent::Stdout(piece) => stdout.extend_from_slice(&piece),
             ExecEvent::Stderr(piece) => assert!(piece.is_empty()),
+            ExecEvent::Gap(gap) => panic!("{gap:?}"),
             ExecEvent::Exited(exit) => break exit,
         }
     };
     assert!(stdout == bytes);
     assert_eq!(last, exit());
     assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn execs_are_described_attached_to_and_talked_to() {
+    let world = start();
+    let exec = ExecId::parse("ex-1").unwrap();
+    let request = AttachExec {
+        exec: exec.clone(),
+        stdout_offset: Some(77),
+        stderr_offset: None,
+    };
+    let (report, events) = world.client.attach_exec(&world.id, request).await.unwrap();
+    let described = world.client.describe_exec(&world.id, &exec).await.unwrap();
+    assert_eq!(report, described);
+    let gap = ExecEvent::Gap(OutputGap {
+        stream: OutputStream::Stdout,
+        bytes: 77,
+    });
+    let seen: Vec<_> = events.collect().await;
+    assert_eq!(seen, [Ok(gap), Ok(ExecEvent::Exited(exit()))]);
+    let signal = async |number| world.client.signal_exec(&world.id, &exec, number).await;
+    assert_eq!((signal(15).await, signal(9).await), (Ok(()), Err(full())));
+    let write = StdinWrite {
+        exec,
+        offset: Some(4),
+        is_last: true,
+    };
+    let pieces = [Ok(Bytes::from_static(b"abc")), Ok(Bytes::from_static(b"d"))];
+    let content = futures::stream::iter(pieces).boxed();
+    let taken = world.client.write_stdin(&world.id, write, content).await;
+    assert_eq!(taken, Ok(8));
+}
+
+#[tokio::test]
+async fn lines_of_a_context_keep_their_ends() {
+    let world = start();
+    let request = Bytes::from_static(b"{}");
+    let lines = world.client.context(&world.id, request).await.unwrap();
+    let lines: Vec<_> = lines.map(|line| line.unwrap().len()).collect().await;
+    assert_eq!(lines, [200_000, 0, 2]);
 }
 
 #[tokio::test]
@@ -114,54 +160,6 @@ async fn a_stream_that_is_not_read_stands_still() {
         before * (64 << 10) < 1 << 20,
         "{before} pieces are in flight"
     );
-}
-
-#[tokio::test]
-async fn a_file_that_breaks_in_the_middle_is_an_error() {
-    let world = start();
-    let read = async |path: &str| {
-        let request = FileRead {
-            path: path.to_owned(),
-            user: None,
-        };
-        let (info, content) = world.client.read_file(&world.id, request).await.unwrap();
-        assert_eq!((info.size, info.mtime), (9, -1));
-        content.collect::<Vec<_>>().await
-    };
-    let whole: Vec<Bytes> = read("/whole")
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
-    assert_eq!(whole.concat(), b"fourfives");
-    assert_eq!(read("/broken").await.last(), Some(&Err(full())));
-}
-
-#[tokio::test]
-async fn an_upload_is_whole_or_an_error() {
-    let world = start();
-    let write = async |path: &str, pieces: Vec<Result<Bytes, NodeError>>| {
-        let request = FileWrite {
-            path: path.to_owned(),
-            user: None,
-            mode: None,
-        };
-        world
-            .client
-            .write_file(&world.id, request, futures::stream::iter(pieces).boxed())
-            .await
-    };
-    let piece = Ok(Bytes::from(vec![1; 200_000]));
-    assert_eq!(
-        write("/a", vec![piece.clone(), piece.clone()]).await,
-        Ok(400_000)
-    );
-    assert_eq!(
-        write("/a", vec![piece.clone(), Err(full())]).await,
-        Err(full())
-    );
-    // More than every buffer, so that the answer comes while the client still sends.
-    assert_eq!(write("/refused", vec![piece; 100]).await, Err(full()));
 }
 
 #[tokio::test]
@@ -249,6 +247,8 @@ async fn a_fork_answers_for_each_child_in_order() {
         disk: None,
         volumes: vec![mount()],
         reseed_user_space: true,
+        egress: EgressPolicy::deny(),
+        egress_epoch: 1,
     };
     let request = ForkRequest {
         snapshot: SnapshotId::parse("snap-1").unwrap(),

@@ -7,22 +7,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    CaptureReport, Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecEvent, ExecEvents,
-    ExecExit, ExecRequest, ExitReason, FileBytes, FileInfo, FileRead, FileWrite, ForkChild,
-    ForkOutcome, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError,
-    NodeStatus, SandboxReport, SnapshotReport, SnapshotRequest, TemplateReport, VolumeMount,
-    VolumeReport, Watch,
+    AttachExec, CaptureReport, ContextLines, EnsureSandbox, EnsureVolume, ExecEvent, ExecEvents,
+    ExecExit, ExecReport, ExecRequest, ExitReason, FileBytes, ForkChild, ForkOutcome, ForkReport,
+    ForkRequest, LifecycleChange, LifecycleReport, LimitKind, LogExtent, NodeApi, NodeError,
+    NodeStatus, OutputGap, OutputStream, SandboxLoad, SandboxReport, SnapshotReport,
+    SnapshotRequest, StdinWrite, TemplateReport, TerminalSize, VolumeMount, VolumeReport, Watch,
 };
 use dayfly_types::{
-    CpuMillis, ErrorCode, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId, SandboxId,
-    SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    CpuMillis, ErrorCode, ExecId, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId,
+    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 use futures::StreamExt;
 
 /// Answers just enough to see every form that the wire has.
 #[derive(Debug, Default)]
 pub(crate) struct SmallNode {
-    written: AtomicU64,
+    pub(crate) written: AtomicU64,
     pub(crate) pulled: Arc<AtomicU64>,
 }
 
@@ -38,6 +38,7 @@ pub(crate) fn exit() -> ExecExit {
         signal: Some(9),
         reason: ExitReason::Killed,
         duration_ms: 5,
+        limits_hit: vec![LimitKind::Memory],
     }
 }
 
@@ -49,6 +50,10 @@ impl NodeApi for SmallNode {
 
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
         Ok(Vec::new())
+    }
+
+    async fn ensure_template(&self, _: &TemplateName) -> Result<TemplateReport, NodeError> {
+        Err(full())
     }
 
     async fn ensure_sandbox(&self, _: EnsureSandbox) -> Result<SandboxReport, NodeError> {
@@ -64,6 +69,10 @@ impl NodeApi for SmallNode {
     }
 
     async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn loads(&self, _: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
         Ok(Vec::new())
     }
 
@@ -89,51 +98,64 @@ impl NodeApi for SmallNode {
         Ok(futures::stream::iter(events).boxed())
     }
 
-    async fn read_file(
+    async fn attach_exec(
         &self,
         _: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
-        let info = FileInfo {
-            size: 9,
-            mode: 0o600,
-            mtime: -1,
-        };
-        let mut pieces = vec![
-            Ok(Bytes::from_static(b"four")),
-            Ok(Bytes::from_static(b"fives")),
+        request: AttachExec,
+    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+        let events = [
+            Ok(ExecEvent::Gap(OutputGap {
+                stream: OutputStream::Stdout,
+                bytes: request.stdout_offset.unwrap_or(0),
+            })),
+            Ok(ExecEvent::Exited(exit())),
         ];
-        if request.path == "/broken" {
-            pieces[1] = Err(full());
-        }
-        Ok((info, futures::stream::iter(pieces).boxed()))
+        let report = exec_report(request.exec);
+        Ok((report, futures::stream::iter(events).boxed()))
     }
 
-    async fn write_file(
+    async fn describe_exec(&self, _: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+        Ok(exec_report(exec.clone()))
+    }
+
+    async fn list_execs(&self, _: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+        Ok(Vec::new())
+    }
+
+    async fn signal_exec(&self, _: &SandboxId, _: &ExecId, signal: i32) -> Result<(), NodeError> {
+        if signal == 15 { Ok(()) } else { Err(full()) }
+    }
+
+    async fn resize_exec(
         &self,
         _: &SandboxId,
-        request: FileWrite,
+        _: &ExecId,
+        _: TerminalSize,
+    ) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    async fn forget_exec(&self, _: &SandboxId, _: &ExecId) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    async fn write_stdin(
+        &self,
+        _: &SandboxId,
+        request: StdinWrite,
         mut content: FileBytes,
     ) -> Result<u64, NodeError> {
-        if request.path == "/refused" {
-            return Err(full());
-        }
+        let mut bytes = request.offset.unwrap_or(0);
         while let Some(piece) = content.next().await {
-            self.written
-                .fetch_add(piece?.len() as u64, Ordering::SeqCst);
+            bytes += piece?.len() as u64;
         }
-        Ok(self.written.load(Ordering::SeqCst))
+        Ok(bytes)
     }
 
-    async fn list_directory(&self, _: &SandboxId, _: &str) -> Result<Directory, NodeError> {
-        Ok(Directory {
-            entries: Vec::new(),
-            truncated: true,
-        })
-    }
-
-    async fn stat(&self, _: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        Err(NodeError::not_found(format!("no {path}")))
+    async fn context(&self, _: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError> {
+        // A line of several records, an empty one, and the request itself.
+        let lines = [Bytes::from(vec![b'x'; 200_000]), Bytes::new(), request];
+        Ok(futures::stream::iter(lines.map(Ok)).boxed())
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
@@ -301,5 +323,22 @@ pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
         disk_mib: 12,
         from_snapshot: None,
         volumes: vec![mount()],
+    }
+}
+
+fn exec_report(id: ExecId) -> ExecReport {
+    ExecReport {
+        id,
+        title: "make".to_owned(),
+        user: "agent".to_owned(),
+        pid: 42,
+        started_unix_ms: 5,
+        exit: None,
+        duration_ms: 7,
+        is_terminal: true,
+        takes_stdin: true,
+        stdin_bytes: 3,
+        stdout: LogExtent { start: 1, end: 2 },
+        stderr: LogExtent::default(),
     }
 }

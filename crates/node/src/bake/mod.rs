@@ -10,6 +10,7 @@
 //! path, also when nobody waits for the bake any more. When to bake is not decided here; see
 //! `baker`. Start reading at [`bake_template`].
 
+mod bridge;
 mod error;
 mod held_slot;
 mod identity;

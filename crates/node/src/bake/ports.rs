@@ -78,7 +78,7 @@ pub struct BakeLimits {
 impl Default for BakeLimits {
     fn default() -> Self {
         Self {
-            boot: Duration::from_secs(180),
+            boot: Duration::from_secs(120),
             command: Duration::from_secs(15 * 60),
             machine: Duration::from_secs(60 * 60),
             slot: Duration::from_secs(60),

@@ -39,16 +39,33 @@ pub async fn bake_template(
         .await
         .map_err(BakeError::Image)?;
     progress.report("preparing disks", 60);
-    let staging = prepare(deps, recipe, &parts).await?;
-    let spec = boot_spec(recipe, &staging);
-    let captured = run_machine(deps, recipe, &spec, staging, &progress.part(65, 94)).await?;
+    let mut made = boot_once(deps, recipe, &parts, progress).await;
+    if let Err(BakeError::NoAgent { .. }) = made {
+        // A kernel under emulation now and then hangs while it measures its clocks, on a host whose
+        // processors are taken away in between. A second boot is cheap beside a failed bake.
+        tracing::warn!(template = %recipe.recipe.name, "no agent came up; booting once more");
+        made = boot_once(deps, recipe, &parts, progress).await;
+    }
+    let (machine, captured) = made?;
     progress.report("publishing", 94);
-    let template = publish(deps, recipe, &parts, spec.machine, captured).await?;
+    let template = publish(deps, recipe, &parts, machine, captured).await?;
     progress.report("ready", 100);
     let seconds = started.elapsed().as_secs();
     let (name, version) = (&recipe.recipe.name, template.version());
     tracing::info!(template = %name, %version, seconds, "template baked");
     Ok(template)
+}
+
+async fn boot_once(
+    deps: &BakeDeps,
+    recipe: &ResolvedRecipe,
+    parts: &ImageParts,
+    progress: &ProgressReporter,
+) -> Result<(MachineSpec, Captured), BakeError> {
+    let staging = prepare(deps, recipe, parts).await?;
+    let spec = boot_spec(recipe, &staging);
+    let captured = run_machine(deps, recipe, &spec, staging, &progress.part(65, 94)).await?;
+    Ok((spec.machine, captured))
 }
 
 /// Puts everything that a boot needs into one new directory.

@@ -146,6 +146,18 @@ async fn silent_guest_is_given_up_with_its_console() {
 }
 
 #[tokio::test]
+async fn silent_guest_is_booted_once_more() {
+    let world = world();
+    world
+        .engine
+        .faults()
+        .order(EngineOperation::Boot, 2, Fault::Fail);
+    let error = world.bake().await;
+    assert!(matches!(error, BakeError::Boot(_)), "{error:?}");
+    world.settle().await;
+}
+
+#[tokio::test]
 async fn machine_that_ends_is_noticed_at_once() {
     let mut world = world();
     world.deps.limits.boot = PATIENCE * 2;

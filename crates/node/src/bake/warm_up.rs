@@ -1,20 +1,23 @@
 //! Brings a booted guest into the state that every sandbox starts from.
 //!
-//! First the recipe's own words: `start` commands are left running, then each `warm` command must
-//! succeed, so that a warm command can wait for what was started. Then a rehearsal of what
-//! sandboxes do first, twice: its pages and caches are then in the captured memory.
+//! First the context bridge, where there are contexts. Then the recipe's own words: `start` commands
+//! are left running, then each `warm` command must succeed, so that a warm command can wait for what
+//! was started. Then a rehearsal of what sandboxes do first, twice: its pages and caches are then in
+//! the captured memory.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_guest_client::{
-    AgentClient, CallError, ConversationLost, ExecEvent, ExecSpec, ReadRange, StreamError,
-    WriteOptions,
+    AgentClient, CallError, ConversationLost, ExecEvent, ExecSpec, ListOptions, ReadRange,
+    StreamError, WriteOptions,
 };
 use dayfly_guest_proto::{ExecCommand, ExecExit};
 use dayfly_snapshots::{ProgressReporter, Recipe};
 use dayfly_types::ExecId;
 use dayfly_types::ids::ID_RANDOM_BYTES;
+
+use super::bridge;
 
 /// Runs its first argument in a session of its own and does not wait for it.
 const BACKGROUND_SCRIPT: &str = r#"setsid /bin/sh -c "$1" </dev/null >/dev/null 2>&1 &"#;
@@ -71,6 +74,10 @@ pub(super) async fn run(
     let count = recipe.start.len() + recipe.warm.len() + 1;
     let share = |done: usize| u8::try_from(done * 100 / count).unwrap_or(100);
     let mut done = 0;
+    if !recipe.contexts.is_empty() {
+        progress.report("installing the context bridge", 0);
+        bridge::install(agent).await?;
+    }
     for command in &recipe.start {
         progress.report("starting programs", share(done));
         start(agent, command, limit).await?;
@@ -128,7 +135,7 @@ async fn rehearse_files(agent: &AgentClient) -> Result<(), WarmUpError> {
         .map_err(call)?;
     while read.next().await.map_err(bytes)?.is_some() {}
     agent
-        .list_directory("/workspace", None, 10)
+        .list_directory("/workspace", &ListOptions::default())
         .await
         .map_err(call)?;
     agent
@@ -179,6 +186,8 @@ async fn follow(
     getrandom::fill(&mut random).map_err(|_| WarmUpError::Randomness)?;
     let mut spec = ExecSpec::new(ExecId::from_random(random), command);
     spec.timeout = Some(limit);
+    // Nobody's work: no sandbox of the template lists it.
+    spec.is_service = true;
     let started = agent.exec(spec).await;
     let mut session = started.map_err(|source| WarmUpError::Start {
         command: words.clone(),
@@ -191,6 +200,7 @@ async fn follow(
             source,
         })? {
             Some(ExecEvent::Stdout(bytes) | ExecEvent::Stderr(bytes)) => keep_tail(output, &bytes),
+            Some(ExecEvent::Gap { .. }) => {}
             Some(ExecEvent::Exited { exit, .. }) => return Ok(exit),
             // The exit is always the last event, so there is no end without one.
             None => {

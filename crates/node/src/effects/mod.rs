@@ -8,6 +8,7 @@
 
 mod captures;
 mod engine;
+mod gate;
 mod slots;
 
 use std::future::Future;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub(crate) use captures::Captures;
 pub(crate) use engine::ObservedEngine;
+pub(crate) use gate::ObservedGate;
 pub use slots::ObservedSlots;
 
 macro_rules! effects {
@@ -73,6 +75,8 @@ effects! {
     VolumeAttach = "volume.attach",
     VolumeDetach = "volume.detach",
     VolumeDelete = "volume.delete",
+    EgressPermit = "egress.permit",
+    EgressWithdraw = "egress.withdraw",
 }
 
 /// On which side of an effect.

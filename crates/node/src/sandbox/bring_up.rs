@@ -13,6 +13,7 @@ use dayfly_node_api::NodeError;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
 use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm, VolumeFile};
 
+use super::network;
 use super::stages::Stages;
 use crate::effects::Effect;
 use crate::guest::{OpenAgentError, open_agent};
@@ -159,7 +160,9 @@ pub(crate) async fn bring_up(
     }
     stages.end("engine");
     let slot = parked.slot;
-    let mut vm = parked.vm.restore().await.map_err(BringUpError::Restore)?;
+    // Beside each other: until the permit is in force the guest reaches nothing.
+    let (restored, ()) = tokio::join!(parked.vm.restore(), network::permit(parts, record));
+    let mut vm = restored.map_err(BringUpError::Restore)?;
     stages.end("restore");
     let agent = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE)
         .await
@@ -221,6 +224,7 @@ async fn set_up_disks(
 fn note(parts: &Parts, record: &mut SandboxRecord, parked: &Parked) -> Result<(), BringUpError> {
     record.slot = Some(parked.slot.index);
     record.process = Some(parked.vm.process());
+    record.network_start = unix_nanos(parts.clock.as_ref());
     parts.journal.write(record).map_err(BringUpError::Journal)
 }
 

@@ -13,7 +13,7 @@
 //! middle, and a guard outside lets the engine run; see [`crate::pause_guard`].
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use dayfly_guest_client::{AgentClient, QuiesceSpec};
 use dayfly_guest_proto::copy_mark;
@@ -39,6 +39,8 @@ const WHAT: &str = "the sandbox could not be captured";
 pub(super) struct Taken {
     pub(super) captured: Captured,
     pub(super) cost: CaptureCost,
+    /// Before the guest was told to stand still.
+    pub(super) frozen_at: Option<SystemTime>,
 }
 
 /// How the machine goes on after its state is saved.
@@ -245,6 +247,7 @@ impl Owner {
             .as_ref()
             .map(|vm| self.parts.pause_guard.watch(slot, vm.process()));
         let frozen = Instant::now();
+        let frozen_at = self.parts.clock.wall();
         let spec = QuiesceSpec {
             lease: Some(limits::QUIESCE_LEASE),
             mark: Some(nonce),
@@ -268,6 +271,7 @@ impl Owner {
         }
         saved.map(|mut taken| {
             taken.cost.frozen_us = micros(frozen.elapsed());
+            taken.frozen_at = Some(frozen_at);
             taken
         })
     }
@@ -360,7 +364,11 @@ impl Owner {
             disk_bytes: disk,
             ..CaptureCost::default()
         };
-        Ok(Taken { captured, cost })
+        Ok(Taken {
+            captured,
+            cost,
+            frozen_at: None,
+        })
     }
 
     /// Gives the guest a new disk layer; the old one becomes the capture's. Answers its size.
@@ -442,6 +450,7 @@ impl Owner {
             template_version: record.template_version.clone(),
             name: wish.name.clone(),
             created_at: self.parts.clock.wall(),
+            frozen_at: taken.frozen_at,
             expires_at: wish.expires_at,
             machine: record.machine.clone(),
             disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
@@ -482,6 +491,7 @@ pub(crate) fn keep_layer(
         template_version: record.template_version.clone(),
         name: None,
         created_at: parts.clock.wall(),
+        frozen_at: None,
         expires_at: None,
         machine: record.machine.clone(),
         disk_mib: record.disk.unwrap_or(record.machine.disk).into(),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use dayfly_core::expiry;
 use dayfly_guest_client::AgentClient;
-use dayfly_node_api::{LifecycleReport, NodeError, SandboxReport};
+use dayfly_host::process::{self, ProcessIdentity};
+use dayfly_node_api::{LifecycleReport, NodeError, SandboxLoad, SandboxReport};
 use dayfly_types::{ErrorCode, Moment, SandboxId, SandboxState, SnapshotId};
+use dayfly_vmm::EngineProcess;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +23,8 @@ pub(crate) struct Published {
     pub(crate) refusal: Option<NodeError>,
     /// When the node deletes it; the report counts down from here.
     pub(crate) expires: Option<Moment>,
+    /// Its engine, while there is one.
+    pub(crate) process: Option<EngineProcess>,
     /// Captures that must stay for it.
     pub(crate) captures: Vec<SnapshotId>,
 }
@@ -49,6 +53,22 @@ impl SandboxHandle {
             .expires
             .map(|deadline| expiry::seconds_left(now, deadline));
         report
+    }
+
+    /// What it costs the host, while its engine runs.
+    pub(crate) fn load(&self) -> Option<SandboxLoad> {
+        // Taken out first: whoever publishes must not wait for files.
+        let engine = self.published.borrow().process?;
+        let identity = ProcessIdentity {
+            pid: engine.pid,
+            start_time_ticks: engine.start_time_ticks,
+        };
+        let cpu = identity.cpu_time().ok()?;
+        Some(SandboxLoad {
+            id: self.id.clone(),
+            cpu_micros: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
+            memory_bytes: process::own_memory_bytes(engine.pid).ok()?,
+        })
     }
 
     pub(crate) fn lifecycle_at(&self, now: Moment) -> LifecycleReport {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
 use super::connect::connect_again;
+use super::network::network_report;
 use super::report::{captures_of, report};
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
@@ -79,6 +80,7 @@ impl Owner {
             agent: None,
             refusal: None,
             expires: record.expires,
+            process: record.process,
             captures: captures_of(&record),
         };
         let (publish, published) = watch::channel(first);
@@ -141,6 +143,7 @@ impl Owner {
         }
         self.tear_down(&mut incoming).await;
         self.parts.forget(&self.record.id);
+        self.parts.network_logs.forget(&self.record.id);
         self.publish_now();
         self.parts.housekeeping.notify_one();
         for waiter in self.delete_waiters.drain(..) {
@@ -372,6 +375,12 @@ impl Owner {
                 let captured = self.capture_for_fork(&wish).await;
                 let _ = reply.send(captured);
             }
+            Request::SetNetwork { wanted, reply } => {
+                let _ = reply.send(self.set_network(wanted).await);
+            }
+            Request::Network(reply) => {
+                let _ = reply.send(Ok(network_report(&self.parts, &self.record)));
+            }
             Request::SetLifecycle { change, reply } => {
                 let _ = reply.send(self.set_lifecycle(change));
             }
@@ -446,6 +455,7 @@ impl Owner {
     }
 
     pub(super) async fn release_slot(&mut self, slot: SlotIndex) -> bool {
+        self.parts.egress.withdraw(slot).await;
         match self.parts.slots.release(slot).await {
             Ok(()) => {
                 self.record.slot = None;
@@ -514,6 +524,7 @@ impl Owner {
             agent: self.agent.clone(),
             refusal: self.refusal.clone(),
             expires: self.record.expires,
+            process: self.record.process,
             captures: captures_of(&self.record),
         });
     }

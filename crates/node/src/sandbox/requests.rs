@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError, SandboxReport};
+use dayfly_node_api::{
+    LifecycleChange, LifecycleReport, NetworkReport, NodeError, SandboxReport, SetNetwork,
+};
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::SnapshotId;
 use tokio::sync::oneshot;
@@ -45,6 +47,11 @@ pub(crate) enum Request {
         wish: CaptureWish,
         reply: Reply<ForkSource>,
     },
+    SetNetwork {
+        wanted: SetNetwork,
+        reply: Reply<NetworkReport>,
+    },
+    Network(Reply<NetworkReport>),
     SetLifecycle {
         change: LifecycleChange,
         reply: Reply<LifecycleReport>,

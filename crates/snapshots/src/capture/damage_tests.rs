@@ -262,3 +262,24 @@ fn manifest_has_not_drifted() {
         *world.store.get(&id).unwrap()
     );
 }
+
+/// What changed since a capture is counted from the freeze; an older manifest is told late rather
+/// than early, so that no change is missed.
+#[test]
+fn moment_of_a_capture_is_never_after_its_freeze() {
+    let frozen =
+        std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1_749_999_999_500);
+    let mut told = draft("a", &[]);
+    told.frozen_at = Some(frozen);
+    let told = told.finish(Vec::new());
+    assert_eq!(told.frozen_unix_nanos(), 1_749_999_999_500_000_000);
+    let text = serde_json::to_string(&told).unwrap();
+    assert_eq!(
+        serde_json::from_str::<CaptureManifest>(&text).unwrap(),
+        told
+    );
+    let mut older = draft("a", &[]);
+    older.cost.total_us = 2_000_000;
+    let older = older.finish(Vec::new());
+    assert_eq!(older.frozen_unix_nanos(), 1_749_999_998_000_000_000);
+}

@@ -44,6 +44,14 @@ pub struct CaptureManifest {
     pub name: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+    /// When the guest's processes stood still for it, by the node's clock. What changed later is
+    /// not in it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "time::serde::rfc3339::option"
+    )]
+    pub frozen_at: Option<OffsetDateTime>,
     /// When it is deleted by itself.
     #[serde(default, with = "time::serde::rfc3339::option")]
     pub expires_at: Option<OffsetDateTime>,
@@ -90,6 +98,7 @@ pub struct CaptureDraft {
     pub template_version: String,
     pub name: Option<String>,
     pub created_at: SystemTime,
+    pub frozen_at: Option<SystemTime>,
     pub expires_at: Option<SystemTime>,
     pub machine: MachineSpec,
     pub disk_mib: u64,
@@ -126,6 +135,7 @@ impl CaptureDraft {
             template_version: self.template_version,
             name: self.name,
             created_at: OffsetDateTime::from(self.created_at),
+            frozen_at: self.frozen_at.map(OffsetDateTime::from),
             expires_at: self.expires_at.map(OffsetDateTime::from),
             machine: self.machine,
             disk_mib: self.disk_mib,
@@ -152,6 +162,17 @@ impl CaptureManifest {
     /// Everything that must stay for this capture to be restored.
     pub fn below(&self) -> impl Iterator<Item = &SnapshotId> {
         self.memory_below.iter().chain(&self.disk_below)
+    }
+
+    /// Nanoseconds since 1970 before which everything is in this capture, by the node's clock.
+    #[must_use]
+    pub fn frozen_unix_nanos(&self) -> u64 {
+        // Older manifests do not say; the call for the capture came before the freeze.
+        let taking = time::Duration::microseconds(i64::try_from(self.cost.total_us).unwrap_or(0));
+        let moment = self
+            .frozen_at
+            .unwrap_or_else(|| self.created_at.saturating_sub(taking));
+        u64::try_from(moment.unix_timestamp_nanos()).unwrap_or(0)
     }
 
     /// Whether callers may see it and restore it.

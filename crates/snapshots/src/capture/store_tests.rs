@@ -116,6 +116,7 @@ pub(crate) fn draft(name: &str, below: &[&str]) -> CaptureDraft {
         template_version: "00000001-0123abcd".to_owned(),
         name: Some("before the upgrade".to_owned()),
         created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000),
+        frozen_at: None,
         expires_at: None,
         machine: MachineSpec {
             memory: MemoryMib::new(512).unwrap(),

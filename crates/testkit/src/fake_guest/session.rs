@@ -4,13 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 
 use dayfly_guest_proto::{
-    Activity, Answer, Call, ChannelId, DataHeader, Event, ExecCommand, ExecExit, ExitReason, Frame,
-    FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestPort, GuestState,
-    MessageAssembler, MessageError, Nonce, Opening, Pairing, PortRole, ReceiveWindow, Received,
-    Request, Response, SendWindow, StartExec, StreamKind,
+    Activity, Answer, Call, ChannelId, DataHeader, Event, Frame, FrameEncoder, GuestError,
+    GuestErrorCode, GuestMessage, GuestPort, GuestState, MessageAssembler, MessageError, Nonce,
+    Opening, Pairing, PortRole, ReceiveWindow, Received, Request, Response, SendWindow, StartExec,
+    StreamKind,
 };
+use dayfly_types::ExecId;
 use dayfly_types::limits::{AGENT_CALLS_MAX, FRAME_PAYLOAD_BYTES_MAX};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::{FakeGuest, GuestFault};
 
@@ -24,7 +25,8 @@ pub(super) struct Session {
     /// What waits to be written to each port.
     pub(super) control: Vec<u8>,
     pub(super) bulk: Vec<u8>,
-    hanging: HashMap<ChannelId, Option<Instant>>,
+    /// Who waits for the end of an exec, and from which offsets it reads.
+    readers: HashMap<ChannelId, Reader>,
     reads: HashMap<ChannelId, (SendWindow, Vec<u8>)>,
     writes: HashMap<ChannelId, (ReceiveWindow, String, Vec<u8>)>,
     /// Calls that wait for the thaw.
@@ -33,6 +35,14 @@ pub(super) struct Session {
 }
 
 type Outcome = Result<Response, GuestError>;
+
+#[derive(Debug)]
+struct Reader {
+    exec: ExecId,
+    /// `None` for a stream that it does not read.
+    stdout: Option<u64>,
+    stderr: Option<u64>,
+}
 
 impl Session {
     pub(super) fn new(guest: FakeGuest) -> Self {
@@ -46,7 +56,7 @@ impl Session {
             assembler: MessageAssembler::default(),
             control: Vec::new(),
             bulk: Vec::new(),
-            hanging: HashMap::new(),
+            readers: HashMap::new(),
             reads: HashMap::new(),
             writes: HashMap::new(),
             postponed: VecDeque::new(),
@@ -77,14 +87,8 @@ impl Session {
                 Received::Frame(frame) => self.take(frame)?,
             }
         }
-        self.note_execs();
+        self.tell_readers();
         Ok(())
-    }
-
-    /// Lets a copy of the guest know what ran when it was made.
-    fn note_execs(&self) {
-        let count = u32::try_from(self.hanging.len()).unwrap_or(u32::MAX);
-        self.guest.lock().attached_execs = count;
     }
 
     fn open(&mut self, opening: Opening) {
@@ -101,9 +105,7 @@ impl Session {
     }
 
     pub(super) fn end_conversation(&mut self) {
-        self.note_execs();
-        self.guest.lock().end_execs();
-        self.hanging.clear();
+        self.readers.clear();
         self.reads.clear();
         self.writes.clear();
         self.postponed.clear();
@@ -171,9 +173,7 @@ impl Session {
             return;
         }
         if let Some(since) = self.quiesced_at.take() {
-            for deadline in self.hanging.values_mut().flatten() {
-                *deadline += since.elapsed();
-            }
+            self.guest.lock().execs.allow_more_time(since.elapsed());
         }
         while let Some(call) = self.postponed.pop_front() {
             self.serve_call(call);
@@ -200,18 +200,32 @@ impl Session {
     fn serve(&mut self, call: u64, request: Request) -> Option<ChannelId> {
         let mut opened = None;
         let outcome = match request {
-            Request::StartExec(spec) => return self.start_exec(call, &spec),
+            Request::StartExec(spec) => self.start_exec(&spec),
             Request::Quiesce { .. } => {
                 self.quiesced_at.get_or_insert_with(Instant::now);
                 self.guest.lock().serve(request)
             }
             Request::Activity => Ok(Response::Activity(self.activity())),
-            Request::SignalExec { channel, signal } => {
-                self.end_hanging(channel, signal, ExitReason::Signaled);
-                Ok(Response::Done)
+            Request::AttachExec {
+                channel,
+                exec_id,
+                stdout_offset,
+                stderr_offset,
+                ..
+            } => {
+                let described = self.guest.lock().execs.describe(&exec_id);
+                if described.is_ok() {
+                    let reader = Reader {
+                        exec: exec_id,
+                        stdout: stdout_offset,
+                        stderr: stderr_offset,
+                    };
+                    self.readers.insert(channel, reader);
+                }
+                described
             }
             Request::CancelChannel { channel } => {
-                self.hanging.remove(&channel);
+                self.readers.remove(&channel);
                 self.reads.remove(&channel);
                 self.writes.remove(&channel);
                 Ok(Response::Done)
@@ -247,67 +261,67 @@ impl Session {
 
     fn activity(&self) -> Activity {
         let state = self.guest.lock();
-        let attached = u32::try_from(self.hanging.len()).unwrap_or(u32::MAX);
         Activity {
-            execs: attached.saturating_add(state.detached_execs),
+            execs: state.execs.running(),
             busy_ms: state.busy_ms(),
         }
     }
 
-    fn start_exec(&mut self, call: u64, spec: &StartExec) -> Option<ChannelId> {
+    fn start_exec(&mut self, spec: &StartExec) -> Outcome {
         if self.guest.state() != GuestState::Running {
-            let error = GuestError::new(GuestErrorCode::WrongState, "user code may not run yet");
-            self.answer(call, Err(error));
-            return None;
+            let text = "user code may not run yet";
+            return Err(GuestError::new(GuestErrorCode::WrongState, text));
         }
-        self.answer(
-            call,
-            Ok(Response::ExecStarted {
-                pid: 100 + spec.channel.0,
-            }),
-        );
-        let line = match &spec.command {
-            ExecCommand::Argv(words) => words.join(" "),
-            ExecCommand::Shell(line) => line.clone(),
+        let pid = self.guest.lock().execs.start(spec)?;
+        let reader = Reader {
+            exec: spec.exec_id.clone(),
+            stdout: Some(0),
+            stderr: Some(0),
         };
-        let (program, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        let (stdout, stderr, code) = match program {
-            "true" => (String::new(), String::new(), 0),
-            "exit" => (String::new(), String::new(), rest.parse().unwrap_or(2)),
-            "echo" => (format!("{rest}\n"), String::new(), 0),
-            "hang" => {
-                let timeout = spec.timeout_ms.map(Duration::from_millis);
-                self.hanging.insert(
-                    spec.channel,
-                    timeout.map(|timeout| Instant::now() + timeout),
-                );
-                return None;
-            }
-            _ => (
-                String::new(),
-                format!("{program}: command not found\n"),
-                127,
-            ),
-        };
-        let exit = ExecExit {
-            code,
-            signal: None,
-            reason: ExitReason::Exited,
-        };
-        self.end_exec(spec.channel, stdout.as_bytes(), stderr.as_bytes(), exit);
-        None
+        self.readers.insert(spec.channel, reader);
+        Ok(Response::ExecStarted { pid })
     }
 
-    fn end_exec(&mut self, channel: ChannelId, stdout: &[u8], stderr: &[u8], exit: ExecExit) {
+    /// Sends the output and the end of every exec that is over to those who read it.
+    fn tell_readers(&mut self) {
+        let is_over = |reader: &Reader| {
+            let state = self.guest.lock();
+            let exec = state.execs.find(&reader.exec);
+            exec.map_or(true, |exec| exec.exit.is_some())
+        };
+        let over: Vec<ChannelId> = self
+            .readers
+            .iter()
+            .filter(|(_, reader)| is_over(reader))
+            .map(|(channel, _)| *channel)
+            .collect();
+        for channel in over {
+            if let Some(reader) = self.readers.remove(&channel) {
+                self.end_reader(channel, &reader);
+            }
+        }
+    }
+
+    fn end_reader(&mut self, channel: ChannelId, reader: &Reader) {
+        let found = self.guest.lock().execs.find(&reader.exec).cloned();
+        let Ok(exec) = found else { return };
+        let Some(exit) = exec.exit else { return };
         let encoder = self.encoder();
-        for (stream, bytes) in [(StreamKind::Stdout, stdout), (StreamKind::Stderr, stderr)] {
+        let streams = [
+            (StreamKind::Stdout, reader.stdout, &exec.stdout),
+            (StreamKind::Stderr, reader.stderr, &exec.stderr),
+        ];
+        for (stream, offset, bytes) in streams {
+            let Some(offset) = offset else { continue };
             let header = DataHeader {
                 channel,
                 stream,
-                offset: 0,
+                offset,
                 is_end: true,
             };
-            encoder.data(header, bytes, &mut self.bulk);
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let rest = bytes.get(from..).unwrap_or_default();
+            encoder.data(header, rest, &mut self.bulk);
         }
         self.send(&GuestMessage::Event(Event::ExecExited {
             channel,
@@ -316,24 +330,17 @@ impl Session {
         }));
     }
 
-    fn end_hanging(&mut self, channel: ChannelId, signal: i32, reason: ExitReason) {
-        if self.hanging.remove(&channel).is_some() {
-            let exit = ExecExit {
-                code: 128 + signal,
-                signal: Some(signal),
-                reason,
-            };
-            self.end_exec(channel, &[], &[], exit);
-        }
-    }
-
     pub(super) fn deadline(&self) -> Option<Instant> {
         let state = self.guest.lock();
         let is_running = state.life == GuestState::Running;
         // The lease may have ended under somebody else's eyes.
         let overdue = (is_running && !self.postponed.is_empty()).then(Instant::now);
-        let execs = self.hanging.values().flatten().filter(|_| is_running);
-        execs.copied().chain(state.lease_end).chain(overdue).min()
+        let execs = state.execs.deadline().filter(|_| is_running);
+        execs
+            .into_iter()
+            .chain(state.lease_end)
+            .chain(overdue)
+            .min()
     }
 
     pub(super) fn expire(&mut self) {
@@ -341,18 +348,8 @@ impl Session {
         if self.guest.state() != GuestState::Running {
             return;
         }
-        let now = Instant::now();
-        let is_due = |deadline: &Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        let due: Vec<_> = self
-            .hanging
-            .iter()
-            .filter(|(_, deadline)| is_due(deadline))
-            .map(|(id, _)| *id)
-            .collect();
-        for channel in due {
-            self.end_hanging(channel, 9, ExitReason::TimedOut);
-        }
-        self.note_execs();
+        self.guest.lock().execs.expire(Instant::now());
+        self.tell_readers();
     }
 
     fn take_data(&mut self, header: DataHeader, bytes: &[u8]) {

@@ -9,6 +9,7 @@ use dayfly_guest_proto::{
 use dayfly_types::SandboxId;
 use tokio::time::{Duration, Instant};
 
+use super::execs::Execs;
 use super::{FakeVolume, GuestFault};
 
 type Outcome = Result<Response, GuestError>;
@@ -24,10 +25,7 @@ pub(super) struct State {
     pub(super) busy_volumes: BTreeSet<String>,
     pub(super) busy_until: Option<Instant>,
     pub(super) disk_bytes: Option<u64>,
-    /// Execs of the present conversation.
-    pub(super) attached_execs: u32,
-    /// Execs that go on without a conversation.
-    pub(super) detached_execs: u32,
+    pub(super) execs: Execs,
     pub(super) mark: Option<CopyMark>,
     pub(super) identity: Option<Identity>,
     /// When the guest thaws by itself.
@@ -47,8 +45,7 @@ impl State {
             busy_volumes: BTreeSet::new(),
             busy_until: None,
             disk_bytes: None,
-            attached_execs: 0,
-            detached_execs: 0,
+            execs: Execs::default(),
             mark: None,
             identity: None,
             lease_end: None,
@@ -71,15 +68,6 @@ impl State {
         if self.life != GuestState::Running {
             self.life = GuestState::Quarantined;
             self.sandbox_id = None;
-        }
-    }
-
-    /// The conversation is over. A guest that runs ends its execs, a frozen one lets them go on
-    /// later.
-    pub(super) fn end_execs(&mut self) {
-        let attached = std::mem::take(&mut self.attached_execs);
-        if self.life != GuestState::Running {
-            self.detached_execs = self.detached_execs.saturating_add(attached);
         }
     }
 
@@ -129,6 +117,10 @@ impl State {
                 self.files.remove(&path).ok_or_else(|| not_found(&path))?;
                 Ok(Response::Done)
             }
+            Request::DescribeExec { exec_id } => self.execs.describe(&exec_id),
+            Request::ListExecs { after, limit } => Ok(self.execs.list(after, limit)),
+            Request::SignalProcess { exec_id, signal } => self.execs.signal(&exec_id, signal),
+            Request::ForgetExec { exec_id } => Ok(self.execs.forget(&exec_id)),
             Request::MakeDirectory { .. } | Request::CloseStdin { .. } => Ok(Response::Done),
             _ => Err(GuestError::new(
                 GuestErrorCode::Unsupported,

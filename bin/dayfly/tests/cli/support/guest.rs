@@ -1,79 +1,111 @@
 //! What runs and lies in the sandboxes of the fake server.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
-use dayfly_api::{Command, ExecRequest};
-use futures::StreamExt as _;
+use dayfly_api::{
+    Command, ExecExitEvent, ExecRequest, Process, SOCKET_STDERR, SOCKET_STDOUT, SocketCall,
+    SocketEvent, StreamExtent,
+};
 use serde_json::json;
 
 use super::server::{Shared, begin, refuse};
 
-fn event(name: &str, data: &serde_json::Value) -> String {
-    format!("event: {name}\ndata: {data}\n\n")
+fn event(event: &SocketEvent) -> Message {
+    Message::Text(serde_json::to_string(event).expect("plain data").into())
 }
 
-fn output(name: &str, chunk: &str) -> String {
-    event(name, &json!({ "chunk": chunk }))
+fn output(stream: u8, offset: u64, chunk: &str) -> Message {
+    let mut bytes = vec![stream];
+    bytes.extend_from_slice(&offset.to_be_bytes());
+    bytes.extend_from_slice(chunk.as_bytes());
+    Message::Binary(bytes.into())
 }
 
-fn exit(code: i32, reason: &str, signal: Option<i32>) -> String {
-    let data = json!({"exit_code": code, "reason": reason, "signal": signal, "duration_ms": 12});
-    event("exit", &data)
+fn stdout(chunk: &str) -> Message {
+    output(SOCKET_STDOUT, 0, chunk)
 }
 
-/// The events of a program, and whether the stream stays open after them.
-fn script(request: &ExecRequest) -> (String, bool) {
+fn exit(code: i32, reason: &str, signal: Option<i32>) -> Message {
+    event(&SocketEvent::Exit(ExecExitEvent {
+        exit_code: code,
+        reason: reason.to_owned(),
+        signal,
+        duration_ms: 12,
+        limits_hit: Vec::new(),
+    }))
+}
+
+/// What a program sends, and whether the socket stays open after it.
+fn script(request: &ExecRequest) -> (Vec<Message>, bool) {
     let argv = match &request.cmd {
         Command::Argv(argv) => argv.clone(),
         Command::Shell(text) => vec!["shell".to_owned(), text.clone()],
     };
     let second = argv.get(1).cloned().unwrap_or_default();
-    match argv[0].as_str() {
-        "exit" => (
-            exit(second.parse().expect("a number"), "exited", None),
-            false,
-        ),
-        "kill" => (exit(137, "signaled", Some(9)), false),
-        "echo" => (output("stdout", &second) + &exit(0, "exited", None), false),
-        "both" => {
-            let events = [
-                ": alive\n\n".to_owned(),
-                output("stdout", "to out, é\n"),
-                output("stderr", "to err\n"),
-                output("stdout", "no newline"),
-                exit(3, "exited", None),
-            ];
-            (events.concat(), false)
-        }
+    let done = || exit(0, "exited", None);
+    let messages = match argv[0].as_str() {
+        "exit" => vec![exit(second.parse().expect("a number"), "exited", None)],
+        "kill" => vec![exit(137, "signaled", Some(9))],
+        "greedy" => vec![exit(137, "limit_exceeded", Some(9))],
+        "echo" => vec![stdout(&second), done()],
+        "both" => vec![
+            Message::Ping(Bytes::new()),
+            stdout("to out, é\n"),
+            output(SOCKET_STDERR, 0, "to err\n"),
+            output(SOCKET_STDOUT, 11, "no newline"),
+            exit(3, "exited", None),
+        ],
         "request" => {
             let text = serde_json::to_string(request).expect("it came as JSON");
-            (output("stdout", &text) + &exit(0, "exited", None), false)
+            vec![stdout(&text), done()]
         }
-        "late" => {
-            let error = json!({"error": "command timeout after 1 s", "code": "timeout"});
-            (output("stdout", "partial") + &event("error", &error), false)
-        }
+        "late" => vec![stdout("partial"), exit(137, "timed_out", Some(9))],
         "lost" => {
-            let error = json!({"error": "the guest is gone", "code": "guest_unavailable"});
-            let events = format!("event: lost\ndata: {{}}\n\ndata: {error}\nevent: error\n\n");
-            (output("stdout", "partial") + &events, false)
+            let error = SocketEvent::Error {
+                error: "the guest is gone".to_owned(),
+                code: "guest_unavailable".to_owned(),
+            };
+            vec![stdout("partial"), event(&error)]
         }
-        "cut" => (output("stdout", "partial"), false),
-        "hang" => (output("stdout", "started\n"), true),
+        "cut" => vec![stdout("partial")],
+        "hang" => return (vec![stdout("started\n")], true),
         other => panic!("the script knows no {other:?}"),
-    }
+    };
+    (messages, false)
 }
 
-pub(super) async fn exec_stream(
+fn process(request: &ExecRequest) -> SocketEvent {
+    let nothing = StreamExtent { start: 0, end: 0 };
+    SocketEvent::Attached(Box::new(Process {
+        exec_id: request.exec_id.clone().unwrap_or_default(),
+        title: "scripted".to_owned(),
+        user: "agent".to_owned(),
+        pid: 42,
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        state: "running".to_owned(),
+        exit_code: None,
+        signal: None,
+        reason: None,
+        limits_hit: Vec::new(),
+        duration_ms: 0,
+        terminal: false,
+        takes_stdin: request.stdin_open == Some(true),
+        stdin_bytes: 0,
+        stdout: nothing,
+        stderr: nothing,
+    }))
+}
+
+pub(super) async fn exec_socket(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    Json(request): Json<ExecRequest>,
+    upgrade: WebSocketUpgrade,
 ) -> Response {
     begin(&shared, "exec");
     let is_known = shared
@@ -85,19 +117,59 @@ pub(super) async fn exec_stream(
     if !is_known {
         return refuse(404, "not_found", "no such sandbox", None);
     }
-    let header = [("content-type", "text/event-stream; charset=utf-8")];
-    if request.cmd == Command::Argv(vec!["flood".to_owned()]) {
-        let flood = futures::stream::repeat_with(|| Ok::<_, Infallible>(output("stdout", "y\n")));
-        return (header, Body::from_stream(flood)).into_response();
-    }
-    let (events, stays_open) = script(&request);
-    let events = futures::stream::iter([Ok::<_, Infallible>(events)]);
-    let body = if stays_open {
-        Body::from_stream(events.chain(futures::stream::pending()))
-    } else {
-        Body::from_stream(events)
+    upgrade.on_upgrade(play)
+}
+
+/// Nobody can attach here: what the script ended is over.
+pub(super) async fn attach_socket() -> Response {
+    refuse(404, "not_found", "no such exec", None)
+}
+
+async fn play(mut socket: WebSocket) {
+    let Some(Ok(Message::Text(first))) = socket.recv().await else {
+        return;
     };
-    (header, body).into_response()
+    let Ok(SocketCall::Start(request)) = serde_json::from_str(&first) else {
+        return;
+    };
+    if socket.send(event(&process(&request))).await.is_err() {
+        return;
+    }
+    if request.stdin_open == Some(true) {
+        return echo_input(socket).await;
+    }
+    if request.cmd == Command::Argv(vec!["flood".to_owned()]) {
+        while socket.send(stdout("y\n")).await.is_ok() {}
+        return;
+    }
+    let (messages, stays_open) = script(&request);
+    for message in messages {
+        if socket.send(message).await.is_err() {
+            return;
+        }
+    }
+    if stays_open {
+        while let Some(Ok(_)) = socket.recv().await {}
+    }
+}
+
+/// Plays `cat`.
+async fn echo_input(mut socket: WebSocket) {
+    let mut offset = 0;
+    while let Some(Ok(message)) = socket.recv().await {
+        match message {
+            Message::Binary(bytes) => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let _ = socket.send(output(SOCKET_STDOUT, offset, &text)).await;
+                offset += bytes.len() as u64;
+            }
+            Message::Text(text) if text.contains("close_stdin") => {
+                let _ = socket.send(exit(0, "exited", None)).await;
+                return;
+            }
+            Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Close(_) => {}
+        }
+    }
 }
 
 type PathQuery = Query<BTreeMap<String, String>>;

@@ -1,6 +1,9 @@
 //! A server with the shape of the public API and no machines, and the program run against it.
 
+mod files;
 mod guest;
+mod network;
+mod ports;
 pub(crate) mod program;
 pub(crate) mod server;
 mod state;

@@ -17,18 +17,20 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
-    ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, NodeView, OnTimeout, PoolView,
-    Sandbox, SandboxList, Snapshot, Template, TemplateState, Volume,
+    ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, NetworkMode, NetworkWish,
+    NodeView, OnTimeout, PoolView, Sandbox, SandboxList, Snapshot, Template, TemplateRun,
+    TemplateState, Volume,
 };
 use tokio::sync::{Notify, watch};
 
-use super::guest::{exec_stream, read_file, stat, write_file};
+use super::guest::{attach_socket, exec_socket, read_file, stat, write_file};
 use super::within;
 
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) sandboxes: BTreeMap<String, Sandbox>,
     pub(crate) files: BTreeMap<String, Bytes>,
+    pub(crate) file_requests: Vec<serde_json::Value>,
     pub(crate) deleted: Vec<String>,
     pub(crate) creates: Vec<CreateSandbox>,
     pub(crate) idempotency_keys: Vec<String>,
@@ -36,6 +38,7 @@ pub(crate) struct World {
     pub(crate) volumes: BTreeMap<String, Volume>,
     pub(crate) forks: Vec<ForkSandbox>,
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
+    pub(crate) networks: Vec<NetworkWish>,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,
     bakes: u8,
@@ -120,12 +123,21 @@ fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/sandboxes", post(create).get(list))
         .route("/v1/sandboxes/{id}", get(read).delete(delete))
-        .route("/v1/sandboxes/{id}/exec/stream", post(exec_stream))
+        .route("/v1/sandboxes/{id}/exec/socket", get(exec_socket))
+        .route(
+            "/v1/sandboxes/{id}/processes/{exec}/socket",
+            get(attach_socket),
+        )
         .route("/v1/sandboxes/{id}/fs", get(read_file).put(write_file))
         .route("/v1/sandboxes/{id}/fs/stat", get(stat))
         .route("/v1/templates", get(templates))
+        .route("/v1/templates/{name}", get(template_now))
+        .route("/v1/templates/{name}/bake", post(bake_template))
         .route("/v1/node", get(node))
         .merge(super::state::routes())
+        .merge(super::files::routes())
+        .merge(super::network::routes())
+        .merge(super::ports::routes())
         .layer(middleware::from_fn(authenticate))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::disable())
@@ -184,6 +196,7 @@ pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
         cpu_limit: None,
         from_snapshot: None,
         volumes: Vec::new(),
+        network_mode: NetworkMode::Deny,
         boot_mode: "restore".to_owned(),
         boot_ms: Some(5),
         boot_stages_us: BTreeMap::new(),
@@ -236,6 +249,7 @@ async fn list(State(shared): State<Arc<Shared>>) -> Json<SandboxList> {
     let world = shared.world.lock().expect("no test panics with the lock");
     Json(SandboxList {
         items: world.sandboxes.values().cloned().collect(),
+        next_cursor: None,
     })
 }
 
@@ -267,19 +281,46 @@ async fn delete(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Re
 }
 
 async fn templates() -> Json<Vec<Template>> {
-    Json(vec![Template {
-        name: "base".to_owned(),
+    Json(vec![template("base", TemplateState::Baking)])
+}
+
+/// One that was asked for is there at the next look.
+async fn template_now(Path(name): Path<String>) -> Json<Template> {
+    let is_broken = name == "broken";
+    let state = if is_broken {
+        TemplateState::Failed
+    } else {
+        TemplateState::Ready
+    };
+    let detail = is_broken.then(|| "no space left".to_owned());
+    Json(Template {
+        detail,
+        ..template(&name, state)
+    })
+}
+
+async fn bake_template(Path(name): Path<String>) -> (StatusCode, Json<Template>) {
+    let asked = template(&name, TemplateState::Baking);
+    (StatusCode::ACCEPTED, Json(asked))
+}
+
+fn template(name: &str, state: TemplateState) -> Template {
+    Template {
+        name: name.to_owned(),
         description: "plain".to_owned(),
-        state: TemplateState::Baking,
+        alias_of: None,
+        state,
         percent: 40,
         detail: None,
         cpu: 1,
         memory_mb: 256,
         disk_mb: 1024,
         size_bytes: 1 << 20,
+        run: TemplateRun::Shell,
+        contexts: Vec::new(),
         is_global: true,
         baked_at: None,
-    }])
+    }
 }
 
 async fn node() -> Json<NodeView> {

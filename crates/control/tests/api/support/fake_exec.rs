@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError};
+use dayfly_node_api::{
+    ExecEvent, ExecEvents, ExecExit, ExecReport, ExitReason, LogExtent, NodeError, OutputGap,
+};
+use dayfly_types::ExecId;
 use futures::StreamExt;
 
 /// One thing that a scripted command does.
@@ -16,7 +19,10 @@ pub(crate) enum Step {
     Stderr(Bytes),
     Pause(Duration),
     Exit(ExecExit),
+    Gap(OutputGap),
     Fail(NodeError),
+    /// Fails for the first reader; whoever attaches reads on.
+    FailOnce(NodeError),
     /// Ends the stream without an exit, as a lost guest does.
     Vanish,
     /// Writes this for ever.
@@ -30,6 +36,7 @@ pub(crate) fn exited(exit_code: i32) -> ExecExit {
         signal: None,
         reason: ExitReason::Exited,
         duration_ms: 7,
+        limits_hit: Vec::new(),
     }
 }
 
@@ -96,7 +103,8 @@ impl Run {
                     self.ended = true;
                     return Some(Ok(ExecEvent::Exited(exit)));
                 }
-                Step::Fail(error) => {
+                Step::Gap(gap) => return Some(Ok(ExecEvent::Gap(gap))),
+                Step::Fail(error) | Step::FailOnce(error) => {
                     self.ended = true;
                     return Some(Err(error));
                 }
@@ -112,4 +120,65 @@ impl Drop for Run {
             self.counters.dropped.fetch_add(1, Ordering::SeqCst);
         }
     }
+}
+
+/// The script without what a reader has already, and without streams that it does not read.
+pub(crate) fn from_offsets(
+    steps: Vec<Step>,
+    stdout: Option<u64>,
+    stderr: Option<u64>,
+) -> Vec<Step> {
+    let (mut stdout, mut stderr) = (stdout, stderr);
+    let rest = |bytes: Bytes, left: &mut Option<u64>| {
+        let skipped = left.as_mut()?;
+        let cut = usize::try_from(*skipped)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        *skipped -= cut as u64;
+        Some(bytes.slice(cut..)).filter(|bytes| !bytes.is_empty())
+    };
+    let kept = steps.into_iter().filter_map(|step| match step {
+        Step::Stdout(bytes) => rest(bytes, &mut stdout).map(Step::Stdout),
+        Step::Stderr(bytes) => rest(bytes, &mut stderr).map(Step::Stderr),
+        Step::FailOnce(_) => None,
+        other @ (Step::Pause(_)
+        | Step::Exit(_)
+        | Step::Gap(_)
+        | Step::Fail(_)
+        | Step::Vanish
+        | Step::Endless(_)) => Some(other),
+    });
+    kept.collect()
+}
+
+/// What a guest would say of a command that followed its script to the end.
+pub(crate) fn report(exec: &ExecId, steps: &[Step]) -> ExecReport {
+    let mut report = ExecReport {
+        id: exec.clone(),
+        title: "scripted".to_owned(),
+        user: "agent".to_owned(),
+        pid: 42,
+        started_unix_ms: 1_700_000_000_000,
+        exit: None,
+        duration_ms: 7,
+        is_terminal: false,
+        takes_stdin: true,
+        stdin_bytes: 0,
+        stdout: LogExtent::default(),
+        stderr: LogExtent::default(),
+    };
+    for step in steps {
+        match step {
+            Step::Stdout(bytes) => report.stdout.end += bytes.len() as u64,
+            Step::Stderr(bytes) => report.stderr.end += bytes.len() as u64,
+            Step::Exit(exit) => report.exit = Some(exit.clone()),
+            Step::Gap(gap) => report.stdout.end += gap.bytes,
+            Step::Pause(_)
+            | Step::Fail(_)
+            | Step::FailOnce(_)
+            | Step::Vanish
+            | Step::Endless(_) => {}
+        }
+    }
+    report
 }

@@ -3,25 +3,28 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    BakeState, Directory, DirectoryEntry, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvents,
-    ExecRequest, FileBytes, FileInfo, FileRead, FileWrite, ForkReport, ForkRequest,
-    LifecycleChange, LifecycleReport, NodeApi, NodeError, NodeStatus, PoolStatus, SandboxReport,
-    SnapshotReport, SnapshotRequest, Stage, TemplateReport, VolumeReport, Watch,
+    AttachExec, BakeState, ContextLines, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvents,
+    ExecReport, ExecRequest, FileBytes, ForkReport, ForkRequest, LifecycleChange, LifecycleReport,
+    NodeApi, NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SetNetwork,
+    SnapshotReport, SnapshotRequest, Stage, StdinWrite, TemplateReport, TerminalSize, VolumeReport,
+    Watch,
 };
 use dayfly_types::{
-    Generation, Isolation, MemoryMib, NodeId, ProjectId, SandboxId, SandboxState, SnapshotId,
-    TemplateName, Vcpus, VolumeName,
+    ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
+    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 use futures::StreamExt;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
+use super::fake_context;
 use super::fake_exec::{self, Counters, Step, exited};
+use super::fake_ingress::FakeIngress;
+use super::fake_network::{FakeNetwork, NetworkFailure};
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -33,11 +36,18 @@ pub(super) struct Inner {
     /// How many children of a fork are made before the rest is refused.
     pub(super) fork_room: Option<usize>,
     pub(super) state_refusal: Option<NodeError>,
+    pub(super) networks: BTreeMap<SandboxId, FakeNetwork>,
+    pub(super) network_failure: Option<(NetworkFailure, usize)>,
+    pub(super) network_calls: Vec<SetNetwork>,
+    pub(super) ingress: FakeIngress,
     wanted: Vec<EnsureSandbox>,
-    files: BTreeMap<(SandboxId, String), Vec<u8>>,
+    pub(super) files: BTreeMap<(SandboxId, String), Vec<u8>>,
+    pub(super) file_requests: Vec<String>,
     templates: Vec<TemplateReport>,
     scripts: HashMap<String, Vec<Step>>,
     requests: Vec<ExecRequest>,
+    signals: Vec<(ExecId, i32)>,
+    stdin: Vec<u8>,
     ensure_refusal: Option<NodeError>,
     ensure_delay: Option<Duration>,
     delete_refusal: Option<NodeError>,
@@ -48,6 +58,7 @@ pub(super) struct Inner {
 pub(crate) struct FakeNode {
     inner: Mutex<Inner>,
     changes: broadcast::Sender<SandboxReport>,
+    pub(super) recorded: Notify,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -61,6 +72,7 @@ impl Default for FakeNode {
         Self {
             inner: Mutex::new(inner),
             changes,
+            recorded: Notify::new(),
             counters: Arc::default(),
         }
     }
@@ -70,9 +82,12 @@ pub(crate) fn template(name: &str, state: BakeState) -> TemplateReport {
     TemplateReport {
         name: TemplateName::parse(name).unwrap(),
         description: format!("the {name} template"),
+        alias_of: None,
         memory: MemoryMib::new(512).unwrap(),
         vcpus: Vcpus::new(1).unwrap(),
         disk_mib: 4096,
+        run: RunMeaning::Shell,
+        contexts: vec![ContextLanguage::Python],
         state,
         size_bytes: 1 << 28,
         baked_at: Some(1_700_000_000),
@@ -152,6 +167,32 @@ impl FakeNode {
     }
 }
 
+impl FakeNode {
+    /// What the exec of this id does.
+    fn steps_of(&self, exec: &ExecId) -> Result<Vec<Step>, NodeError> {
+        let found = self.with(|inner| {
+            let request = inner.requests.iter().rev().find(|r| r.id == *exec)?;
+            let text = match &request.command {
+                ExecCommand::Shell(text) => text.clone(),
+                ExecCommand::Argv(words) => words.join(" "),
+            };
+            let usual = || vec![Step::Stdout(text.clone().into()), Step::Exit(exited(0))];
+            Some(inner.scripts.get(&text).cloned().unwrap_or_else(usual))
+        });
+        found.ok_or_else(|| NodeError::not_found("no such exec"))
+    }
+
+    /// Signals that were sent.
+    pub(crate) fn signals(&self) -> Vec<(ExecId, i32)> {
+        self.with(|inner| inner.signals.clone())
+    }
+
+    /// Input that was sent to any exec.
+    pub(crate) fn stdin(&self) -> Vec<u8> {
+        self.with(|inner| inner.stdin.clone())
+    }
+}
+
 #[async_trait]
 impl NodeApi for FakeNode {
     async fn status(&self) -> Result<NodeStatus, NodeError> {
@@ -183,6 +224,17 @@ impl NodeApi for FakeNode {
         Ok(self.with(|inner| inner.templates.clone()))
     }
 
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.with(|inner| {
+            let found = inner.templates.iter_mut().find(|one| one.name == *name);
+            let template = found.ok_or_else(|| NodeError::not_found("no such template"))?;
+            if template.state == BakeState::NotBaked {
+                template.state = BakeState::Waiting;
+            }
+            Ok(template.clone())
+        })
+    }
+
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
         self.with(|inner| {
             inner.ensure_calls += 1;
@@ -197,6 +249,7 @@ impl NodeApi for FakeNode {
         if let Ok(report) = self.sandbox_now(&wanted.id) {
             return Ok(report);
         }
+        self.begin_network(&wanted);
         let report = made(wanted);
         self.put(report.clone());
         Ok(report)
@@ -220,6 +273,17 @@ impl NodeApi for FakeNode {
 
     async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
         Ok(self.with(|inner| inner.sandboxes.values().cloned().collect()))
+    }
+
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
+        let reports = self.sandboxes().await?;
+        let load = |report: SandboxReport| SandboxLoad {
+            id: report.id,
+            cpu_micros: 1_500_000,
+            memory_bytes: 64 << 20,
+        };
+        let own = reports.into_iter().filter(|it| it.project == *project);
+        Ok(own.map(load).collect())
     }
 
     async fn watch(&self) -> Result<Watch, NodeError> {
@@ -247,77 +311,87 @@ impl NodeApi for FakeNode {
         Ok(fake_exec::run(steps, Arc::clone(&self.counters)))
     }
 
-    async fn read_file(
+    async fn attach_exec(
         &self,
         id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
-        self.known(id)?;
-        let found = self.with(|inner| inner.files.get(&(id.clone(), request.path)).cloned());
-        let bytes = found.ok_or_else(|| NodeError::not_found("there is no such file"))?;
-        let info = FileInfo {
-            size: bytes.len() as u64,
-            mode: 0o644,
-            mtime: 1_700_000_000,
-        };
-        let counters = Arc::clone(&self.counters);
-        let pieces: Vec<Bytes> = bytes.chunks(64 << 10).map(Bytes::copy_from_slice).collect();
-        let content = futures::stream::iter(pieces).map(move |piece| {
-            counters
-                .bytes_out
-                .fetch_add(piece.len() as u64, Ordering::SeqCst);
-            Ok(piece)
-        });
-        Ok((info, content.boxed()))
+        request: AttachExec,
+    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+        let report = self.describe_exec(id, &request.exec).await?;
+        let steps = fake_exec::from_offsets(
+            self.steps_of(&request.exec)?,
+            request.stdout_offset,
+            request.stderr_offset,
+        );
+        let events = fake_exec::run(steps, Arc::clone(&self.counters));
+        Ok((report, events))
     }
 
-    async fn write_file(
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+        self.awake(id)?;
+        Ok(fake_exec::report(exec, &self.steps_of(exec)?))
+    }
+
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+        self.awake(id)?;
+        let ids = self.with(|inner| {
+            inner
+                .requests
+                .iter()
+                .map(|r| r.id.clone())
+                .collect::<Vec<_>>()
+        });
+        ids.iter()
+            .map(|exec| Ok(fake_exec::report(exec, &self.steps_of(exec)?)))
+            .collect()
+    }
+
+    async fn signal_exec(
         &self,
         id: &SandboxId,
-        request: FileWrite,
+        exec: &ExecId,
+        signal: i32,
+    ) -> Result<(), NodeError> {
+        self.awake(id)?;
+        self.steps_of(exec)?;
+        self.with(|inner| inner.signals.push((exec.clone(), signal)));
+        Ok(())
+    }
+
+    async fn resize_exec(
+        &self,
+        id: &SandboxId,
+        exec: &ExecId,
+        _: TerminalSize,
+    ) -> Result<(), NodeError> {
+        self.awake(id)?;
+        self.steps_of(exec).map(drop)
+    }
+
+    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
+        self.awake(id)?;
+        self.with(|inner| inner.requests.retain(|request| request.id != *exec));
+        Ok(())
+    }
+
+    async fn write_stdin(
+        &self,
+        id: &SandboxId,
+        request: StdinWrite,
         mut content: FileBytes,
     ) -> Result<u64, NodeError> {
-        self.known(id)?;
-        if request.path.ends_with("/full") {
-            let error = NodeError::new(dayfly_types::ErrorCode::DiskFull, "the disk is full");
-            return Err(error);
-        }
-        let mut bytes = Vec::new();
+        self.awake(id)?;
+        self.steps_of(&request.exec)?;
         while let Some(piece) = content.next().await {
             let piece = piece?;
-            self.counters
-                .bytes_in
-                .fetch_add(piece.len() as u64, Ordering::SeqCst);
-            bytes.extend_from_slice(&piece);
-            if request.path.ends_with("/slow") {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            self.with(|inner| inner.stdin.extend_from_slice(&piece));
         }
-        let length = bytes.len() as u64;
-        self.with(|inner| inner.files.insert((id.clone(), request.path), bytes));
-        Ok(length)
+        Ok(self.with(|inner| inner.stdin.len() as u64))
     }
 
-    async fn list_directory(&self, id: &SandboxId, path: &str) -> Result<Directory, NodeError> {
-        self.known(id)?;
-        let prefix = format!("{}/", path.trim_end_matches('/'));
-        let entries = self.with(|inner| {
-            let mine = inner.files.iter().filter(|((owner, _), _)| owner == id);
-            mine.filter(|((_, file), _)| file.starts_with(&prefix))
-                .map(|((_, file), bytes)| entry(file, bytes))
-                .collect()
-        });
-        Ok(Directory {
-            entries,
-            truncated: false,
-        })
-    }
-
-    async fn stat(&self, id: &SandboxId, path: &str) -> Result<DirectoryEntry, NodeError> {
-        self.known(id)?;
-        self.with(|inner| inner.files.get(&(id.clone(), path.to_owned())).cloned())
-            .map(|bytes| entry(path, &bytes))
-            .ok_or_else(|| NodeError::not_found("there is no such file"))
+    async fn context(&self, id: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError> {
+        self.awake(id)?;
+        let lines = fake_context::answer(&request);
+        Ok(futures::stream::iter(lines.into_iter().map(Ok)).boxed())
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
@@ -415,19 +489,5 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         disk_mib: wanted.disk.map_or(4096, |disk| u64::from(disk.get())),
         from_snapshot: wanted.from_snapshot,
         volumes: wanted.volumes,
-    }
-}
-
-fn entry(path: &str, bytes: &[u8]) -> DirectoryEntry {
-    DirectoryEntry {
-        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
-        path: path.to_owned(),
-        is_dir: false,
-        is_symlink: false,
-        size: bytes.len() as u64,
-        mode: 0o100_644,
-        mtime: 1_700_000_000,
-        uid: 1000,
-        gid: 1000,
     }
 }

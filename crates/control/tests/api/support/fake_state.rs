@@ -174,6 +174,7 @@ impl FakeNode {
             let outcome = match self.sandbox_now(&id) {
                 Ok(report) => ForkOutcome::Made(Box::new(report)),
                 Err(_) if index < room => {
+                    self.begin_network(&child);
                     let report = made(child);
                     self.put(report.clone());
                     ForkOutcome::Made(Box::new(report))

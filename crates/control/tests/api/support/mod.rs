@@ -1,8 +1,13 @@
 //! What the tests share.
 
-pub(crate) mod fake_exec;
+pub(crate) mod fake_context;
+mod fake_exec;
+mod fake_files;
+mod fake_ingress;
+pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
+pub(crate) mod service;
 pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};

@@ -8,8 +8,9 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use dayfly_control::limit::Limits;
+use dayfly_control::scope::{Reach, Scopes};
 use dayfly_control::store::{KeyRow, Store};
-use dayfly_control::{ApiKey, Control, ReconcileSettings, Server};
+use dayfly_control::{ApiKey, Control, GatewaySettings, ReconcileSettings, Server};
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -35,7 +36,7 @@ pub(crate) struct World {
     socket: PathBuf,
     node_task: std::sync::Mutex<Option<JoinHandle<()>>>,
     tasks: Vec<JoinHandle<()>>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// A whole answer.
@@ -73,6 +74,7 @@ impl Answer {
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) reconcile: ReconcileSettings,
+    pub(crate) gateway: GatewaySettings,
 }
 
 impl World {
@@ -93,7 +95,8 @@ impl World {
         let node_id = NodeId::parse("fake").unwrap();
         let control = Control::new(store, client, CellName::local(), node_id)
             .with_limits(setup.limits)
-            .with_reconcile(setup.reconcile);
+            .with_reconcile(setup.reconcile)
+            .with_gateway(setup.gateway);
         let control = Arc::new(control);
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::with_control(Arc::clone(&control), any_port)
@@ -110,7 +113,7 @@ impl World {
             socket,
             node_task: std::sync::Mutex::default(),
             tasks: Vec::new(),
-            _directory: directory,
+            directory,
         };
         world.start_node();
         world
@@ -119,6 +122,11 @@ impl World {
         let control = Arc::clone(&world.control);
         eventually("the node is watched", async || control.view.is_connected()).await;
         world
+    }
+
+    /// Where the database is.
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        self.directory.path()
     }
 
     pub(crate) fn start_node(&self) {
@@ -182,6 +190,10 @@ impl World {
         self.send(self.post_request(path, &body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask(&self.key, Method::PUT, path, body).await
+    }
+
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
         self.ask(&self.key, Method::PATCH, path, body).await
     }
@@ -238,7 +250,11 @@ pub(crate) async fn add_key(store: &Store, project: &str) -> String {
         hash: key.hash().to_hex(),
         project,
         prefix: key.prefix().to_owned(),
-        scopes: "all".to_owned(),
+        reach: Reach {
+            scopes: Scopes::operator(),
+            sandbox: None,
+        },
+        label: String::new(),
         created_at_ms: 1,
         expires_at_ms: None,
         revoked_at_ms: None,

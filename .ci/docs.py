@@ -1,0 +1,105 @@
+"""Runs the code blocks of the documents against a running daemon, each page in a shell of its own.
+
+`sh` and `python` blocks are run in their order, in an empty directory, as they stand there. A line
+with a comment says what is to be checked: `# prints X`, `# exits N`, or `# until Ctrl-C` for what
+does not end by itself, which is interrupted after two seconds.
+
+    <!-- before: COMMANDS -->     what a reader has and the runner must make first
+    <!-- not run: REASON -->      the next block is left out, and counted
+
+Data (`json`, `toml`, `text`) is not run; any other language is an error. A page without a block is
+no error.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+PAGE_SECONDS_MAX = 420
+PROLOGUE = """
+set -eu -o pipefail
+trap 'echo "line: $BASH_COMMAND" >&2' ERR
+"""
+PART = re.compile(
+    r"<!-- (?P<kind>before|not run|quickstart)(?:: (?P<text>.*?))? -->|^```(?P<language>\w+)\n(?P<code>.*?)^```",
+    re.S | re.M)
+CHECK = re.compile(r"^(?P<command>.*?)\s+# (?P<what>prints|exits|until Ctrl-C)\s*(?P<value>.*)$")
+
+
+def checked(line):
+    """A line of a block, as the shell runs it."""
+    match = CHECK.match(line)
+    if not match:
+        return line
+    command, what, value = match.group("command", "what", "value")
+    quoted = "'" + value.replace("'", "'\\''") + "'"
+    if what == "prints":
+        return (f"said=$({command}); [ \"$said\" = {quoted} ] || "
+                f"{{ echo \"wanted {value}, got $said\" >&2; exit 1; }}")
+    if what == "exits":
+        return (f"status=0; {command} || status=$?; [ $status = {value} ] || "
+                f"{{ echo \"wanted status {value}, got $status\" >&2; exit 1; }}")
+    return f"status=0; timeout -s INT -k 5 2 {command} || status=$?; [ $status = 124 ] || exit 1"
+
+
+class Page:
+    def __init__(self, path):
+        self.path, self.script, self.run, self.left_out = path, [PROLOGUE], 0, []
+        reason = None
+        for part in PART.finditer(open(path, encoding="utf-8").read()):
+            if part["kind"] == "before":
+                self.script.append(part["text"])
+            elif part["kind"]:
+                reason = part["text"] or "has a step of its own"
+            elif part["language"] in ("sh", "python"):
+                if reason is None:
+                    self.add(part["language"], part["code"])
+                else:
+                    self.left_out.append(reason)
+                reason = None
+            elif part["language"] not in ("json", "toml", "text"):
+                sys.exit(f"{path}: nobody runs {part['language']}")
+
+    def add(self, language, code):
+        self.run += 1
+        if language == "sh":
+            self.script += [checked(line) for line in code.splitlines()]
+        else:
+            self.script.append(f"python3 - <<'PYTHON_BLOCK'\n{code}PYTHON_BLOCK")
+
+    def check(self, environment):
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as place:
+            try:
+                done = subprocess.run(
+                    ["bash", "-c", "\n".join(self.script)], cwd=place,
+                    env=dict(environment, HOME=place, XDG_CONFIG_HOME=place),
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    text=True, timeout=PAGE_SECONDS_MAX)
+                status, said = done.returncode, done.stdout
+            except subprocess.TimeoutExpired as error:
+                status, said = 124, (error.stdout or b"").decode()
+            subprocess.run("dayfly ls -q | xargs -r dayfly rm", shell=True, env=environment,
+                           stdout=subprocess.DEVNULL, check=False)
+        took = time.monotonic() - began
+        print(f"{self.path}: {self.run} blocks, {took:.1f} s"
+              + "".join(f"; not run: {reason}" for reason in self.left_out), flush=True)
+        if status:
+            print(f"FAILED with {status}\n{said}")
+        return status == 0
+
+
+def main():
+    root = os.getcwd()
+    environment = dict(
+        os.environ, PATH=f"{root}/target/dist:{os.environ['PATH']}",
+        PYTHONPATH=f"{root}/sdk/python/src", PYTHONDONTWRITEBYTECODE="1")
+    pages = [page for page in map(Page, sys.argv[1:]) if page.run or page.left_out]
+    passed = [page.check(environment) for page in pages]
+    print(f"{sum(page.run for page in pages)} blocks of {len(pages)} pages")
+    sys.exit(0 if all(passed) else 1)
+
+
+main()

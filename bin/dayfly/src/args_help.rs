@@ -1,0 +1,70 @@
+//! What stands below the options in the help of a command.
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  dayfly run -- python3 -c 'print(6 * 7)'
+  id=$(dayfly create --ttl 10m); dayfly cp main.py $id:/workspace/
+  dayfly exec $id -- python3 main.py; dayfly rm $id";
+
+pub(crate) const RUN_HELP: &str = "\
+Ends as the command did; `dayfly help` lists the exit statuses. Ctrl-C and SIGTERM stop the
+command and delete the sandbox. With --json the output is not streamed: one object follows at
+the end, with sandbox_id, stdout, stderr, exit_code, reason, signal, duration_ms, truncated and
+sandbox_deleted.
+
+Examples:
+  dayfly run -- python3 -c 'print(6 * 7)'
+  dayfly run --timeout 30s --env DEBUG=1 -- sh -c 'make test'
+  dayfly run --stdin -- python3 - < script.py";
+
+pub(crate) const EXEC_HELP: &str = "\
+Ends as the command did; `dayfly help` lists the exit statuses. With --json the output is not
+streamed: one object follows at the end, with sandbox_id, stdout, stderr, exit_code, reason,
+signal, duration_ms and truncated. A lost connection is made again where it was: no byte is lost
+or printed twice.
+
+Examples:
+  dayfly exec ID -- make test
+  dayfly exec -it ID -- bash
+  dayfly exec -d ID -- python3 -m http.server";
+
+pub(crate) const ATTACH_HELP: &str = "\
+Ends as the command did. Of a command in a terminal only what comes from now on is shown.
+
+Examples:
+  dayfly attach ID ex-4k...
+  dayfly attach --offset 1048576 ID ex-4k...";
+
+pub(crate) const TTL_HELP: &str = "\
+Without a change it shows what holds now. What is not named stays. A new time to live counts from
+now.
+
+Examples:
+  dayfly ttl ID 2h
+  dayfly ttl ID none --idle 10m --on-timeout hibernate";
+
+pub(crate) const FORK_HELP: &str = "\
+The sandbox stands still for a moment and goes on. Each child has an id, an address, a clock and
+randomness of its own; what programs had drawn before is the same in all. When some children
+cannot be made, the others are printed and the exit status is 125.";
+
+pub(crate) const COPY_HELP: &str = "\
+A path in a sandbox that is not absolute starts at /workspace. A local file with a colon in its
+name is ./NAME. A directory goes below a directory that is there, else it gets the new name;
+DIRECTORY/. is its content alone. Links stay links; pipes, sockets and devices are left out. A
+directory of a sandbox to `-` is a tar archive.
+
+Examples:
+  dayfly cp main.py ID:/workspace/
+  dayfly cp project ID:
+  dayfly cp ID:/workspace/results .
+  dayfly cp ID:/var/log/syslog - | less";
+
+pub(crate) const FILES_HELP: &str = "\
+A path that is not absolute starts at /workspace.
+
+Examples:
+  dayfly fs ls --depth 3 ID:/workspace
+  dayfly fs mv ID:draft.txt final.txt
+  dayfly fs watch --recursive ID:/workspace
+  dayfly fs changes ID";

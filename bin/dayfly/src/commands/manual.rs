@@ -1,0 +1,29 @@
+//! `dayfly completions` and `dayfly manual`: what is made from the arguments themselves.
+
+use std::fs;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::exit_status;
+use crate::failure::CommandError;
+use crate::printer::Printer;
+
+/// Prints the script that completes commands in a shell.
+pub(crate) fn completions(shell: Shell, printer: &Printer) -> Result<u8, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "dayfly", &mut script);
+    printer.data(&String::from_utf8_lossy(&script))?;
+    Ok(exit_status::OK)
+}
+
+/// Writes one manual page for each command.
+pub(crate) fn manual(directory: &Path) -> Result<u8, CommandError> {
+    let what = format!("cannot write manual pages into {}", directory.display());
+    fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Args::command(), directory))
+        .map_err(|source| CommandError::local(what, source))?;
+    Ok(exit_status::OK)
+}

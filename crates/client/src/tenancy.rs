@@ -1,0 +1,194 @@
+//! Keys, projects, the audit record and events.
+
+use dayfly_api::{
+    AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project, ProjectList,
+    ProjectUsage, SandboxEvent, SandboxLoadList, Token, TokenList,
+};
+
+use crate::client::{Client, decode};
+use crate::error::ClientError;
+use crate::event_stream::{EventStream, is_cut, open_again};
+use crate::{limits, retry};
+
+/// Which part of the audit record is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditOptions {
+    /// Only what was about this.
+    pub subject: Option<String>,
+    /// Of the page before.
+    pub cursor: Option<String>,
+    /// The server's own limit when absent.
+    pub limit: Option<u64>,
+}
+
+/// Events as they happen. A lost connection is made again where it was.
+#[derive(Debug)]
+pub struct EventFollow {
+    client: Client,
+    after: Option<String>,
+    stream: Option<EventStream>,
+}
+
+impl Client {
+    /// The keys of this project that work now.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
+        let list: TokenList = self.get_json(self.address(&["v1", "me", "tokens"])).await?;
+        Ok(list.items)
+    }
+
+    /// Makes a key of this project, or as an operator of another. Never sent twice: a second key
+    /// would stay that nobody knows of.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_token(
+        &self,
+        project: Option<&str>,
+        request: &CreateToken,
+    ) -> Result<NewToken, ClientError> {
+        let url = match project {
+            Some(project) => self.project_address(project, &["tokens"])?,
+            None => self.address(&["v1", "me", "tokens"]),
+        };
+        let call = self.http.post(url).json(request);
+        decode(&self.call(call, limits::CALL_DEADLINE).await?)
+    }
+
+    /// Ends a key, at once.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when there is none.
+    pub async fn revoke_token(&self, prefix: &str) -> Result<(), ClientError> {
+        // Escaped as a whole, except that dots would name another object.
+        let prefix = prefix.replace('.', "");
+        self.delete(self.address(&["v1", "me", "tokens", &prefix]))
+            .await
+    }
+
+    /// All projects, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn projects(&self) -> Result<Vec<Project>, ClientError> {
+        let list: ProjectList = self.get_json(self.address(&["v1", "projects"])).await?;
+        Ok(list.items)
+    }
+
+    /// Makes a project, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `already_exists` when there is one of that name.
+    pub async fn create_project(&self, request: &CreateProject) -> Result<Project, ClientError> {
+        let call = self.http.post(self.address(&["v1", "projects"]));
+        decode(&self.call(call.json(request), limits::CALL_DEADLINE).await?)
+    }
+
+    /// Changes what a project may use, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change_project(
+        &self,
+        project: &str,
+        request: &ChangeLimits,
+    ) -> Result<Project, ClientError> {
+        let url = self.project_address(project, &[])?;
+        let call = || {
+            let call = self.http.patch(url.clone()).json(request);
+            self.call(call, limits::CALL_DEADLINE)
+        };
+        decode(&retry::repeat(call).await?)
+    }
+
+    /// What this project uses, and may use.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn usage(&self) -> Result<ProjectUsage, ClientError> {
+        self.get_json(self.address(&["v1", "usage"])).await
+    }
+
+    /// What each sandbox of this project that runs costs the host.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn sandbox_loads(&self) -> Result<SandboxLoadList, ClientError> {
+        self.get_json(self.address(&["v1", "usage", "sandboxes"]))
+            .await
+    }
+
+    /// Who did what in this project, newest first.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn audit(&self, options: &AuditOptions) -> Result<AuditList, ClientError> {
+        let mut url = self.address(&["v1", "audit"]);
+        let limit = options.limit.map(|limit| limit.to_string());
+        for (name, value) in [
+            ("subject", &options.subject),
+            ("cursor", &options.cursor),
+            ("limit", &limit),
+        ] {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        self.get_json(url).await
+    }
+
+    /// What happens to sandboxes, from behind `after` on, or from now on.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn follow_events(&self, after: Option<String>) -> Result<EventFollow, ClientError> {
+        let mut follow = EventFollow {
+            client: self.clone(),
+            after,
+            stream: None,
+        };
+        follow.stream = Some(follow.open().await?);
+        Ok(follow)
+    }
+}
+
+impl EventFollow {
+    /// The next event.
+    ///
+    /// # Errors
+    /// [`ClientError`] when the server is away for longer than a minute.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped before it is ready.
+    pub async fn next(&mut self) -> Result<SandboxEvent, ClientError> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                self.stream = Some(open_again(async || self.open().await).await?);
+                continue;
+            };
+            match stream.next().await {
+                Ok(event) if event.name == "sandbox" => {
+                    let event: SandboxEvent = decode(event.data.as_bytes())?;
+                    self.after = Some(event.cursor.clone());
+                    return Ok(event);
+                }
+                // A newer server may say more.
+                Ok(_) => {}
+                Err(error) if is_cut(&error) => self.stream = None,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<EventStream, ClientError> {
+        let mut url = self.client.address(&["v1", "events"]);
+        if let Some(after) = &self.after {
+            url.query_pairs_mut().append_pair("after", after);
+        }
+        let request = self.client.http.get(url);
+        let response = self.client.open(request, limits::CALL_DEADLINE).await?;
+        Ok(EventStream::new(response, self.client.url()))
+    }
+}

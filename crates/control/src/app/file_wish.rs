@@ -1,0 +1,107 @@
+//! What a request about files says beside its path, checked.
+
+use dayfly_api::{ChangeMode, MakeDirectory, MoveFile};
+use dayfly_node_api as node;
+use dayfly_types::SnapshotId;
+
+use super::Invalid;
+use super::exec_plan::check_user;
+use super::path::GuestPath;
+
+/// The word for "since the sandbox began".
+const SINCE_CREATE: &str = "create";
+
+/// Permission bits from octal text, such as `0644` or `644`.
+///
+/// # Errors
+/// [`Invalid`] when it is anything else.
+pub fn mode_bits(text: &str) -> Result<u32, Invalid> {
+    let is_octal =
+        matches!(text.len(), 3 | 4) && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    let bits = is_octal
+        .then(|| u32::from_str_radix(text, 8).ok())
+        .flatten();
+    bits.ok_or_else(|| Invalid::field("mode", "must be three or four octal digits, such as 0644"))
+}
+
+/// A user of the guest, by name or by number.
+///
+/// # Errors
+/// [`Invalid`] when no user can have that name.
+pub fn user(name: Option<String>) -> Result<Option<String>, Invalid> {
+    if let Some(name) = &name {
+        check_user(name)?;
+    }
+    Ok(name)
+}
+
+/// From when on changes count.
+///
+/// # Errors
+/// [`Invalid`] when it is neither `create` nor a snapshot's id.
+pub fn since(text: Option<&str>) -> Result<node::ChangesSince, Invalid> {
+    let text = text.unwrap_or(SINCE_CREATE);
+    if text == SINCE_CREATE {
+        return Ok(node::ChangesSince::Create);
+    }
+    let id = SnapshotId::parse(text)
+        .map_err(|_| Invalid::field("since", "must be `create` or the id of a snapshot"))?;
+    Ok(node::ChangesSince::Snapshot(id))
+}
+
+/// # Errors
+/// [`Invalid`].
+pub fn make_directory(body: MakeDirectory) -> Result<node::MakeDirectory, Invalid> {
+    Ok(node::MakeDirectory {
+        path: GuestPath::parse(&body.path)?.into_string(),
+        user: user(body.user)?,
+        mode: body.mode.as_deref().map(mode_bits).transpose()?,
+        parents: body.parents.unwrap_or(false),
+    })
+}
+
+/// # Errors
+/// [`Invalid`].
+pub fn move_file(body: MoveFile) -> Result<node::MoveFile, Invalid> {
+    Ok(node::MoveFile {
+        from: GuestPath::parse_field("from", &body.from)?.into_string(),
+        to: GuestPath::parse_field("to", &body.to)?.into_string(),
+        user: user(body.user)?,
+        replace: body.replace.unwrap_or(false),
+    })
+}
+
+/// # Errors
+/// [`Invalid`].
+pub fn change_mode(body: ChangeMode) -> Result<node::ChangeMode, Invalid> {
+    Ok(node::ChangeMode {
+        path: GuestPath::parse(&body.path)?.into_string(),
+        mode: mode_bits(&body.mode)?,
+        user: user(body.user)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_octal_digits() {
+        assert_eq!(mode_bits("0644"), Ok(0o644));
+        assert_eq!(mode_bits("7777"), Ok(0o7777));
+        assert_eq!(mode_bits("755"), Ok(0o755));
+        for text in ["", "64", "00644", "0648", "+644", "rw-", "0o644", "６４４"] {
+            assert!(mode_bits(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_count_from_the_beginning_or_a_snapshot() {
+        assert_eq!(since(None), Ok(node::ChangesSince::Create));
+        assert_eq!(since(Some("create")), Ok(node::ChangesSince::Create));
+        assert!(since(Some("sn-local-abc")).is_ok());
+        for text in ["", "../x", "yesterday!"] {
+            assert!(since(Some(text)).is_err(), "{text}");
+        }
+    }
+}

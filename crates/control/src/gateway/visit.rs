@@ -1,0 +1,256 @@
+//! Who is inside: how many at once, and when they must leave.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use dayfly_types::SandboxId;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+
+use super::error::GatewayError;
+use crate::key_ends::KeyEnd;
+use crate::limit::TooMany;
+
+/// Revocations of one sandbox that a visitor has not looked at yet.
+const REVOCATIONS_MAX: usize = 64;
+
+/// The visitors of all sandboxes.
+#[derive(Debug, Default)]
+pub(super) struct Visits {
+    rooms: Mutex<HashMap<SandboxId, Room>>,
+}
+
+#[derive(Debug)]
+struct Room {
+    /// Who holds an [`Approach`]. The room is there for as long as somebody does.
+    waiting: usize,
+    /// Who was let in.
+    inside: usize,
+    revoked: broadcast::Sender<Arc<str>>,
+}
+
+/// A visitor at the door: not let in yet, but told of every link that is revoked from now on. So a
+/// link that is revoked while it is being looked up still cuts who came by it.
+#[derive(Debug)]
+pub(super) struct Approach {
+    visits: Arc<Visits>,
+    sandbox: SandboxId,
+    revoked: broadcast::Receiver<Arc<str>>,
+    is_inside: bool,
+}
+
+/// By what a visitor came, which must not outlast it.
+#[derive(Debug, Clone)]
+pub(super) enum Leave {
+    Key(KeyEnd),
+    Link(LinkLeave),
+}
+
+/// The link by which a visitor came.
+#[derive(Debug, Clone)]
+pub(super) struct LinkLeave {
+    pub(super) link: Arc<str>,
+    pub(super) expires_in: Duration,
+}
+
+/// What ends a visit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VisitLimits {
+    pub(super) connections_max: usize,
+    pub(super) idle_max: Duration,
+}
+
+/// Why a visit was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The link or the key was revoked or has expired.
+    LinkEnded,
+    Idle,
+    Stopping,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    signal: CancellationToken,
+    reason: OnceLock<Cut>,
+}
+
+/// A visitor inside. Clones are one visit, which is over when the last of them is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    ending: Arc<Ending>,
+    activity: Arc<Activity>,
+    idle_max: Duration,
+    _over: Arc<DropGuard>,
+}
+
+/// When a byte passed last.
+#[derive(Debug)]
+pub(super) struct Activity {
+    since: Instant,
+    last_ms: AtomicU64,
+}
+
+impl Visits {
+    // Every change below leaves the map whole, so a panic elsewhere does not spoil it.
+    fn rooms(&self) -> MutexGuard<'_, HashMap<SandboxId, Room>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn approach(self: &Arc<Self>, sandbox: &SandboxId) -> Approach {
+        let mut rooms = self.rooms();
+        let room = rooms.entry(sandbox.clone()).or_insert_with(|| Room {
+            waiting: 0,
+            inside: 0,
+            revoked: broadcast::channel(REVOCATIONS_MAX).0,
+        });
+        room.waiting += 1;
+        Approach {
+            visits: Arc::clone(self),
+            sandbox: sandbox.clone(),
+            revoked: room.revoked.subscribe(),
+            is_inside: false,
+        }
+    }
+
+    /// Cuts everybody who came by a link. The link must be gone from the database already.
+    pub(super) fn revoke(&self, sandbox: &SandboxId, link: &str) {
+        if let Some(room) = self.rooms().get(sandbox) {
+            // Nobody may be listening just now.
+            let _ = room.revoked.send(Arc::from(link));
+        }
+    }
+}
+
+impl Approach {
+    /// Lets the visitor in. `leave` lasts for as long as the visit may.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub(super) fn enter(
+        mut self,
+        leave: Leave,
+        limits: VisitLimits,
+        stop: CancellationToken,
+    ) -> Result<Visit, TooMany> {
+        if let Some(room) = self.visits.rooms().get_mut(&self.sandbox) {
+            if room.inside >= limits.connections_max {
+                let what = "connections to one sandbox";
+                return Err(TooMany { what });
+            }
+            room.inside += 1;
+        }
+        self.is_inside = true;
+        let ending = Arc::<Ending>::default();
+        let activity = Arc::new(Activity::new());
+        let over = CancellationToken::new();
+        let visit = Visit {
+            ending: Arc::clone(&ending),
+            activity: Arc::clone(&activity),
+            idle_max: limits.idle_max,
+            _over: Arc::new(over.clone().drop_guard()),
+        };
+        // Ends with the visit, whose drop it waits for.
+        tokio::spawn(async move {
+            let reason = tokio::select! {
+                () = over.cancelled() => return,
+                () = stop.cancelled() => Cut::Stopping,
+                () = leave_ended(&mut self.revoked, leave) => Cut::LinkEnded,
+                () = activity.idle(limits.idle_max) => Cut::Idle,
+            };
+            let _ = ending.reason.set(reason);
+            ending.signal.cancel();
+            // The place is free when the visitor is gone, not when it is told to go.
+            over.cancelled().await;
+        });
+        Ok(visit)
+    }
+}
+
+impl Drop for Approach {
+    fn drop(&mut self) {
+        let mut rooms = self.visits.rooms();
+        let Some(room) = rooms.get_mut(&self.sandbox) else {
+            return;
+        };
+        room.waiting -= 1;
+        room.inside -= usize::from(self.is_inside);
+        if room.waiting == 0 {
+            rooms.remove(&self.sandbox);
+        }
+    }
+}
+
+async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, leave: Leave) {
+    let leave = match leave {
+        Leave::Key(end) => return end.reached().await,
+        Leave::Link(leave) => leave,
+    };
+    let expired = tokio::time::sleep(leave.expires_in);
+    tokio::pin!(expired);
+    loop {
+        let news = tokio::select! {
+            () = &mut expired => return,
+            news = revoked.recv() => news,
+        };
+        match news {
+            Ok(link) if link != leave.link => {}
+            // Having missed some, it may have missed its own.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            // The room outlives the approach.
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
+
+impl Visit {
+    /// Waits until the visitor must leave.
+    pub(super) fn cut(&self) -> WaitForCancellationFutureOwned {
+        self.ending.signal.clone().cancelled_owned()
+    }
+
+    /// Why it was cut, as an answer; `None` when it was not.
+    pub(super) fn refusal(&self) -> Option<GatewayError> {
+        let limit = self.idle_max;
+        self.ending.reason.get().map(|reason| match reason {
+            Cut::LinkEnded => GatewayError::Closed,
+            Cut::Idle => GatewayError::Idle { limit },
+            Cut::Stopping => GatewayError::Stopping,
+        })
+    }
+
+    pub(super) fn activity(&self) -> Arc<Activity> {
+        Arc::clone(&self.activity)
+    }
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            last_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// A byte passed.
+    pub(super) fn note(&self) {
+        let milliseconds = self.since.elapsed().as_millis();
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+        self.last_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Waits until nothing has passed for this long.
+    async fn idle(&self, limit: Duration) {
+        loop {
+            let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
+            let deadline = self.since + last + limit;
+            if Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep_until(deadline).await;
+        }
+    }
+}

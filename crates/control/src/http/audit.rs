@@ -1,0 +1,334 @@
+//! The audit record: written around every request, and read.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::{Extension, Json};
+use dayfly_api::{AuditEntry as WireEntry, AuditList};
+use dayfly_types::{ProjectId, RequestId};
+use http::request::Parts;
+use http::{Method, StatusCode, Uri};
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use super::answer::SearchRefusals;
+use super::auth::Caller;
+use super::error::ApiError;
+use super::files_query::number;
+use super::parameter::{decode, query_value};
+use crate::audit::{Audit, AuditHandle};
+use crate::control::Control;
+use crate::key::without_secret;
+use crate::store::{AuditEntry, AuditRow};
+use crate::time::{now_ms, rfc3339};
+
+const LIMIT_MAX: u64 = 1000;
+const LIMIT_DEFAULT: u64 = 100;
+const SUBJECT_BYTES_MAX: usize = 128;
+const OPERATION_BYTES_MAX: usize = 256;
+const FILE_BYTES_MAX: usize = 1024;
+/// The status of a request whose caller went before the answer.
+const UNANSWERED: u16 = 499;
+
+/// What was asked, as the record tells it.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    id: String,
+    method: Method,
+    operation: String,
+    subject: Option<String>,
+    uri: Uri,
+}
+
+pub(super) fn asked(request: &Request) -> Asked {
+    let path = request.uri().path();
+    let id = request.extensions().get::<RequestId>();
+    let mut operation = format!("{} {}", request.method(), without_secrets(path));
+    // A path is ASCII, so any place will do.
+    operation.truncate(OPERATION_BYTES_MAX);
+    Asked {
+        id: id.map(ToString::to_string).unwrap_or_default(),
+        method: request.method().clone(),
+        operation,
+        subject: subject_of(path),
+        uri: request.uri().clone(),
+    }
+}
+
+/// A path in which no whole key stands, which is easily sent where its prefix was meant.
+fn without_secrets(path: &str) -> String {
+    let parts: Vec<Cow<'_, str>> = path.split('/').map(without_secret).collect();
+    parts.join("/")
+}
+
+/// The file that a request is about.
+fn file_of(uri: &Uri) -> Option<String> {
+    let named = |pair: &str| decode(pair.strip_prefix("path=")?);
+    uri.query()?.split('&').find_map(named).map(recorded)
+}
+
+/// A path of the guest as the record has it: short, and without keys.
+fn recorded(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(FILE_BYTES_MAX));
+    without_secrets(&path)
+}
+
+/// What a path is about: the thing that it names.
+fn subject_of(path: &str) -> Option<String> {
+    let mut parts = path.strip_prefix("/v1/")?.split('/');
+    let name = match parts.next()? {
+        "sandboxes" | "snapshots" | "volumes" | "templates" | "projects" => parts.next()?,
+        "me" => parts.nth(1)?,
+        _ => return None,
+    };
+    let name = without_secret(name);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    let fits = !name.is_empty() && name.len() <= SUBJECT_BYTES_MAX && name.bytes().all(is_plain);
+    fits.then(|| name.into_owned())
+}
+
+impl Asked {
+    pub(super) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEntry {
+        AuditEntry {
+            project: project.clone(),
+            at_ms: now_ms(),
+            key_prefix: key_prefix.to_owned(),
+            request_id: self.id.clone(),
+            operation: self.operation.clone(),
+            subject: self.subject.clone(),
+            status,
+            detail: match file_of(&self.uri) {
+                Some(file) => json!({ "path": file }).to_string(),
+                None => "{}".to_owned(),
+            },
+        }
+    }
+}
+
+/// What is noted about one request until its entry is written.
+#[derive(Debug)]
+pub(super) struct Notebook {
+    project: ProjectId,
+    key_prefix: String,
+    asked: Asked,
+    notes: Mutex<Notes>,
+    handle: AuditHandle,
+}
+
+#[derive(Debug, Default)]
+struct Notes {
+    subject: Option<String>,
+    detail: Option<Value>,
+    is_taken_over: bool,
+}
+
+impl Notebook {
+    pub(super) fn new(audit: &Audit, project: &ProjectId, key_prefix: &str, asked: Asked) -> Self {
+        Self {
+            project: project.clone(),
+            key_prefix: key_prefix.to_owned(),
+            asked,
+            notes: Mutex::default(),
+            handle: audit.handle(),
+        }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        // Fields that are set one at a time: a panic leaves them whole.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names what the request is about, where the path does not.
+    pub(super) fn names_subject(&self, subject: &str) {
+        self.notes().subject = Some(subject.to_owned());
+    }
+
+    /// Says more than method, path and status.
+    pub(super) fn adds_detail(&self, detail: Value) {
+        self.notes().detail = Some(detail);
+    }
+
+    /// Names the file of the guest, where the query does not.
+    pub(super) fn names_file(&self, path: String) {
+        self.adds_detail(json!({ "path": recorded(path) }));
+    }
+
+    /// From here on the entry is the caller's to write, with [`Notebook::write`].
+    pub(super) fn is_taken_over(&self) {
+        self.notes().is_taken_over = true;
+    }
+
+    pub(super) fn write(&self, status: u16, detail: &Value) {
+        let entry = AuditEntry {
+            detail: detail.to_string(),
+            ..self.entry(status)
+        };
+        self.handle.record_now(entry);
+    }
+
+    /// The entry is written when the answer is known, or when nobody waits for it any more.
+    pub(super) fn until_answered(self: &Arc<Self>) -> Unanswered {
+        Unanswered(Some(Arc::clone(self)))
+    }
+
+    fn entry(&self, status: u16) -> AuditEntry {
+        let mut entry = self.asked.entry(&self.project, &self.key_prefix, status);
+        let mut notes = self.notes();
+        if let Some(subject) = notes.subject.clone() {
+            entry.subject = Some(subject);
+        }
+        if let Some(detail) = notes.detail.take() {
+            entry.detail = detail.to_string();
+        }
+        entry
+    }
+
+    fn is_recorded(&self, status: u16) -> bool {
+        let reads = matches!(self.asked.method, Method::GET | Method::HEAD);
+        let is_denied = matches!(status, 401 | 403 | 404);
+        // Who asks too fast would fill the record with it.
+        let is_too_fast = status == StatusCode::TOO_MANY_REQUESTS.as_u16();
+        !self.notes().is_taken_over && !is_too_fast && (!reads || is_denied)
+    }
+}
+
+/// A request whose answer is not known yet.
+#[derive(Debug)]
+pub(super) struct Unanswered(Option<Arc<Notebook>>);
+
+impl Unanswered {
+    pub(super) async fn answer(mut self, status: StatusCode) {
+        let Some(notebook) = self.0.take() else {
+            return;
+        };
+        let status = status.as_u16();
+        if notebook.is_recorded(status) {
+            let entry = notebook.entry(status);
+            // Waits while the queue is full: nobody can outrun the record.
+            notebook.handle.record(entry).await;
+        }
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(notebook) = self.0.take()
+            && notebook.is_recorded(UNANSWERED)
+        {
+            let entry = notebook.entry(UNANSWERED);
+            notebook.handle.record_now(entry);
+        }
+    }
+}
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct AuditParameters {
+    /// Only what was about this sandbox, snapshot, volume or key.
+    #[param(max_length = 128)]
+    subject: Option<String>,
+    /// `next_cursor` of the page before.
+    #[param(minimum = 0, maximum = 9_223_372_036_854_775_807_u64)]
+    cursor: Option<u64>,
+    /// At most this many entries. Default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+}
+
+/// Which part of the record is wanted.
+#[derive(Debug)]
+pub(super) struct AuditParameter {
+    subject: Option<String>,
+    before: i64,
+    limit: i64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AuditParameter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let last = i64::MAX.unsigned_abs();
+        let before = number(parts, "cursor", 0, last)?.unwrap_or(last);
+        let limit = number(parts, "limit", 1, LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
+        let subject = query_value(parts, "subject")?;
+        let is_long = |text: &String| text.len() > SUBJECT_BYTES_MAX;
+        if subject.as_ref().is_some_and(is_long) {
+            return Err(ApiError::invalid("subject is too long"));
+        }
+        Ok(Self {
+            subject: subject.filter(|text| !text.is_empty()),
+            before: i64::try_from(before).unwrap_or(i64::MAX),
+            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+        })
+    }
+}
+
+/// Who did what in this project, newest first: every call that changed something, every command,
+/// and what was refused for want of a right.
+#[utoipa::path(get, path = "/v1/audit", operation_id = "read_audit", tag = "projects",
+    params(AuditParameters),
+    responses((status = 200, body = AuditList), SearchRefusals))]
+pub(super) async fn read(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    wanted: AuditParameter,
+) -> Result<Json<AuditList>, ApiError> {
+    // What its caller did before is in it.
+    control.audit.flush().await;
+    let subject = wanted.subject.as_deref();
+    let rows = control
+        .store
+        .audit(&caller.project, wanted.before, subject, wanted.limit)
+        .await?;
+    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) == wanted.limit;
+    let last = rows.last().map(|row| row.seq.to_string());
+    Ok(Json(AuditList {
+        items: rows.into_iter().map(present).collect(),
+        next_cursor: last.filter(|_| is_full),
+    }))
+}
+
+fn present(row: AuditRow) -> WireEntry {
+    WireEntry {
+        seq: row.seq.unsigned_abs(),
+        at: rfc3339(row.at_ms),
+        key_prefix: row.key_prefix,
+        request_id: row.request_id,
+        operation: row.operation,
+        subject: row.subject,
+        status: u16::try_from(row.status).unwrap_or(0),
+        detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| json!({})),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_whole_key_and_no_endless_name_gets_into_the_record() {
+        let key = "dfk_abcdefgh0123456789";
+        let path = format!("/v1/me/tokens/{key}");
+        assert_eq!(without_secrets(&path), "/v1/me/tokens/dfk_abcdefgh");
+        assert_eq!(subject_of(&path).as_deref(), Some("dfk_abcdefgh"));
+        let long = format!("/v1/sandboxes/{}", "a".repeat(60_000));
+        assert_eq!(subject_of(&long), None);
+        let request = Request::builder().uri(&long).body(Default::default());
+        assert_eq!(
+            asked(&request.unwrap()).operation.len(),
+            OPERATION_BYTES_MAX
+        );
+        assert_eq!(file_of(&long.parse().unwrap()), None);
+        let write = "/v1/sandboxes/a/fs?mode=600&path=%2Fetc%2Fa%20b";
+        assert_eq!(file_of(&write.parse().unwrap()).unwrap(), "/etc/a b");
+        let secret = format!("/x?path=/tmp/{key}");
+        let file = file_of(&secret.parse().unwrap()).unwrap();
+        assert_eq!(file, "/tmp/dfk_abcdefgh");
+        let long = format!("/x?path={}", "%C3%A4".repeat(9_000));
+        assert!(file_of(&long.parse().unwrap()).unwrap().len() <= FILE_BYTES_MAX);
+        assert_eq!(subject_of("/v1/sandboxes/"), None);
+        assert_eq!(subject_of("/v1/volumes/mine").as_deref(), Some("mine"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Changes of a directory as server-sent events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use dayfly_api::FileChange;
+use dayfly_node_api::{FileChangeKind, FileChanges, NodeError, WatchFiles};
+use futures::StreamExt;
+use serde::Serialize;
+
+use super::answer::FileRefusals;
+use super::auth::Caller;
+use super::error::ApiError;
+use super::files_query::{RecursiveParameter, RecursiveParameters};
+use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use super::sse;
+use crate::app::sandbox_read::locate;
+use crate::control::Control;
+use crate::limit::Place;
+
+/// After this much silence a comment shows that the connection lives.
+const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Data of an event that says nothing but its name.
+#[derive(Debug, Serialize)]
+struct Nothing {}
+
+/// Data of the `error` event.
+#[derive(Debug, Serialize)]
+struct ErrorEvent {
+    error: String,
+    code: &'static str,
+}
+
+/// Reports changes of a directory until the caller leaves: `ready`, then `change` events, and
+/// `overflow` where some were lost. `end` when the directory is gone, `error` when the guest is.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/watch", operation_id = "watch_files", tag = "files",
+    params(SandboxParameters, PathParameters, RecursiveParameters),
+    responses((status = 200, content_type = "text/event-stream", body = FileChange,
+        description = "The data of `change` events."), FileRefusals))]
+pub(super) async fn watch(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    PathParameter(path): PathParameter,
+    options: RecursiveParameter,
+) -> Result<Response, ApiError> {
+    locate(&control, &caller.project, &id).await?;
+    let place = control.limits.watch()?;
+    let request = WatchFiles {
+        path: path.into_string(),
+        user: options.user,
+        recursive: options.recursive,
+    };
+    let changes = control.node.watch_files(&id, request).await?;
+    Ok(response(changes, place))
+}
+
+/// Where one stream is. It asks the node for more only when all that it has was taken.
+struct Stream {
+    changes: Option<FileChanges>,
+    pending: VecDeque<Bytes>,
+    _place: Place,
+}
+
+fn response(changes: FileChanges, place: Place) -> Response {
+    let stream = Stream {
+        changes: Some(changes),
+        pending: VecDeque::from([sse::event("ready", &Nothing {})]),
+        _place: place,
+    };
+    sse::response(futures::stream::unfold(stream, async |mut stream| {
+        let chunk = stream.next().await?;
+        Some((chunk, stream))
+    }))
+}
+
+impl Stream {
+    /// The next event, whole; `None` after the last.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(event) = self.pending.pop_front() {
+            return Some(event);
+        }
+        let changes = self.changes.as_mut()?;
+        let Ok(change) = tokio::time::timeout(COMMENT_INTERVAL, changes.next()).await else {
+            return Some(Bytes::from_static(sse::COMMENT));
+        };
+        Some(match change {
+            Some(Ok(change)) => event(change),
+            Some(Err(error)) => self.end(error),
+            None => {
+                self.changes = None;
+                sse::event("end", &Nothing {})
+            }
+        })
+    }
+
+    fn end(&mut self, error: NodeError) -> Bytes {
+        self.changes = None;
+        let error = ApiError::from(error);
+        let data = ErrorEvent {
+            error: error.message,
+            code: error.code.as_str(),
+        };
+        sse::event("error", &data)
+    }
+}
+
+fn event(change: dayfly_node_api::FileChange) -> Bytes {
+    let kind = match change.kind {
+        FileChangeKind::Created => "created",
+        FileChangeKind::Modified => "modified",
+        FileChangeKind::Removed => "removed",
+        FileChangeKind::Moved => "moved",
+        FileChangeKind::Overflow => return sse::event("overflow", &Nothing {}),
+    };
+    let data = FileChange {
+        kind: kind.to_owned(),
+        path: change.path,
+        is_dir: change.is_dir,
+        from: change.from,
+    };
+    sse::event("change", &data)
+}

@@ -1,0 +1,246 @@
+//! Execs that were started before: looking at them, reading them again, talking to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use dayfly_api::{ExecStreamEvent, Process, ProcessList, SignalRequest, StdinTaken, TerminalSize};
+use dayfly_node_api::{AttachExec, ExecEvent, ExecReport, LogExtent, StdinWrite};
+use futures::StreamExt;
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+
+use super::answer::{ExecRefusals, ProcessRefusals};
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use super::files::upload;
+use super::parameter::{SandboxParameter, SandboxParameters};
+use super::process_parameter::{
+    AttachParameter, AttachParameters, OutputParameter, OutputParameters, OutputStreamName,
+    ProcessParameter, ProcessParameters, StdinParameter, StdinParameters, WaitParameter,
+    WaitParameters,
+};
+use super::{exec_stream, process_parameter};
+use crate::app::exec_follow::{Position, follow};
+use crate::app::exec_plan::terminal_size;
+use crate::app::process::process;
+use crate::app::sandbox_read::locate;
+use crate::control::Control;
+
+/// Where the first byte of the answer is in its stream, and where the stream ends by now.
+const OFFSET_HEADER: &str = "dayfly-offset";
+const END_HEADER: &str = "dayfly-end";
+
+/// Lists the execs of a sandbox, those that ended included, oldest first.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/processes", operation_id = "list_processes", tag = "exec",
+    params(SandboxParameters), responses((status = 200, body = ProcessList), ProcessRefusals))]
+pub(super) async fn list(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+) -> Result<Json<ProcessList>, ApiError> {
+    locate(&control, &caller.project, &id).await?;
+    let reports = control.node.list_execs(&id).await?;
+    Ok(Json(ProcessList {
+        items: reports.into_iter().map(process).collect(),
+    }))
+}
+
+/// Describes an exec. With `wait_seconds`, answers when it has ended or the time is over.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "get_process", tag = "exec",
+    params(ProcessParameters, WaitParameters), responses((status = 200, body = Process), ProcessRefusals))]
+pub(super) async fn get(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    WaitParameter(wait): WaitParameter,
+) -> Result<Json<Process>, ApiError> {
+    locate(&control, &caller.project, &sandbox).await?;
+    let mut report = control.node.describe_exec(&sandbox, &exec).await?;
+    if let Some(limit) = wait.filter(|_| report.exit.is_none()) {
+        let place = control.limits.exec()?;
+        let request = AttachExec {
+            exec: exec.clone(),
+            stdout_offset: None,
+            stderr_offset: None,
+        };
+        let (_, events) = control.node.attach_exec(&sandbox, request).await?;
+        wait_for_exit(events, limit).await;
+        drop(place);
+        report = control.node.describe_exec(&sandbox, &exec).await?;
+    }
+    Ok(Json(process(report)))
+}
+
+/// Without streams the only event is the exit.
+async fn wait_for_exit(mut events: dayfly_node_api::ExecEvents, limit: Duration) {
+    let end = async {
+        while let Some(Ok(event)) = events.next().await {
+            if matches!(event, ExecEvent::Exited(_)) {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(limit, end).await;
+}
+
+/// Ends an exec with everything that it started and drops its output. Repeating it is fine.
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "delete_process", tag = "exec",
+    params(ProcessParameters), responses((status = 204), ProcessRefusals))]
+pub(super) async fn delete(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+) -> Result<StatusCode, ApiError> {
+    locate(&control, &caller.project, &sandbox).await?;
+    control.node.forget_exec(&sandbox, &exec).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sends the output of an exec from offsets on, as `exec/stream` does.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}/attach", operation_id = "attach_process", tag = "exec",
+    params(ProcessParameters, AttachParameters),
+    responses((status = 200, content_type = "text/event-stream", body = ExecStreamEvent), ProcessRefusals))]
+pub(super) async fn attach(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    AttachParameter { stdout, stderr }: AttachParameter,
+) -> Result<Response, ApiError> {
+    locate(&control, &caller.project, &sandbox).await?;
+    let place = control.limits.exec()?;
+    let request = AttachExec {
+        exec: exec.clone(),
+        stdout_offset: Some(stdout),
+        stderr_offset: Some(stderr),
+    };
+    let (_, events) = control.node.attach_exec(&sandbox, request).await?;
+    let position = Position {
+        sandbox,
+        exec,
+        stdout: Some(stdout),
+        stderr: Some(stderr),
+    };
+    let events = follow(Arc::clone(&control.node), position.clone(), events);
+    Ok(exec_stream::response(events, &position, None, place))
+}
+
+/// Gives a part of a stream as bytes, as far as it was written by now. The header
+/// `Dayfly-Offset` says where it really begins: behind the asked offset when the guest has
+/// dropped bytes. `Dayfly-End` says where the stream ends by now.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}/output", operation_id = "read_process_output", tag = "exec",
+    params(ProcessParameters, OutputParameters),
+    responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>), ProcessRefusals))]
+pub(super) async fn output(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    OutputParameter {
+        stream,
+        offset,
+        limit,
+    }: OutputParameter,
+) -> Result<Response, ApiError> {
+    locate(&control, &caller.project, &sandbox).await?;
+    let place = control.limits.exec()?;
+    let report = control.node.describe_exec(&sandbox, &exec).await?;
+    let extent = extent_of(&report, stream);
+    if offset > extent.end {
+        let text = format!("the stream ends at {} by now", extent.end);
+        return Err(ApiError::invalid(text));
+    }
+    let from = offset.max(extent.start);
+    let until = extent.end.min(from.saturating_add(limit));
+    let is_stdout = stream == OutputStreamName::Stdout;
+    let request = AttachExec {
+        exec,
+        stdout_offset: is_stdout.then_some(from),
+        stderr_offset: (!is_stdout).then_some(from),
+    };
+    let headers = [
+        (CONTENT_TYPE.as_str(), "application/octet-stream".to_owned()),
+        (X_CONTENT_TYPE_OPTIONS.as_str(), "nosniff".to_owned()),
+        (CONTENT_LENGTH.as_str(), (until - from).to_string()),
+        (OFFSET_HEADER, from.to_string()),
+        (END_HEADER, extent.end.to_string()),
+    ];
+    if until == from {
+        return Ok((headers, Body::empty()).into_response());
+    }
+    let (_, events) = control.node.attach_exec(&sandbox, request).await?;
+    let bytes = process_parameter::part_of(events, until - from, place);
+    Ok((headers, Body::from_stream(bytes)).into_response())
+}
+
+fn extent_of(report: &ExecReport, stream: OutputStreamName) -> LogExtent {
+    match stream {
+        OutputStreamName::Stdout => report.stdout,
+        OutputStreamName::Stderr => report.stderr,
+    }
+}
+
+/// Sends input to an exec that was started with `stdin_open`. With `offset`, bytes that the guest
+/// has taken already are left out, so the request may be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/stdin", operation_id = "write_process_stdin", tag = "exec",
+    params(ProcessParameters, StdinParameters),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, body = StdinTaken), ExecRefusals))]
+pub(super) async fn stdin(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    StdinParameter { offset, is_last }: StdinParameter,
+    request: Request,
+) -> Result<Json<StdinTaken>, ApiError> {
+    locate(&control, &caller.project, &sandbox).await?;
+    let _place = control.limits.transfer()?;
+    let wanted = StdinWrite {
+        exec,
+        offset,
+        is_last,
+    };
+    let content = upload(request.into_body());
+    let stdin_bytes = control.node.write_stdin(&sandbox, wanted, content).await?;
+    Ok(Json(StdinTaken { stdin_bytes }))
+}
+
+/// Sends a signal to the process group of an exec; 9 ends everything that it started.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/signal", operation_id = "signal_process", tag = "exec",
+    params(ProcessParameters), request_body = SignalRequest,
+    responses((status = 204), ExecRefusals))]
+pub(super) async fn signal(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    JsonObject(body): JsonObject<SignalRequest>,
+) -> Result<StatusCode, ApiError> {
+    if !(1..=64).contains(&body.signal) {
+        return Err(ApiError::invalid("signal must be between 1 and 64"));
+    }
+    locate(&control, &caller.project, &sandbox).await?;
+    control
+        .node
+        .signal_exec(&sandbox, &exec, body.signal)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tells the terminal of an exec how large it is.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/resize", operation_id = "resize_process", tag = "exec",
+    params(ProcessParameters), request_body = TerminalSize,
+    responses((status = 204), ExecRefusals))]
+pub(super) async fn resize(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProcessParameter { sandbox, exec }: ProcessParameter,
+    JsonObject(body): JsonObject<TerminalSize>,
+) -> Result<StatusCode, ApiError> {
+    let size = terminal_size(body)?;
+    locate(&control, &caller.project, &sandbox).await?;
+    control.node.resize_exec(&sandbox, &exec, size).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

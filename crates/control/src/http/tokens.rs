@@ -1,0 +1,122 @@
+//! The keys of a project.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use dayfly_api::{CreateToken, NewToken, TokenList};
+use dayfly_types::ErrorCode;
+use http::StatusCode;
+use utoipa::IntoParams;
+
+use super::answer::{FindRefusals, ReadRefusals, TokenRefusals};
+use super::auth::Caller;
+use super::body::JsonObject;
+use super::error::ApiError;
+use crate::app::projects;
+use crate::app::tokens::{self, Maker, TokenError};
+use crate::control::Control;
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct PrefixParameters {
+    /// What the key begins with.
+    #[param(pattern = "^[a-z0-9_]{1,32}$")]
+    prefix: String,
+}
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct ProjectParameters {
+    /// The project.
+    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    project: String,
+}
+
+/// The keys of this project that work now.
+#[utoipa::path(get, path = "/v1/me/tokens", operation_id = "list_tokens", tag = "projects",
+    responses((status = 200, body = TokenList), ReadRefusals))]
+pub(super) async fn list(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<TokenList>, ApiError> {
+    let items = tokens::list(&control, &caller.project).await?;
+    Ok(Json(TokenList { items }))
+}
+
+/// Makes a key of this project, for no more than the key that asks. The secret is told this once.
+#[utoipa::path(post, path = "/v1/me/tokens", operation_id = "create_token", tag = "projects",
+    request_body(content = Option<CreateToken>),
+    responses((status = 201, body = NewToken), TokenRefusals))]
+pub(super) async fn create(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    JsonObject(body): JsonObject<CreateToken>,
+) -> Result<(StatusCode, Json<NewToken>), ApiError> {
+    let made = tokens::create(&control, &caller.project, maker(&caller), body).await?;
+    note(&caller, &made);
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Ends a key, at once.
+#[utoipa::path(delete, path = "/v1/me/tokens/{prefix}", operation_id = "revoke_token", tag = "projects",
+    params(PrefixParameters),
+    responses((status = 204, description = "It is refused from now on."), FindRefusals))]
+pub(super) async fn revoke(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    Path(prefix): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    tokens::revoke(&control, &caller.project, maker(&caller), &prefix).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a key of any project, for an operator.
+#[utoipa::path(post, path = "/v1/projects/{project}/tokens", operation_id = "create_project_token", tag = "projects",
+    params(ProjectParameters), request_body(content = Option<CreateToken>),
+    responses((status = 201, body = NewToken), TokenRefusals))]
+pub(super) async fn create_for_project(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    Path(project): Path<String>,
+    JsonObject(body): JsonObject<CreateToken>,
+) -> Result<(StatusCode, Json<NewToken>), ApiError> {
+    let project = projects::find(&control, &project).await?;
+    let made = tokens::create(&control, &project.id, maker(&caller), body).await?;
+    note(&caller, &made);
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+pub(super) fn maker(caller: &Caller) -> Maker {
+    Maker {
+        scopes: caller.reach.scopes,
+        expires_at_ms: caller.expires_at_ms,
+    }
+}
+
+/// A key in the audit record: everything but the secret.
+fn note(caller: &Caller, made: &NewToken) {
+    caller.notebook.names_subject(&made.token_info.prefix);
+    let detail = serde_json::to_value(&made.token_info).unwrap_or_default();
+    caller.notebook.adds_detail(detail);
+}
+
+impl From<TokenError> for ApiError {
+    fn from(error: TokenError) -> Self {
+        let text = error.to_string();
+        match error {
+            TokenError::Invalid(error) => error.into(),
+            TokenError::Find(error) => error.into(),
+            TokenError::Wider | TokenError::EndsWider => Self::new(ErrorCode::Forbidden, text)
+                .hint("GET /v1/me says which scopes this key has"),
+            TokenError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text)
+                .hint("revoke keys that nobody uses any more"),
+            TokenError::Store(_) | TokenError::Randomness(_) | TokenError::Stopped => {
+                Self::internal(&error)
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What sandboxes of one project may reach.
+
+use dayfly_types::egress::EgressPolicy;
+use dayfly_types::{ProjectId, SandboxId};
+
+use super::row::bigint;
+use super::{Store, StoreError};
+
+// Each change names both epochs that it knows of, so that of two at once one is told: a wider
+// policy that is written changes the one, and one that is asked for the other.
+const SET: &str = "UPDATE sandboxes SET egress = $5, egress_epoch = $6, egress_reserved = $6, \
+    egress_changed_at_ms = $7 WHERE project_id = $1 AND id = $2 AND egress_epoch = $3 \
+    AND egress_reserved = $4 AND deleted_at_ms IS NULL";
+const RESERVE: &str = "UPDATE sandboxes SET egress_reserved = $5, egress_changed_at_ms = $6 \
+    WHERE project_id = $1 AND id = $2 AND egress_epoch = $3 AND egress_reserved = $4 \
+    AND deleted_at_ms IS NULL";
+const CONFIRM: &str = "UPDATE sandboxes SET egress_confirmed = $3 \
+    WHERE project_id = $1 AND id = $2 AND egress_epoch = $3";
+const SELECT_DEFAULT: &str = "SELECT policy FROM network_defaults WHERE project_id = $1";
+const SET_DEFAULT: &str = "INSERT INTO network_defaults (project_id, policy, changed_at_ms) \
+    VALUES ($1, $2, $3) ON CONFLICT (project_id) DO UPDATE SET policy = excluded.policy, \
+    changed_at_ms = excluded.changed_at_ms";
+
+/// What a row says about the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EgressRow {
+    pub policy: EgressPolicy,
+    /// Of the policy.
+    pub epoch: u64,
+    /// The last that was given out. Above `epoch` while the node is asked for a wider policy.
+    pub reserved: u64,
+    /// The last that the node has confirmed.
+    pub confirmed: u64,
+    pub changed_at_ms: i64,
+}
+
+impl EgressRow {
+    /// Of a sandbox that is yet to be made: the call that makes it carries the policy.
+    #[must_use]
+    pub const fn first(policy: EgressPolicy, now_ms: i64) -> Self {
+        Self {
+            policy,
+            epoch: 1,
+            reserved: 1,
+            confirmed: 1,
+            changed_at_ms: now_ms,
+        }
+    }
+
+    /// Whether the node is asked for a wider policy, or the one who asked is gone.
+    #[must_use]
+    pub const fn is_widening(&self) -> bool {
+        self.reserved != self.epoch
+    }
+}
+
+/// A sandbox, and the epochs that its caller knows of.
+#[derive(Debug, Clone, Copy)]
+pub struct EgressOf<'a> {
+    pub project: &'a ProjectId,
+    pub sandbox: &'a SandboxId,
+    pub epoch: u64,
+    pub reserved: u64,
+}
+
+impl Store {
+    /// Writes a policy with its epoch, unless another change came first. Says whether it was
+    /// written.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn set_egress(
+        &self,
+        of: EgressOf<'_>,
+        policy: &EgressPolicy,
+        epoch: u64,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let failed = || StoreError::during("write a network policy");
+        let _turn = self.turn(of.project).await.map_err(failed())?;
+        let done = sqlx::query(SET)
+            .bind(of.project.as_str())
+            .bind(of.sandbox.as_str())
+            .bind(bigint(of.epoch))
+            .bind(bigint(of.reserved))
+            .bind(text(policy))
+            .bind(bigint(epoch))
+            .bind(now_ms)
+            .execute(&self.writer)
+            .await
+            .map_err(failed())?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Gives out an epoch for a policy that the node is asked for first. Says whether it did.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn reserve_egress(
+        &self,
+        of: EgressOf<'_>,
+        epoch: u64,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let failed = || StoreError::during("reserve an epoch");
+        let _turn = self.turn(of.project).await.map_err(failed())?;
+        let done = sqlx::query(RESERVE)
+            .bind(of.project.as_str())
+            .bind(of.sandbox.as_str())
+            .bind(bigint(of.epoch))
+            .bind(bigint(of.reserved))
+            .bind(bigint(epoch))
+            .bind(now_ms)
+            .execute(&self.writer)
+            .await
+            .map_err(failed())?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Writes that the node goes by this epoch, if it is still the last.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn confirm_egress(
+        &self,
+        project: &ProjectId,
+        id: &SandboxId,
+        epoch: u64,
+    ) -> Result<(), StoreError> {
+        sqlx::query(CONFIRM)
+            .bind(project.as_str())
+            .bind(id.as_str())
+            .bind(bigint(epoch))
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(StoreError::during("confirm a network policy"))
+    }
+
+    /// What new sandboxes of the project may reach, when it has said so.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn network_default(
+        &self,
+        project: &ProjectId,
+    ) -> Result<Option<EgressPolicy>, StoreError> {
+        let found: Option<(String,)> = sqlx::query_as(SELECT_DEFAULT)
+            .bind(project.as_str())
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(StoreError::during("read a network default"))?;
+        let parse = |(policy,): (String,)| {
+            serde_json::from_str(&policy).map_err(|_| StoreError::Corrupt {
+                table: "network_defaults",
+                column: "policy",
+            })
+        };
+        found.map(parse).transpose()
+    }
+
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn set_network_default(
+        &self,
+        project: &ProjectId,
+        policy: &EgressPolicy,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("write a network default");
+        let _turn = self.turn(project).await.map_err(failed())?;
+        sqlx::query(SET_DEFAULT)
+            .bind(project.as_str())
+            .bind(text(policy))
+            .bind(now_ms)
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(failed())
+    }
+}
+
+/// A policy as its column holds it.
+pub(super) fn text(policy: &EgressPolicy) -> String {
+    // Plain data always serialises; what could not be read back would be refused, not opened.
+    serde_json::to_string(policy).unwrap_or_default()
+}

@@ -1,0 +1,121 @@
+//! Who may reach a port of a sandbox without a key.
+
+use dayfly_types::{ProjectId, SandboxId};
+use sqlx::FromRow;
+
+use super::{Store, StoreError};
+use crate::key::KeyHash;
+
+const INSERT: &str = "INSERT INTO port_links (id, project_id, sandbox_id, port, token_hash, \
+    created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+const SELECT: &str = "SELECT * FROM port_links WHERE project_id = $1 AND sandbox_id = $2 \
+    AND port = $3 AND expires_at_ms > $4 ORDER BY created_at_ms, id";
+const DELETE: &str = "DELETE FROM port_links WHERE project_id = $1 AND sandbox_id = $2 \
+    AND port = $3 AND id = $4";
+
+/// A port of a sandbox of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortOf {
+    pub project: ProjectId,
+    pub sandbox: SandboxId,
+    pub port: u16,
+}
+
+/// A link, without its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortLinkRow {
+    pub id: String,
+    /// Absent when anybody may use it.
+    pub token_hash: Option<KeyHash>,
+    pub created_at_ms: i64,
+    pub expires_at_ms: i64,
+}
+
+#[derive(Debug, FromRow)]
+pub(super) struct RawPortLink {
+    id: String,
+    token_hash: Option<String>,
+    created_at_ms: i64,
+    expires_at_ms: i64,
+}
+
+impl TryFrom<RawPortLink> for PortLinkRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawPortLink) -> Result<Self, StoreError> {
+        // A hash that cannot be read must not look like a link without one, which is public.
+        let token_hash = raw.token_hash.as_deref().map(KeyHash::from_hex).transpose();
+        Ok(Self {
+            id: raw.id,
+            token_hash: token_hash.map_err(|_| StoreError::Corrupt {
+                table: "port_links",
+                column: "token_hash",
+            })?,
+            created_at_ms: raw.created_at_ms,
+            expires_at_ms: raw.expires_at_ms,
+        })
+    }
+}
+
+impl Store {
+    /// # Errors
+    /// [`StoreError`], also when there is no such sandbox.
+    pub async fn insert_port_link(
+        &self,
+        of: &PortOf,
+        link: &PortLinkRow,
+    ) -> Result<(), StoreError> {
+        let failed = || StoreError::during("write a link");
+        let _turn = self.turn(&of.project).await.map_err(failed())?;
+        sqlx::query(INSERT)
+            .bind(&link.id)
+            .bind(of.project.as_str())
+            .bind(of.sandbox.as_str())
+            .bind(i64::from(of.port))
+            .bind(link.token_hash.map(KeyHash::to_hex))
+            .bind(link.created_at_ms)
+            .bind(link.expires_at_ms)
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(failed())
+    }
+
+    /// The links of a port that have not expired, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn port_links(
+        &self,
+        of: &PortOf,
+        now_ms: i64,
+    ) -> Result<Vec<PortLinkRow>, StoreError> {
+        let raw: Vec<RawPortLink> = sqlx::query_as(SELECT)
+            .bind(of.project.as_str())
+            .bind(of.sandbox.as_str())
+            .bind(i64::from(of.port))
+            .bind(now_ms)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list links"))?;
+        raw.into_iter().map(PortLinkRow::try_from).collect()
+    }
+
+    /// Says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn delete_port_link(&self, of: &PortOf, id: &str) -> Result<bool, StoreError> {
+        let failed = || StoreError::during("delete a link");
+        let _turn = self.turn(&of.project).await.map_err(failed())?;
+        let done = sqlx::query(DELETE)
+            .bind(of.project.as_str())
+            .bind(of.sandbox.as_str())
+            .bind(i64::from(of.port))
+            .bind(id)
+            .execute(&self.writer)
+            .await
+            .map_err(failed())?;
+        Ok(done.rows_affected() > 0)
+    }
+}

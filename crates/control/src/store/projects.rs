@@ -1,0 +1,184 @@
+//! Projects themselves, as an operator sees them, and what each may use.
+
+use dayfly_types::ProjectId;
+use sqlx::{FromRow, Sqlite, Transaction};
+
+use super::{Store, StoreError};
+
+const INSERT: &str = "INSERT INTO projects (id, created_at_ms, sandboxes_max, vcpus_max, \
+    memory_mb_max, snapshot_mb_max, volume_mb_max, requests_per_second, keeps_output) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+const SELECT_ALL: &str = "SELECT * FROM projects ORDER BY created_at_ms, id";
+const SELECT_LIMITS: &str = "SELECT sandboxes_max, vcpus_max, memory_mb_max, snapshot_mb_max, \
+    volume_mb_max, requests_per_second, keeps_output FROM projects WHERE id = $1";
+const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
+/// Gives out the number of the next event, in the transaction of what it tells of.
+pub(super) const NEXT_EVENT: &str = "UPDATE projects SET events_seq = events_seq + 1 WHERE id = $1";
+pub(super) const LAST_EVENT: &str = "SELECT events_seq FROM projects WHERE id = $1";
+const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3, \
+    memory_mb_max = $4, snapshot_mb_max = $5, volume_mb_max = $6, requests_per_second = $7, \
+    keeps_output = $8 WHERE id = $1";
+
+/// What a project may use at once. `None` is as much as there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProjectLimits {
+    pub sandboxes: Option<u64>,
+    pub vcpus: Option<u64>,
+    pub memory_mb: Option<u64>,
+    pub snapshot_mb: Option<u64>,
+    pub volume_mb: Option<u64>,
+    pub requests_per_second: Option<u64>,
+    /// Whether the audit record keeps what commands printed.
+    pub keeps_output: bool,
+}
+
+/// A project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectRow {
+    pub id: ProjectId,
+    pub created_at_ms: i64,
+    pub limits: ProjectLimits,
+}
+
+#[derive(Debug, FromRow)]
+pub(super) struct RawLimits {
+    sandboxes_max: Option<i64>,
+    vcpus_max: Option<i64>,
+    memory_mb_max: Option<i64>,
+    snapshot_mb_max: Option<i64>,
+    volume_mb_max: Option<i64>,
+    requests_per_second: Option<i64>,
+    keeps_output: i64,
+}
+
+#[derive(Debug, FromRow)]
+struct RawProject {
+    id: String,
+    created_at_ms: i64,
+    #[sqlx(flatten)]
+    limits: RawLimits,
+}
+
+impl From<RawLimits> for ProjectLimits {
+    fn from(raw: RawLimits) -> Self {
+        // A number that is no amount lets nothing through.
+        let limit = |number: Option<i64>| number.map(|number| u64::try_from(number).unwrap_or(0));
+        Self {
+            sandboxes: limit(raw.sandboxes_max),
+            vcpus: limit(raw.vcpus_max),
+            memory_mb: limit(raw.memory_mb_max),
+            snapshot_mb: limit(raw.snapshot_mb_max),
+            volume_mb: limit(raw.volume_mb_max),
+            requests_per_second: limit(raw.requests_per_second),
+            keeps_output: raw.keeps_output != 0,
+        }
+    }
+}
+
+impl TryFrom<RawProject> for ProjectRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawProject) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: ProjectId::parse(&raw.id).map_err(|_| StoreError::Corrupt {
+                table: "projects",
+                column: "id",
+            })?,
+            created_at_ms: raw.created_at_ms,
+            limits: raw.limits.into(),
+        })
+    }
+}
+
+impl ProjectLimits {
+    fn numbers(&self) -> [Option<i64>; 6] {
+        [
+            self.sandboxes,
+            self.vcpus,
+            self.memory_mb,
+            self.snapshot_mb,
+            self.volume_mb,
+            self.requests_per_second,
+        ]
+        .map(|number| number.map(|number| i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+}
+
+/// What a project may use, as of a transaction.
+pub(super) async fn limits(
+    project: &ProjectId,
+    transaction: &mut Transaction<'_, Sqlite>,
+) -> Result<ProjectLimits, sqlx::Error> {
+    let raw: RawLimits = sqlx::query_as(SELECT_LIMITS)
+        .bind(project.as_str())
+        .fetch_one(&mut **transaction)
+        .await?;
+    Ok(raw.into())
+}
+
+impl Store {
+    /// Adds a project. Says whether it is new.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn insert_project(&self, project: &ProjectRow) -> Result<bool, StoreError> {
+        let mut query = sqlx::query(INSERT)
+            .bind(project.id.as_str())
+            .bind(project.created_at_ms);
+        for number in project.limits.numbers() {
+            query = query.bind(number);
+        }
+        let done = query
+            .bind(i64::from(project.limits.keeps_output))
+            .execute(&self.writer)
+            .await
+            .map_err(StoreError::during("add a project"))?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// All projects, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn projects(&self) -> Result<Vec<ProjectRow>, StoreError> {
+        let raw: Vec<RawProject> = sqlx::query_as(SELECT_ALL)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list projects"))?;
+        raw.into_iter().map(ProjectRow::try_from).collect()
+    }
+
+    /// One project.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn project(&self, id: &ProjectId) -> Result<Option<ProjectRow>, StoreError> {
+        let raw: Option<RawProject> = sqlx::query_as(SELECT)
+            .bind(id.as_str())
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(StoreError::during("read a project"))?;
+        raw.map(ProjectRow::try_from).transpose()
+    }
+
+    /// Writes what a project may use. Says whether there is such a project.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn set_project_limits(
+        &self,
+        id: &ProjectId,
+        limits: &ProjectLimits,
+    ) -> Result<bool, StoreError> {
+        let mut query = sqlx::query(SET_LIMITS).bind(id.as_str());
+        for number in limits.numbers() {
+            query = query.bind(number);
+        }
+        let done = query
+            .bind(i64::from(limits.keeps_output))
+            .execute(&self.writer)
+            .await
+            .map_err(StoreError::during("write the limits of a project"))?;
+        Ok(done.rows_affected() > 0)
+    }
+}

@@ -1,0 +1,171 @@
+//! Projects, what they may use, and the record of what they did.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{Step, World, exited};
+
+/// A project with these limits, and a key of it.
+async fn project(world: &World, id: &str, limits: Value) -> String {
+    let made = world
+        .post("/v1/projects", json!({"id": id, "limits": limits}))
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    let path = format!("/v1/projects/{id}/tokens");
+    let token = world.post(&path, json!({})).await;
+    assert_eq!(token.status, StatusCode::CREATED, "{}", token.text());
+    token.json()["token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_project_has_no_more_than_it_may() {
+    let world = World::start().await;
+    let limits = json!({"sandboxes": 2, "volume_mb": 100});
+    let key = project(&world, "small", limits).await;
+    let create = async || {
+        world
+            .ask(&key, Method::POST, "/v1/sandboxes", json!({}))
+            .await
+    };
+    let first = create().await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.text());
+    assert_eq!(create().await.status, StatusCode::CREATED);
+    let over = create().await;
+    assert_eq!(over.refusal(), "quota_exceeded");
+    assert_eq!(over.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(
+        !over.headers.contains_key("retry-after"),
+        "waiting is no help"
+    );
+    assert!(over.text().contains("2 sandboxes"), "{}", over.text());
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    let fork = format!("/v1/sandboxes/{id}/fork");
+    let forked = world.ask(&key, Method::POST, &fork, json!({})).await;
+    assert_eq!(forked.refusal(), "quota_exceeded");
+    let path = format!("/v1/sandboxes/{id}");
+    world.ask(&key, Method::DELETE, &path, json!({})).await;
+    assert_eq!(create().await.status, StatusCode::CREATED, "room again");
+
+    let volume = async |name: &str, size: u64| {
+        let wish = json!({"name": name, "size_mb": size});
+        world.ask(&key, Method::POST, "/v1/volumes", wish).await
+    };
+    assert_eq!(volume("a", 64).await.status, StatusCode::CREATED);
+    assert_eq!(volume("a", 64).await.status, StatusCode::OK, "not twice");
+    assert_eq!(volume("b", 64).await.refusal(), "quota_exceeded");
+    let usage = world.ask(&key, Method::GET, "/v1/usage", json!({})).await;
+    let usage = usage.json();
+    assert_eq!(
+        (&usage["sandboxes"], &usage["volume_mb"]),
+        (&json!(2), &json!(64))
+    );
+    assert_eq!(usage["limits"]["sandboxes"], 2);
+    let wider = json!({"sandboxes": null});
+    let changed = world.patch("/v1/projects/small", wider).await;
+    assert_eq!(changed.json()["limits"]["sandboxes"], Value::Null);
+    assert_eq!(changed.json()["limits"]["volume_mb"], 100);
+    assert_eq!(create().await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn who_asks_too_fast_is_told_when_to_ask_again() {
+    let world = World::start().await;
+    let key = project(&world, "hasty", json!({"requests_per_second": 5})).await;
+    let mut refused = 0;
+    for _ in 0..20 {
+        let answer = world.ask(&key, Method::GET, "/v1/me", json!({})).await;
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            assert_eq!(answer.refusal(), "rate_limited");
+            assert!(answer.headers.contains_key("retry-after"));
+            refused += 1;
+        }
+    }
+    assert!((5..=12).contains(&refused), "{refused}");
+    assert_eq!(world.get("/v1/me").await.status, StatusCode::OK, "others");
+}
+
+#[tokio::test]
+async fn only_an_operator_sees_projects() {
+    let world = World::start().await;
+    let key = project(&world, "other-one", json!({})).await;
+    for (method, path) in [
+        (Method::GET, "/v1/projects"),
+        (Method::POST, "/v1/projects"),
+        (Method::GET, "/v1/projects/default"),
+        (Method::POST, "/v1/projects/default/tokens"),
+        (Method::PATCH, "/v1/projects/other-one"),
+    ] {
+        let answer = world.ask(&key, method, path, json!({"id": "x"})).await;
+        assert_eq!(answer.refusal(), "forbidden", "{path}");
+    }
+    let again = world.post("/v1/projects", json!({"id": "other-one"})).await;
+    assert_eq!(again.refusal(), "already_exists");
+    let list = world.get("/v1/projects").await.json();
+    assert!(list["items"].as_array().unwrap().len() >= 2);
+}
+
+#[tokio::test]
+async fn every_command_is_in_the_record_with_its_end_and_digests() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let command = "echo hello; echo oops >&2; exit 3";
+    let steps = [
+        Step::Stdout("hello\n".into()),
+        Step::Stderr("oops\n".into()),
+        Step::Exit(exited(3)),
+    ];
+    world.node.script(command, steps);
+    let ran = world
+        .post(&format!("/v1/sandboxes/{id}/exec"), json!({"cmd": command}))
+        .await;
+    assert_eq!(ran.json()["exit_code"], 3, "{}", ran.text());
+    let record = world.get(&format!("/v1/audit?subject={id}")).await.json();
+    let items = record["items"].as_array().unwrap();
+    let exec = &items[0];
+    assert_eq!(exec["operation"], format!("POST /v1/sandboxes/{id}/exec"));
+    assert_eq!(
+        exec["request_id"],
+        ran.headers["x-request-id"].to_str().unwrap()
+    );
+    let detail = &exec["detail"];
+    assert_eq!(detail["cmd"], command);
+    assert_eq!(detail["end"]["exit_code"], 3);
+    assert_eq!(detail["stdout"]["bytes"], 6);
+    let digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    assert_eq!(detail["stdout"]["sha256"], digest);
+    assert_eq!(
+        detail["stdout"]["text"],
+        Value::Null,
+        "not kept unless asked"
+    );
+    assert_eq!(items[1]["operation"], "POST /v1/sandboxes");
+    assert_eq!(items[1]["status"], 201);
+    let keeps = json!({"keeps_output": true});
+    world.patch("/v1/projects/default", keeps).await;
+    let steps = [Step::Stdout("kept\n".into()), Step::Exit(exited(0))];
+    world.node.script("echo kept", steps);
+    let path = format!("/v1/sandboxes/{id}/exec");
+    world.post(&path, json!({"cmd": "echo kept"})).await;
+    let record = world
+        .get(&format!("/v1/audit?subject={id}&limit=1"))
+        .await
+        .json();
+    assert_eq!(record["items"][0]["detail"]["stdout"]["text"], "kept\n");
+    assert!(record["next_cursor"].is_string());
+}
+
+#[tokio::test]
+async fn loads_are_shown_of_the_own_sandboxes_alone() {
+    let world = World::start().await;
+    let own = world.create().await;
+    let foreign = world
+        .ask(&world.foreign_key, Method::POST, "/v1/sandboxes", json!({}))
+        .await;
+    assert_eq!(foreign.status, StatusCode::CREATED);
+    let loads = world.get("/v1/usage/sandboxes").await.json();
+    let items = loads["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0]["id"], own);
+    assert_eq!(items[0]["cpu_us"], 1_500_000);
+    assert!(loads["at_ms"].as_u64().unwrap() > 0);
+}

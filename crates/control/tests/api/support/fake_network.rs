@@ -1,0 +1,186 @@
+//! What the node in memory lets its sandboxes reach.
+
+use async_trait::async_trait;
+use dayfly_node_api::{
+    EnsureSandbox, NetworkLog, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
+};
+use dayfly_types::egress::{EgressPolicy, EgressRecord};
+use dayfly_types::{ErrorCode, SandboxId, SandboxState};
+
+use super::fake_node::FakeNode;
+
+/// What the node knows of one sandbox.
+#[derive(Debug, Default)]
+pub(super) struct FakeNetwork {
+    pub(super) policy: EgressPolicy,
+    pub(super) epoch: u64,
+    records: Vec<EgressRecord>,
+    /// Records that are gone from the beginning.
+    dropped: u64,
+}
+
+/// How a node fails at a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NetworkFailure {
+    /// It says no, and has changed nothing.
+    Refuses(NodeError),
+    /// It takes the policy, and its answer is lost.
+    AnswerLost,
+}
+
+impl FakeNode {
+    /// Fails at policies from the `n`th on; 0 is the next one.
+    pub(crate) fn fail_networks(&self, failure: Option<NetworkFailure>, after: usize) {
+        self.with(|inner| inner.network_failure = failure.map(|failure| (failure, after)));
+    }
+
+    /// Every policy that was asked for, also those that failed.
+    pub(crate) fn network_calls(&self) -> Vec<SetNetwork> {
+        self.with(|inner| inner.network_calls.clone())
+    }
+
+    /// What the node lets a sandbox reach.
+    pub(crate) fn network_of(&self, id: &str) -> (EgressPolicy, u64) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| {
+            let network = &inner.networks[&id];
+            (network.policy.clone(), network.epoch)
+        })
+    }
+
+    /// Pretends that somebody gave the node a policy behind control's back.
+    pub(crate) fn put_network(&self, id: &str, policy: EgressPolicy, epoch: u64) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| {
+            let network = inner.networks.entry(id).or_default();
+            (network.policy, network.epoch) = (policy, epoch);
+        });
+    }
+
+    /// Writes down what a sandbox tried. Sequences are the node's.
+    pub(crate) fn record(&self, id: &str, records: impl IntoIterator<Item = EgressRecord>) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| {
+            let network = inner.networks.entry(id).or_default();
+            for mut record in records {
+                record.sequence = network.dropped + network.records.len() as u64 + 1;
+                network.records.push(record);
+            }
+        });
+        self.recorded.notify_waiters();
+    }
+
+    /// Lets those who wait for a record look again.
+    pub(crate) fn recorded_nothing(&self) {
+        self.recorded.notify_waiters();
+    }
+
+    /// Forgets the oldest records.
+    pub(crate) fn drop_records(&self, id: &str, count: usize) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| {
+            let network = inner.networks.entry(id).or_default();
+            network.records.drain(..count);
+            network.dropped += count as u64;
+        });
+    }
+
+    /// Takes the policy that a new sandbox comes with.
+    pub(super) fn begin_network(&self, wanted: &EnsureSandbox) {
+        let network = FakeNetwork {
+            policy: wanted.egress.clone(),
+            epoch: wanted.egress_epoch,
+            ..FakeNetwork::default()
+        };
+        self.with(|inner| inner.networks.insert(wanted.id.clone(), network));
+    }
+
+    fn next_network_failure(&self) -> Option<NetworkFailure> {
+        self.with(|inner| match &mut inner.network_failure {
+            Some((failure, 0)) => Some(failure.clone()),
+            Some((_, after)) => {
+                *after -= 1;
+                None
+            }
+            None => None,
+        })
+    }
+
+    fn report_network(&self, id: &SandboxId) -> Result<NetworkReport, NodeError> {
+        let is_running = self.sandbox_now(id)?.state == SandboxState::Running;
+        Ok(self.with(|inner| {
+            let network = inner.networks.entry(id.clone()).or_default();
+            NetworkReport {
+                policy: network.policy.clone(),
+                epoch: network.epoch,
+                is_enforced: is_running,
+            }
+        }))
+    }
+
+    fn page(&self, id: &SandboxId, request: ReadNetworkLog) -> NetworkLog {
+        self.with(|inner| {
+            let network = inner.networks.entry(id.clone()).or_default();
+            let oldest = network.records.first().map_or(0, |record| record.sequence);
+            let records = network.records.iter();
+            let wanted = records.filter(|record| record.sequence > request.after);
+            NetworkLog {
+                records: wanted.take(request.max).cloned().collect(),
+                oldest,
+                latest: network.dropped + network.records.len() as u64,
+                lost: oldest.saturating_sub(request.after.saturating_add(1)),
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl NodeNetwork for FakeNode {
+    async fn set_network(
+        &self,
+        id: &SandboxId,
+        wanted: SetNetwork,
+    ) -> Result<NetworkReport, NodeError> {
+        self.with(|inner| inner.network_calls.push(wanted.clone()));
+        let failure = self.next_network_failure();
+        if let Some(NetworkFailure::Refuses(error)) = failure {
+            return Err(error);
+        }
+        self.known(id)?;
+        self.with(|inner| {
+            let network = inner.networks.entry(id.clone()).or_default();
+            let is_repeated = network.epoch == wanted.epoch && network.policy == wanted.policy;
+            if network.epoch >= wanted.epoch && !is_repeated {
+                return Err(NodeError::new(ErrorCode::WrongState, "an older epoch"));
+            }
+            (network.policy, network.epoch) = (wanted.policy, wanted.epoch);
+            Ok(())
+        })?;
+        if failure == Some(NetworkFailure::AnswerLost) {
+            return Err(NodeError::unavailable("the node did not answer in time"));
+        }
+        self.report_network(id)
+    }
+
+    async fn network(&self, id: &SandboxId) -> Result<NetworkReport, NodeError> {
+        self.report_network(id)
+    }
+
+    async fn network_log(
+        &self,
+        id: &SandboxId,
+        request: ReadNetworkLog,
+    ) -> Result<NetworkLog, NodeError> {
+        self.known(id)?;
+        let recorded = self.recorded.notified();
+        tokio::pin!(recorded);
+        recorded.as_mut().enable();
+        let page = self.page(id, request);
+        if page.records.is_empty() && !request.wait.is_zero() {
+            let _ = tokio::time::timeout(request.wait, recorded).await;
+            self.known(id)?;
+            return Ok(self.page(id, request));
+        }
+        Ok(page)
+    }
+}

@@ -1,0 +1,62 @@
+//! Templates that are baked when somebody asks for them.
+
+use dayfly_node_api::BakeState;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::support::{World, template};
+
+async fn world_with(state: BakeState) -> World {
+    let world = World::start().await;
+    world.node.set_templates(vec![template("base", state)]);
+    world
+}
+
+#[tokio::test]
+async fn create_from_a_template_that_is_not_baked_orders_it() {
+    let world = world_with(BakeState::NotBaked).await;
+    let shown = world.get("/v1/templates/base").await.json();
+    assert_eq!(shown["state"], "not_baked");
+    let refused = world.post("/v1/sandboxes", json!({})).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.refusal(), "template_baking");
+    assert_eq!(refused.json()["percent"], 0);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(world.node.ensure_calls(), 0);
+    let shown = world.get("/v1/templates/base").await.json();
+    assert_eq!(shown["state"], "waiting");
+}
+
+#[tokio::test]
+async fn bake_may_be_asked_for_and_repeated() {
+    let world = world_with(BakeState::NotBaked).await;
+    for _ in 0..2 {
+        let accepted = world.post("/v1/templates/base/bake", json!({})).await;
+        assert_eq!(accepted.status, StatusCode::ACCEPTED);
+        assert_eq!(accepted.json()["state"], "waiting");
+    }
+    let unknown = world.post("/v1/templates/nowhere/bake", json!({})).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    assert!(unknown.json()["error"].as_str().unwrap().contains("base"));
+}
+
+#[tokio::test]
+async fn template_says_what_run_means_and_whose_other_name_it_is() {
+    let world = World::start().await;
+    let base = template("base", BakeState::Ready);
+    let mut other = template("other", BakeState::Ready);
+    other.alias_of = Some(base.name.clone());
+    world.node.set_templates(vec![base, other]);
+    let list = world.get("/v1/templates").await.json();
+    assert_eq!(
+        (&list[0]["run"], &list[0]["contexts"]),
+        (&json!("shell"), &json!(["python"]))
+    );
+    assert_eq!(list[0].get("alias_of"), None);
+    assert_eq!(list[1]["alias_of"], "base");
+    let made = world
+        .post("/v1/sandboxes", json!({"template": "other"}))
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(made.json()["template"], "other");
+}

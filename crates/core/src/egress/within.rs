@@ -1,0 +1,181 @@
+//! Comparing policies: what a fork may be given, and what nobody may be given.
+
+use dayfly_types::egress::{
+    EgressMode, EgressPolicy, EgressRule, EgressTarget, HostPattern, Ipv4Network, NEVER_NETWORKS,
+};
+
+/// A rule that names addresses which nobody reaches.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the range {network} of a rule contains {never}, which no sandbox may reach")]
+pub struct TooWide {
+    pub network: Ipv4Network,
+    pub never: Ipv4Network,
+}
+
+/// Refuses rules that would name what nobody reaches. They would have no effect there; whoever
+/// wrote one expects another.
+///
+/// # Errors
+/// [`TooWide`].
+pub fn check_networks(policy: &EgressPolicy) -> Result<(), TooWide> {
+    for rule in policy.rules() {
+        let EgressTarget::Network(network) = rule.target else {
+            continue;
+        };
+        for (address, prefix) in NEVER_NETWORKS {
+            match Ipv4Network::new(address, prefix) {
+                Ok(never) if network.overlaps(never) => return Err(TooWide { network, never }),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether everything that `inner` lets through is let through by `outer` as well. It errs towards
+/// no: two rules of `outer` that together cover one of `inner` are not put together.
+#[must_use]
+pub fn is_within(inner: &EgressPolicy, outer: &EgressPolicy) -> bool {
+    let is_open =
+        |policy: &EgressPolicy| matches!(policy.mode(), EgressMode::Public | EgressMode::Observe);
+    let rules_are_within = inner
+        .rules()
+        .iter()
+        .all(|rule| outer.rules().iter().any(|wider| covers(wider, rule)) || opens(outer, rule));
+    match inner.mode() {
+        EgressMode::Deny => true,
+        // Rules of an open mode open ports that it keeps shut by itself.
+        EgressMode::Public | EgressMode::Observe => is_open(outer) && rules_are_within,
+        EgressMode::Allowlist => rules_are_within,
+    }
+}
+
+/// Whether an open mode lets through what a rule does: all but ports known for abuse.
+fn opens(outer: &EgressPolicy, rule: &EgressRule) -> bool {
+    matches!(outer.mode(), EgressMode::Public | EgressMode::Observe)
+        && !rule
+            .ports
+            .as_slice()
+            .iter()
+            .any(|port| super::decide::ABUSE_PORTS.contains(port))
+}
+
+fn covers(wider: &EgressRule, rule: &EgressRule) -> bool {
+    let ports = rule
+        .ports
+        .as_slice()
+        .iter()
+        .all(|port| wider.ports.contains(*port));
+    let target = match (&wider.target, &rule.target) {
+        (EgressTarget::Host(wider), EgressTarget::Host(rule)) => covers_host(wider, rule),
+        (EgressTarget::Network(wider), EgressTarget::Network(rule)) => {
+            wider.overlaps(*rule) && wider.prefix() <= rule.prefix()
+        }
+        (EgressTarget::Host(_), EgressTarget::Network(_))
+        | (EgressTarget::Network(_), EgressTarget::Host(_)) => false,
+    };
+    ports && target
+}
+
+fn covers_host(wider: &HostPattern, rule: &HostPattern) -> bool {
+    match (wider, rule) {
+        (_, HostPattern::Exact(name)) => wider.matches(name),
+        (HostPattern::OneLabel(wider), HostPattern::OneLabel(name))
+        | (HostPattern::AnyDepth(wider), HostPattern::AnyDepth(name))
+            if wider == name =>
+        {
+            true
+        }
+        // Whatever stands in front of a name below the suffix is below the suffix as well.
+        (
+            HostPattern::AnyDepth(suffix),
+            HostPattern::OneLabel(name) | HostPattern::AnyDepth(name),
+        ) => suffix == name || wider.matches(name),
+        (
+            HostPattern::Exact(_) | HostPattern::OneLabel(_),
+            HostPattern::OneLabel(_) | HostPattern::AnyDepth(_),
+        ) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(mode: &str, rules: &[(&str, &[u16])]) -> EgressPolicy {
+        let rules: Vec<_> = rules
+            .iter()
+            .map(|(target, ports)| {
+                let kind = if target.contains('/') {
+                    "network"
+                } else {
+                    "host"
+                };
+                serde_json::json!({"id": target, kind: target, "ports": ports})
+            })
+            .collect();
+        serde_json::from_value(serde_json::json!({"mode": mode, "rules": rules})).unwrap()
+    }
+
+    #[test]
+    fn rights_are_only_lost() {
+        let outer = policy(
+            "allowlist",
+            &[
+                ("**.example.com", &[80, 443]),
+                ("*.one.test", &[443]),
+                ("93.184.0.0/16", &[22]),
+            ],
+        );
+        for inner in [
+            EgressPolicy::deny(),
+            policy("allowlist", &[]),
+            policy("allowlist", &[("a.b.example.com", &[443])]),
+            policy(
+                "allowlist",
+                &[("*.a.example.com", &[80]), ("**.b.example.com", &[443])],
+            ),
+            policy("allowlist", &[("93.184.216.0/24", &[22])]),
+            outer.clone(),
+        ] {
+            assert!(is_within(&inner, &outer), "{inner:?}");
+            assert!(is_within(&inner, &policy("public", &[])), "{inner:?}");
+        }
+        for inner in [
+            policy("public", &[]),
+            policy("observe", &[]),
+            policy("allowlist", &[("example.com", &[443])]),
+            policy("allowlist", &[("a.example.com", &[8080])]),
+            policy("allowlist", &[("**.one.test", &[443])]),
+            policy("allowlist", &[("*.a.one.test", &[443])]),
+            policy("allowlist", &[("93.0.0.0/8", &[22])]),
+            policy("allowlist", &[("93.185.0.0/16", &[22])]),
+        ] {
+            assert!(!is_within(&inner, &outer), "{inner:?}");
+        }
+        for mode in ["allowlist", "observe"] {
+            let mail = policy(mode, &[("a.test", &[25])]);
+            assert!(!is_within(&mail, &policy("public", &[])), "{mode}");
+        }
+    }
+
+    #[test]
+    fn ranges_that_nobody_reaches_are_refused() {
+        for range in [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "10.1.2.3/32",
+            "169.254.169.254/32",
+            "168.0.0.0/5",
+        ] {
+            assert!(
+                check_networks(&policy("allowlist", &[(range, &[443])])).is_err(),
+                "{range}"
+            );
+        }
+        assert_eq!(
+            check_networks(&policy("allowlist", &[("93.184.216.0/24", &[443])])),
+            Ok(())
+        );
+    }
+}

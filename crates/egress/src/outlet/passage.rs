@@ -1,0 +1,158 @@
+//! One connection that was let through, from its decision to its end.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Instant;
+
+use dayfly_types::egress::{Decision, DenyReason, EgressRecord, HostName, NameSource, RecordKind};
+
+use super::Outlet;
+use super::verdict::Allowed;
+use crate::tcp::Meter;
+
+/// What is known about a connection or a question, allowed or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) kind: RecordKind,
+    pub(crate) name: Option<HostName>,
+    pub(crate) source: NameSource,
+    pub(crate) destination: Option<SocketAddrV4>,
+}
+
+impl Facts {
+    pub(crate) fn record(&self, decision: Decision, reason: Option<DenyReason>) -> EgressRecord {
+        EgressRecord {
+            sequence: 0,
+            at_ms: 0,
+            kind: self.kind,
+            decision,
+            name: self.name.clone(),
+            name_source: self.source,
+            destination: self.destination,
+            dialed: None,
+            answers: Vec::new(),
+            rule: None,
+            reason,
+            would_deny: false,
+            bytes_up: 0,
+            bytes_down: 0,
+            duration_ms: 0,
+            suppressed: 0,
+        }
+    }
+
+    pub(crate) fn allowed(&self, allowed: &Allowed, decision: Decision) -> EgressRecord {
+        let mut record = self.record(decision, None);
+        record.rule.clone_from(&allowed.rule);
+        record.would_deny = allowed.would_deny;
+        record
+    }
+
+    pub(crate) fn answered(&self, allowed: &Allowed, answers: &[Ipv4Addr]) -> EgressRecord {
+        let mut record = self.allowed(allowed, Decision::Allowed);
+        record.answers = answers.to_vec();
+        record
+    }
+}
+
+/// A connection on the list of its outlet. Dropping it strikes it off and records how it ended.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    outlet: Arc<Outlet>,
+    id: u64,
+    facts: Facts,
+    allowed: Allowed,
+    since: Instant,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Dialing,
+    Open {
+        dialed: SocketAddrV4,
+        meter: Arc<Meter>,
+    },
+    /// Its end is recorded already.
+    Over,
+}
+
+impl Passage {
+    pub(super) fn new(outlet: Arc<Outlet>, id: u64, facts: Facts, allowed: Allowed) -> Self {
+        Self {
+            outlet,
+            id,
+            facts,
+            allowed,
+            since: Instant::now(),
+            state: State::Dialing,
+        }
+    }
+
+    pub(crate) const fn outlet(&self) -> &Arc<Outlet> {
+        &self.outlet
+    }
+
+    /// The rule that let it through.
+    pub(crate) fn rule(&self) -> Option<&str> {
+        self.allowed.rule.as_deref()
+    }
+
+    /// The connection to the outside stands.
+    pub(crate) fn opened(&mut self, dialed: SocketAddrV4, meter: Arc<Meter>) {
+        self.state = State::Open { dialed, meter };
+        self.record_again(&self.allowed);
+    }
+
+    /// Records one more decision for the connection that stands.
+    pub(crate) fn record_again(&self, allowed: &Allowed) {
+        let mut record = self.facts.allowed(allowed, Decision::Allowed);
+        if let State::Open { dialed, .. } = self.state {
+            record.dialed = Some(dialed);
+        }
+        self.outlet.record(record);
+    }
+
+    /// What the name stands for is not let through after all.
+    pub(crate) fn denied(mut self, reason: DenyReason) {
+        self.state = State::Over;
+        let mut record = self.facts.allowed(&self.allowed, Decision::Denied);
+        record.reason = Some(reason);
+        self.outlet.record(record);
+    }
+
+    /// Nobody answered.
+    pub(crate) fn failed(mut self, dialed: Option<SocketAddrV4>, reason: Option<DenyReason>) {
+        self.state = State::Over;
+        let mut record = self.facts.allowed(&self.allowed, Decision::Failed);
+        record.dialed = dialed;
+        record.reason = reason;
+        self.outlet.record(record);
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        let is_cut = self.outlet.strike(self.id);
+        let decision = if is_cut {
+            Decision::Cut
+        } else {
+            Decision::Closed
+        };
+        let mut record = self.facts.allowed(&self.allowed, decision);
+        match &self.state {
+            State::Over => return,
+            // Given up by the guest before anything was sent anywhere.
+            State::Dialing if !is_cut => return,
+            State::Dialing => {}
+            State::Open { dialed, meter } => {
+                record.dialed = Some(*dialed);
+                record.bytes_up = meter.written();
+                record.bytes_down = meter.read();
+            }
+        }
+        let duration = self.since.elapsed().as_millis();
+        record.duration_ms = u64::try_from(duration).unwrap_or(u64::MAX);
+        self.outlet.record(record);
+    }
+}

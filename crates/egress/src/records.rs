@@ -1,0 +1,337 @@
+//! Records on their way to the node, on either side of the connection: at most so many of one reason in a second, and at most so many
+//! that wait.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use dayfly_types::egress::{Decision, DenyReason, EgressRecord};
+use dayfly_types::limits::EGRESS_RECORDS_PER_SECOND;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::protocol::{Lifecycle, Message, PACKET_RECORDS_MAX, Record, WAITING_RECORDS_MAX};
+use crate::rate::{SAMPLE_WINDOW, Sampled, Sampler};
+
+/// What waits to be sent or to be taken, of all lifecycles.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    waiting: Mutex<Waiting>,
+    grew: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    records: BTreeMap<Lifecycle, VecDeque<EgressRecord>>,
+    count: usize,
+    lost: BTreeMap<Lifecycle, u64>,
+    /// Whose turn it was, so that a busy lifecycle does not hold up the others.
+    last: Option<Lifecycle>,
+}
+
+impl Waiting {
+    fn push(&mut self, lifecycle: &Lifecycle, record: EgressRecord) {
+        if self.count >= WAITING_RECORDS_MAX {
+            self.drop_one();
+        }
+        self.records
+            .entry(lifecycle.clone())
+            .or_default()
+            .push_back(record);
+        self.count += 1;
+    }
+
+    /// Drops the oldest record of whoever has the most, so that a noisy sandbox loses its own.
+    fn drop_one(&mut self) {
+        let most = self.records.iter().max_by_key(|(_, records)| records.len());
+        let Some(lifecycle) = most.map(|(lifecycle, _)| lifecycle.clone()) else {
+            return;
+        };
+        self.take(&lifecycle, 1);
+        self.count_lost(lifecycle, 1);
+    }
+
+    fn count_lost(&mut self, lifecycle: Lifecycle, count: u64) {
+        *self.lost.entry(lifecycle).or_default() += count;
+    }
+
+    fn take(&mut self, lifecycle: &Lifecycle, max: usize) -> Vec<EgressRecord> {
+        let Some(records) = self.records.get_mut(lifecycle) else {
+            return Vec::new();
+        };
+        let taken: Vec<_> = records.drain(..records.len().min(max)).collect();
+        if records.is_empty() {
+            self.records.remove(lifecycle);
+        }
+        self.count -= taken.len();
+        taken
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        if let Some((lifecycle, count)) = self.lost.pop_first() {
+            return Some(Message::Lost { lifecycle, count });
+        }
+        let after = self.last.take();
+        let behind = after.as_ref().and_then(|last| {
+            let range = (Bound::Excluded(last), Bound::Unbounded);
+            self.records.range(range).next().map(|(next, _)| next)
+        });
+        let lifecycle = behind.or_else(|| self.records.keys().next()).cloned()?;
+        let records = self.take(&lifecycle, PACKET_RECORDS_MAX);
+        self.last = Some(lifecycle.clone());
+        let records = records.into_iter().map(|record| Record {
+            lifecycle: lifecycle.clone(),
+            record,
+        });
+        Some(Message::Records(records.collect()))
+    }
+
+    /// Takes back what could not be sent.
+    fn put_back(&mut self, message: Message) {
+        match message {
+            Message::Answer { .. } => {}
+            Message::Lost { lifecycle, count } => self.count_lost(lifecycle, count),
+            Message::Records(records) => {
+                for record in records.into_iter().rev() {
+                    if self.count >= WAITING_RECORDS_MAX {
+                        self.count_lost(record.lifecycle, 1);
+                        continue;
+                    }
+                    self.count += 1;
+                    self.records
+                        .entry(record.lifecycle)
+                        .or_default()
+                        .push_front(record.record);
+                }
+            }
+        }
+    }
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, lifecycle: &Lifecycle, record: EgressRecord) {
+        self.lock().push(lifecycle, record);
+        self.grew.notify_one();
+    }
+
+    pub(crate) fn count_lost(&self, lifecycle: Lifecycle, count: u64) {
+        self.lock().count_lost(lifecycle, count);
+        self.grew.notify_one();
+    }
+
+    /// What to send next. Waits until there is something.
+    ///
+    /// # Cancel safety
+    /// What was taken and not marked as sent goes back.
+    pub(crate) async fn next(&self) -> Outgoing<'_> {
+        loop {
+            let grown = self.grew.notified();
+            if let Some(message) = self.lock().next() {
+                return Outgoing {
+                    outbox: self,
+                    message: Some(message),
+                };
+            }
+            grown.await;
+        }
+    }
+}
+
+/// A message that goes back into the box unless it was sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    outbox: &'a Outbox,
+    message: Option<Message>,
+}
+
+impl Outgoing<'_> {
+    pub(crate) const fn message(&self) -> Option<&Message> {
+        self.message.as_ref()
+    }
+
+    pub(crate) fn sent(self) {
+        self.taken();
+    }
+
+    /// The message itself; it does not go back.
+    pub(crate) fn taken(mut self) -> Option<Message> {
+        self.message.take()
+    }
+}
+
+impl Drop for Outgoing<'_> {
+    fn drop(&mut self) {
+        if let Some(message) = self.message.take() {
+            self.outbox.lock().put_back(message);
+            self.outbox.grew.notify_one();
+        }
+    }
+}
+
+/// What a rate is kept for.
+type Kind = (Decision, Option<DenyReason>);
+
+/// Records the decisions about one lifecycle.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    lifecycle: Lifecycle,
+    outbox: Arc<Outbox>,
+    samplers: Mutex<HashMap<Kind, Sampler<EgressRecord>>>,
+    held: Notify,
+}
+
+impl Recorder {
+    pub(crate) fn new(lifecycle: Lifecycle, outbox: Arc<Outbox>) -> Self {
+        Self {
+            lifecycle,
+            outbox,
+            samplers: Mutex::default(),
+            held: Notify::new(),
+        }
+    }
+
+    pub(crate) fn record(&self, mut record: EgressRecord) {
+        record.at_ms = now_ms();
+        let key = (record.decision, record.reason);
+        let admitted = {
+            let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
+            let sampler = samplers.entry(key).or_default();
+            sampler.admit(record, EGRESS_RECORDS_PER_SECOND, Instant::now())
+        };
+        match admitted {
+            Some(sampled) => self.push(sampled),
+            None => self.held.notify_one(),
+        }
+    }
+
+    fn push(&self, sampled: Sampled<EgressRecord>) {
+        let mut record = sampled.value;
+        record.suppressed = sampled.suppressed;
+        self.outbox.push(&self.lifecycle, record);
+    }
+
+    /// Tells of what was held back when nothing follows that could. Runs as long as the lifecycle.
+    pub(crate) async fn release_held(&self) {
+        loop {
+            self.held.notified().await;
+            while self.release(Instant::now()) {
+                sleep(SAMPLE_WINDOW).await;
+            }
+        }
+    }
+
+    /// True when something is still held back.
+    pub(crate) fn release(&self, now: Instant) -> bool {
+        let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
+        let released: Vec<_> = samplers
+            .values_mut()
+            .filter_map(|sampler| sampler.release(now))
+            .collect();
+        let is_holding = samplers.values().any(Sampler::is_holding);
+        drop(samplers);
+        for sampled in released {
+            self.push(sampled);
+        }
+        is_holding
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| u64::try_from(since.as_millis()).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use dayfly_types::SandboxId;
+    use dayfly_types::egress::{NameSource, RecordKind};
+
+    use super::*;
+
+    fn lifecycle(name: &str) -> Lifecycle {
+        Lifecycle {
+            sandbox: SandboxId::parse(name).unwrap(),
+            slot: 1,
+            start: 1,
+        }
+    }
+
+    fn record(at_ms: u64) -> EgressRecord {
+        EgressRecord {
+            sequence: 0,
+            at_ms,
+            kind: RecordKind::Dns,
+            decision: Decision::Denied,
+            name: None,
+            name_source: NameSource::None,
+            destination: None,
+            dialed: None,
+            answers: Vec::new(),
+            rule: None,
+            reason: Some(DenyReason::NoRule),
+            would_deny: false,
+            bytes_up: 0,
+            bytes_down: 0,
+            duration_ms: 0,
+            suppressed: 0,
+        }
+    }
+
+    fn drain(outbox: &Outbox) -> (Vec<Record>, u64) {
+        let (mut records, mut lost) = (Vec::new(), 0);
+        while let Some(message) = outbox.lock().next() {
+            match message {
+                Message::Records(some) => records.extend(some),
+                Message::Lost { count, .. } => lost += count,
+                Message::Answer { .. } => {}
+            }
+        }
+        (records, lost)
+    }
+
+    #[test]
+    fn a_noisy_lifecycle_loses_its_own_oldest_records() {
+        let outbox = Outbox::default();
+        let (quiet, noisy) = (lifecycle("quiet"), lifecycle("noisy"));
+        outbox.push(&quiet, record(1));
+        for at in 0..5000 {
+            outbox.push(&noisy, record(at));
+        }
+        let (records, lost) = drain(&outbox);
+        assert_eq!(records.len(), WAITING_RECORDS_MAX);
+        assert_eq!(lost, 5001 - WAITING_RECORDS_MAX as u64);
+        assert_eq!(records.iter().filter(|r| r.lifecycle == quiet).count(), 1);
+        let last = records.iter().rfind(|r| r.lifecycle == noisy).unwrap();
+        assert_eq!(last.record.at_ms, 4999);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_sent_goes_back_in_order_and_turns_are_taken() {
+        let outbox = Outbox::default();
+        let (one, two) = (lifecycle("one"), lifecycle("two"));
+        for at in 0..100 {
+            outbox.push(&one, record(at));
+        }
+        outbox.push(&two, record(7));
+        drop(outbox.next().await);
+        let first = outbox.next().await;
+        let owner = match first.message() {
+            Some(Message::Records(records)) => records[0].lifecycle.clone(),
+            other => panic!("{other:?}"),
+        };
+        first.sent();
+        let (rest, _) = drain(&outbox);
+        assert_ne!(rest[0].lifecycle, owner, "the other one has its turn");
+        let of_one = rest.iter().filter(|r| r.lifecycle == one);
+        let times: Vec<_> = of_one.map(|r| r.record.at_ms).collect();
+        assert!(times.is_sorted());
+    }
+}

@@ -1,0 +1,38 @@
+//! Connections of which only the address counts.
+
+use std::sync::Arc;
+
+use dayfly_types::egress::{DenyReason, RecordKind};
+
+use super::dial::dial_address;
+use super::relay;
+use super::{Session, Socket};
+
+/// Serves a connection of which `opening` was read before it was clear that no name would come.
+/// `otherwise` is why it is denied when no rule speaks of the address: a name might have been
+/// allowed.
+pub(super) async fn serve(
+    session: Arc<Session>,
+    guest: Arc<Socket>,
+    opening: Vec<u8>,
+    otherwise: DenyReason,
+) {
+    let facts = session.facts(RecordKind::Tcp, None);
+    let target = session.target(RecordKind::Tcp, None);
+    let passage = match session.outlet().admit(target, facts.clone(), &session) {
+        Ok(passage) => passage,
+        Err(reason) => {
+            let reason = if reason == DenyReason::NoName {
+                otherwise
+            } else {
+                reason
+            };
+            session.deny(&facts, reason);
+            return session.reset();
+        }
+    };
+    match dial_address(&session, passage).await {
+        Ok(dialed) => relay::run(&session, &guest, &dialed, opening).await,
+        Err(_) => session.reset(),
+    }
+}

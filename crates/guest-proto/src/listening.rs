@@ -1,0 +1,11 @@
+//! Services of a guest.
+
+use serde::{Deserialize, Serialize};
+
+/// A TCP port on which something in the guest listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ListeningPort {
+    pub port: u16,
+    /// The address that it is bound to, as text.
+    pub address: String,
+}

@@ -1,0 +1,79 @@
+//! What a sandbox may reach: what can be asked of a node about it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use dayfly_types::SandboxId;
+use dayfly_types::egress::{EgressPolicy, EgressRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::error::NodeError;
+
+/// The part of a node that is about the network. Nothing here wakes a sandbox.
+#[async_trait]
+pub trait NodeNetwork: Send + Sync {
+    /// Puts a policy in the place of the one that holds, for open connections as well. Repeating
+    /// it with the same epoch and policy succeeds; an epoch that is older than the node's, or the
+    /// node's with another policy, is refused with `wrong_state` and changes nothing.
+    ///
+    /// A success means that the node will keep it; [`NetworkReport::is_enforced`] says whether it
+    /// holds already.
+    async fn set_network(
+        &self,
+        id: &SandboxId,
+        wanted: SetNetwork,
+    ) -> Result<NetworkReport, NodeError>;
+
+    async fn network(&self, id: &SandboxId) -> Result<NetworkReport, NodeError>;
+
+    /// The record of what was tried, oldest first.
+    async fn network_log(
+        &self,
+        id: &SandboxId,
+        request: ReadNetworkLog,
+    ) -> Result<NetworkLog, NodeError>;
+}
+
+/// A policy, and how new it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetNetwork {
+    /// Grows with every change of one sandbox's policy.
+    pub epoch: u64,
+    pub policy: EgressPolicy,
+}
+
+/// The policy that a node has of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkReport {
+    pub policy: EgressPolicy,
+    pub epoch: u64,
+    /// The process that decides has said that it goes by this epoch. Always false while the
+    /// sandbox sleeps: then the policy is kept for its wake.
+    pub is_enforced: bool,
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadNetworkLog {
+    /// Only records with a greater sequence.
+    #[serde(default)]
+    pub after: u64,
+    /// At most this many.
+    pub max: usize,
+    /// How long to wait for a first record when there is none yet.
+    #[serde(default)]
+    pub wait: Duration,
+}
+
+/// Records, and what the node has of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NetworkLog {
+    pub records: Vec<EgressRecord>,
+    /// The oldest sequence that is still kept; 0 when there is none.
+    pub oldest: u64,
+    /// The newest sequence there ever was; 0 when there was none.
+    pub latest: u64,
+    /// Records between `after` and `oldest`, which are gone, and all that were never written since
+    /// the node started.
+    pub lost: u64,
+}

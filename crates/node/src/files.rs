@@ -1,0 +1,344 @@
+//! Files of a guest. The node lends the conversation and translates; the guest does the work.
+
+use async_trait::async_trait;
+use dayfly_guest_client::{AgentClient, FileWrite as GuestWrite, ListOptions, ReadRange};
+use dayfly_guest_client::{CallError, StreamError, WatchLines, WriteOptions};
+use dayfly_guest_proto::{
+    ChangeKind, ChangedFile as GuestChange, FileEntry, GuestErrorCode, WatchEvent, WatchKind,
+};
+use dayfly_node_api::{
+    ChangeMode, ChangedFile, ChangedKind, Changes, ChangesSince, Directory, DirectoryEntry,
+    FileBytes, FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath,
+    ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile,
+    WatchFiles, WritePlace,
+};
+use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
+use futures::StreamExt;
+
+use crate::calls::{self, call_failed, stream_failed};
+use crate::node::Node;
+use crate::sandbox::OpenCall;
+
+/// What paths in a list of changes may have together; the rest is cut off with a mark.
+const CHANGES_BYTES_MAX: usize = 8 << 20;
+const MOVE_REFUSED: &str = "it cannot be moved there: the two places are on two disks, one of them \
+    is in the other, or a directory of the template would have to move";
+const ARCHIVE_REFUSED: &str = "the guest refused the archive: it is no tar archive, is cut off, or \
+    has a member that leads out, is no file, directory or link, or stands in the way of another";
+
+impl Node {
+    async fn files(&self, id: &SandboxId) -> Result<(AgentClient, OpenCall), NodeError> {
+        calls::agent(&self.find(id)?).await
+    }
+
+    /// The moment of a snapshot on the guest's clock, which follows the node's. `None`: as long
+    /// as the sandbox exists.
+    fn moment_of(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<Option<u64>, NodeError> {
+        let report = self.find(id)?.report();
+        if report.from_snapshot.as_ref() == Some(snapshot) {
+            return Ok(None);
+        }
+        let capture = self.parts.captures.get(snapshot);
+        let capture = capture.filter(|capture| capture.is_snapshot() && capture.sandbox == *id);
+        let capture = capture
+            .ok_or_else(|| NodeError::not_found(format!("no snapshot {snapshot} of {id}")))?;
+        Ok(Some(capture.frozen_unix_nanos()))
+    }
+}
+
+#[async_trait]
+impl NodeFiles for Node {
+    async fn read_file(
+        &self,
+        id: &SandboxId,
+        request: FileRead,
+    ) -> Result<(FileInfo, FileBytes), NodeError> {
+        let (agent, call) = self.files(id).await?;
+        let range = ReadRange {
+            offset: request.offset,
+            limit: request.limit,
+        };
+        let file = agent
+            .read_file(&request.path, request.user.as_deref(), range)
+            .await
+            .map_err(file_refused)?;
+        let info = FileInfo {
+            size: file.info().size,
+            mode: permission_bits(&file.info().mode),
+            mtime: file.info().mtime,
+        };
+        Ok((info, content(file.into_stream(), call)))
+    }
+
+    async fn write_file(
+        &self,
+        id: &SandboxId,
+        request: FileWrite,
+        content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let options = WriteOptions {
+            user: request.user,
+            mode: request.mode,
+            make_parents: true,
+            append: request.place == WritePlace::End,
+            offset: match request.place {
+                WritePlace::At(offset) => Some(offset),
+                WritePlace::Whole | WritePlace::End => None,
+            },
+        };
+        let file = agent.write_file(&request.path, options).await;
+        pour(file.map_err(file_refused)?, content).await
+    }
+
+    async fn list_directory(
+        &self,
+        id: &SandboxId,
+        request: ListDirectory,
+    ) -> Result<Directory, NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let options = ListOptions {
+            user: request.user,
+            after: request.after,
+            limit: request.limit,
+            depth: request.depth,
+        };
+        let listing = agent
+            .list_directory(&request.path, &options)
+            .await
+            .map_err(file_refused)?;
+        Ok(Directory {
+            entries: listing.entries.into_iter().map(entry).collect(),
+            truncated: listing.is_truncated,
+        })
+    }
+
+    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let found = agent.stat(&request.path, request.user.as_deref()).await;
+        found.map(entry).map_err(file_refused)
+    }
+
+    async fn make_directory(
+        &self,
+        id: &SandboxId,
+        request: MakeDirectory,
+    ) -> Result<(), NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let options = WriteOptions {
+            user: request.user,
+            mode: request.mode,
+            make_parents: request.parents,
+            ..WriteOptions::default()
+        };
+        let made = agent.make_directory(&request.path, options).await;
+        made.map_err(file_refused)
+    }
+
+    async fn move_file(&self, id: &SandboxId, request: MoveFile) -> Result<(), NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let user = request.user.as_deref();
+        let moved = agent
+            .move_entry(&request.from, &request.to, user, request.replace)
+            .await;
+        moved.map_err(|error| in_words(file_refused(error), MOVE_REFUSED))
+    }
+
+    async fn change_mode(&self, id: &SandboxId, request: ChangeMode) -> Result<(), NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let user = request.user.as_deref();
+        let changed = agent.change_mode(&request.path, request.mode, user).await;
+        changed.map_err(file_refused)
+    }
+
+    async fn remove_file(&self, id: &SandboxId, request: RemoveFile) -> Result<(), NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let user = request.user.as_deref();
+        let removed = agent.remove(&request.path, user, request.recursive).await;
+        removed.map_err(file_refused)
+    }
+
+    async fn watch_files(
+        &self,
+        id: &SandboxId,
+        request: WatchFiles,
+    ) -> Result<FileChanges, NodeError> {
+        let (agent, call) = self.files(id).await?;
+        let user = request.user.as_deref();
+        let mut lines = agent
+            .watch_directory(&request.path, user, request.recursive)
+            .await
+            .map_err(file_refused)?;
+        // The first line says that the watch stands, which is what the answer to this call says.
+        match lines.next().await.map_err(stream_failed)? {
+            Some(event) if event.kind == WatchKind::Ready => Ok(changes(lines, call)),
+            Some(_) | None => Err(stream_failed(StreamError::Malformed)),
+        }
+    }
+
+    async fn pack_tree(&self, id: &SandboxId, request: GuestPath) -> Result<FileBytes, NodeError> {
+        let (agent, call) = self.files(id).await?;
+        let stream = agent
+            .pack_tree(&request.path, request.user.as_deref())
+            .await
+            .map_err(file_refused)?;
+        Ok(content(stream.into_stream(), call))
+    }
+
+    async fn unpack_tree(
+        &self,
+        id: &SandboxId,
+        request: GuestPath,
+        content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        let (agent, _call) = self.files(id).await?;
+        let target = agent
+            .unpack_tree(&request.path, request.user.as_deref())
+            .await;
+        let unpacked = pour(target.map_err(file_refused)?, content).await;
+        unpacked.map_err(|error| in_words(error, ARCHIVE_REFUSED))
+    }
+
+    async fn list_changes(
+        &self,
+        id: &SandboxId,
+        request: ListChanges,
+    ) -> Result<Changes, NodeError> {
+        let since = match &request.since {
+            ChangesSince::Create => None,
+            ChangesSince::Snapshot(snapshot) => self.moment_of(id, snapshot)?,
+            ChangesSince::UnixNanos(moment) => Some(*moment),
+        };
+        let (agent, _call) = self.files(id).await?;
+        let mut lines = agent
+            .list_changes(&request.path, since)
+            .await
+            .map_err(file_refused)?;
+        let limit = request.limit.min(limits::DIRECTORY_ENTRIES_MAX);
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        while let Some(change) = lines.next().await.map_err(stream_failed)? {
+            if entries.len() >= limit || bytes >= CHANGES_BYTES_MAX {
+                return Ok(Changes {
+                    entries,
+                    truncated: true,
+                });
+            }
+            bytes += change.path.len();
+            entries.extend(changed(change));
+        }
+        Ok(Changes {
+            entries,
+            truncated: false,
+        })
+    }
+}
+
+/// Bytes of a guest, which keep its sandbox awake.
+fn content(
+    stream: impl futures::Stream<Item = Result<bytes::Bytes, StreamError>> + Send + 'static,
+    call: OpenCall,
+) -> FileBytes {
+    let bytes = stream.map(move |part| {
+        let _open = &call;
+        part.map_err(stream_failed)
+    });
+    bytes.boxed()
+}
+
+async fn pour(mut file: GuestWrite, mut content: FileBytes) -> Result<u64, NodeError> {
+    while let Some(part) = content.next().await {
+        // Returning drops the file, which discards it in the guest.
+        file.write(part?).await.map_err(stream_failed)?;
+    }
+    file.finish().await.map_err(stream_failed)
+}
+
+fn changes(lines: WatchLines, call: OpenCall) -> FileChanges {
+    let changes = futures::stream::unfold(Some((lines, call)), |open| async move {
+        let (mut lines, call) = open?;
+        loop {
+            match lines.next().await {
+                Ok(Some(event)) => {
+                    if let Some(change) = file_change(event) {
+                        return Some((Ok(change), Some((lines, call))));
+                    }
+                }
+                Ok(None) => return None,
+                Err(error) => return Some((Err(stream_failed(error)), None)),
+            }
+        }
+    });
+    changes.boxed()
+}
+
+/// `None` for what a newer guest may say beyond the changes that are known here.
+fn file_change(event: WatchEvent) -> Option<FileChange> {
+    let kind = match event.kind {
+        WatchKind::Created => FileChangeKind::Created,
+        WatchKind::Modified => FileChangeKind::Modified,
+        WatchKind::Removed => FileChangeKind::Removed,
+        WatchKind::Moved => FileChangeKind::Moved,
+        WatchKind::Overflow => FileChangeKind::Overflow,
+        WatchKind::Ready | WatchKind::Unknown | _ => return None,
+    };
+    Some(FileChange {
+        kind,
+        path: event.path,
+        is_dir: event.is_dir,
+        from: event.from,
+    })
+}
+
+fn changed(change: GuestChange) -> Option<ChangedFile> {
+    let kind = match change.kind {
+        ChangeKind::Added => ChangedKind::Added,
+        ChangeKind::Modified => ChangedKind::Modified,
+        ChangeKind::Removed => ChangedKind::Removed,
+        ChangeKind::Unknown | _ => return None,
+    };
+    Some(ChangedFile {
+        path: change.path,
+        kind,
+        is_dir: change.is_dir,
+        size: change.size,
+        mtime: change.mtime,
+    })
+}
+
+fn entry(entry: FileEntry) -> DirectoryEntry {
+    DirectoryEntry {
+        mode: permission_bits(&entry.mode),
+        name: entry.name,
+        path: entry.path,
+        is_dir: entry.is_dir,
+        is_symlink: entry.is_symlink,
+        size: entry.size,
+        mtime: entry.mtime,
+        uid: entry.uid,
+        gid: entry.gid,
+    }
+}
+
+/// The guest sends octal digits; what is none reads as no permission.
+fn permission_bits(octal: &str) -> u32 {
+    u32::from_str_radix(octal, 8).unwrap_or(0) & 0o7777
+}
+
+/// Says what it means when the guest calls a request invalid.
+fn in_words(mut error: NodeError, text: &str) -> NodeError {
+    if error.code == ErrorCode::InvalidRequest {
+        error.message = text.to_owned();
+    }
+    error
+}
+
+/// As for any call, but that something is there already is a conflict of its own.
+fn file_refused(error: CallError) -> NodeError {
+    if let CallError::Refused(refusal) = &error
+        && refusal.code == GuestErrorCode::Exists
+    {
+        return NodeError::new(ErrorCode::AlreadyExists, "it exists already in the guest");
+    }
+    call_failed(error)
+}

@@ -1,0 +1,166 @@
+"""Disposable microVM sandboxes for AI agents.
+
+from dayfly import Sandbox
+
+with Sandbox(ttl_seconds=600) as sandbox:
+    print(sandbox.exec("uname -a").stdout)
+"""
+
+from ._async_context import AsyncCodeContext
+from ._async_filesystem import AsyncFilesystem, AsyncWatch
+from ._async_process import AsyncProcess
+from ._async_sandbox import AsyncSandbox, async_me, async_templates
+from ._async_snapshot import AsyncSnapshot
+from ._async_volume import AsyncVolume
+from ._exploring import Attempt, Exploration
+from ._retry import Progress
+from ._version import VERSION as __version__
+from .context import CodeContext
+from .errors import (
+    AlreadyExists,
+    AnswerLost,
+    AnswerTimeout,
+    ApiError,
+    CodeFailed,
+    CommandFailed,
+    Conflict,
+    DayflyError,
+    DiskFull,
+    ExecInterrupted,
+    Forbidden,
+    GuestUnavailable,
+    IdempotencyConflict,
+    InvalidRequest,
+    InvalidSettings,
+    NoCapacity,
+    NodeUnavailable,
+    NotFound,
+    NothingListens,
+    ProtocolError,
+    QuotaExceeded,
+    RateLimited,
+    SandboxTimeout,
+    ServerError,
+    ServerUnreachable,
+    SnapshotUnusable,
+    TemplateBaking,
+    TemplateFailed,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+    Unsupported,
+    VolumeBusy,
+    WrongState,
+)
+from .execution import Execution, ExecutionError, Result
+from .filesystem import Filesystem, Watch
+from .models import (
+    ChangedFile,
+    ContextInfo,
+    ExecResult,
+    FileChange,
+    FileEntry,
+    Lifecycle,
+    Me,
+    Output,
+    Port,
+    PortLink,
+    ProcessInfo,
+    Promoted,
+    SandboxInfo,
+    SnapshotInfo,
+    TemplateInfo,
+    VolumeInfo,
+    VolumeMount,
+)
+from .network import NetworkLog, NetworkPolicy, NetworkRecord, NetworkRule, NetworkSuggestion
+from .process import Process
+from .sandbox import Sandbox, me, templates
+from .snapshot import Snapshot
+from .volume import Volume
+
+__all__ = [
+    "AlreadyExists",
+    "AnswerLost",
+    "AnswerTimeout",
+    "ApiError",
+    "AsyncCodeContext",
+    "AsyncFilesystem",
+    "AsyncProcess",
+    "AsyncSandbox",
+    "AsyncSnapshot",
+    "AsyncVolume",
+    "AsyncWatch",
+    "Attempt",
+    "ChangedFile",
+    "CodeContext",
+    "CodeFailed",
+    "CommandFailed",
+    "Conflict",
+    "ContextInfo",
+    "DayflyError",
+    "DiskFull",
+    "ExecInterrupted",
+    "ExecResult",
+    "Execution",
+    "ExecutionError",
+    "Exploration",
+    "FileChange",
+    "FileEntry",
+    "Filesystem",
+    "Forbidden",
+    "GuestUnavailable",
+    "IdempotencyConflict",
+    "InvalidRequest",
+    "InvalidSettings",
+    "Lifecycle",
+    "Me",
+    "NetworkLog",
+    "NetworkPolicy",
+    "NetworkRecord",
+    "NetworkRule",
+    "NetworkSuggestion",
+    "NoCapacity",
+    "NodeUnavailable",
+    "NotFound",
+    "NothingListens",
+    "Output",
+    "Port",
+    "PortLink",
+    "Process",
+    "ProcessInfo",
+    "Progress",
+    "Promoted",
+    "ProtocolError",
+    "QuotaExceeded",
+    "RateLimited",
+    "Result",
+    "Sandbox",
+    "SandboxInfo",
+    "SandboxTimeout",
+    "ServerError",
+    "ServerUnreachable",
+    "Snapshot",
+    "SnapshotInfo",
+    "SnapshotUnusable",
+    "TemplateBaking",
+    "TemplateFailed",
+    "TemplateInfo",
+    "TooLarge",
+    "TooMany",
+    "Unauthorized",
+    "Unavailable",
+    "Unsupported",
+    "Volume",
+    "VolumeBusy",
+    "VolumeInfo",
+    "VolumeMount",
+    "Watch",
+    "WrongState",
+    "__version__",
+    "async_me",
+    "async_templates",
+    "me",
+    "templates",
+]

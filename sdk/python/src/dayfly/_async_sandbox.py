@@ -1,0 +1,334 @@
+"""Sandboxes for asyncio. The same operations as in ``sandbox``, awaited."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from . import _code, _commands, _living, _making
+from ._async import AsyncSession, async_session_for
+from ._async_context import AsyncCodeContext
+from ._async_filesystem import AsyncFilesystem
+from ._async_process import AsyncProcess
+from ._async_sandbox_parts import AsyncSandboxParts
+from ._async_snapshot import AsyncSnapshot
+from ._commands import Command
+from ._exploring import Exploration, Score, explore
+from ._follow import OnOutput
+from ._handles import context_id
+from ._making import SandboxWish
+from ._settings import load_settings
+from .errors import DayflyError
+from .execution import Execution
+from .models import ContextInfo, ExecResult, Me, Promoted, SandboxInfo, TemplateInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import CreateOptions, ExecOptions, ForkOptions
+
+
+class Creating:
+    """A create that has not begun: ``await`` it, or use it with ``async with``."""
+
+    def __init__(self, session: AsyncSession, wish: SandboxWish) -> None:
+        self._session = session
+        self._wish = wish
+        self._sandbox: AsyncSandbox | None = None
+
+    async def _create(self) -> AsyncSandbox:
+        info = await self._session.run(_making.create(self._wish))
+        return AsyncSandbox.of(self._session, info)
+
+    def __await__(self) -> Generator[Any, None, AsyncSandbox]:
+        return self._create().__await__()
+
+    async def __aenter__(self) -> AsyncSandbox:
+        self._sandbox = await self._create()
+        return self._sandbox
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._sandbox is not None:
+            await self._sandbox.__aexit__(kind, error, trace)
+
+
+class AsyncSandbox(AsyncSandboxParts):
+    """As ``Sandbox``, for asyncio; every call is awaited.
+
+    ::
+
+        async with AsyncSandbox.create(ttl_seconds=600) as sandbox:
+            print((await sandbox.exec("echo hello")).stdout)
+
+    Cancelling a call closes its connection. A command goes on in the sandbox all the same: give
+    it ``timeout_seconds``. A create or fork that is cancelled is undone first, so that nothing is
+    left behind. Callbacks may be coroutine functions.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        template: str | None = None,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        **options: Unpack[CreateOptions],
+    ) -> Creating:
+        """Creates one; ``Sandbox`` says what the arguments mean."""
+        session = async_session_for(load_settings(api_url, api_key))
+        return Creating(session, SandboxWish(template=template, **options))
+
+    @classmethod
+    def of(cls, session: AsyncSession, info: SandboxInfo) -> AsyncSandbox:
+        """A handle of a sandbox that exists, without asking the server."""
+        sandbox = cls.__new__(cls)
+        AsyncSandboxParts.__init__(sandbox, session, session.settings, info)
+        return sandbox
+
+    @classmethod
+    async def connect(
+        cls, sandbox_id: str, *, api_url: str | None = None, api_key: str | None = None
+    ) -> AsyncSandbox:
+        """The sandbox of that id. As any other it is deleted at the end of ``with``."""
+        session = async_session_for(load_settings(api_url, api_key))
+        return cls.of(session, await session.run(_living.get_sandbox(sandbox_id)))
+
+    @classmethod
+    async def list(
+        cls,
+        *,
+        template: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        api_url: str | None = None,
+        api_key: str | None = None,
+    ) -> builtins.list[AsyncSandbox]:
+        """The sandboxes of the project, or those that have all of this."""
+        session = async_session_for(load_settings(api_url, api_key))
+        found = await session.run(_living.list_sandboxes(template, status, metadata))
+        return [cls.of(session, info) for info in found]
+
+    @property
+    def filesystem(self) -> AsyncFilesystem:
+        return AsyncFilesystem(self._session, self.id)
+
+    @property
+    def files(self) -> AsyncFilesystem:
+        """The same as ``filesystem``."""
+        return self.filesystem
+
+    async def exec(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        check: bool = False,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
+        **more: Unpack[ExecOptions],
+    ) -> ExecResult:
+        """Runs a command: a text for the shell, or a program with its arguments as a list.
+
+        A status other than 0 is a result like any other; with ``check`` it raises
+        ``CommandFailed``. Past ``timeout_seconds`` the command and all that it started is killed
+        and ``SandboxTimeout`` is raised. With a callback the output is told as it comes; after a
+        lost connection it goes on where it was, and if it cannot, ``ExecInterrupted`` is raised.
+        """
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            **more,
+        )
+        run = _commands.run_command(
+            self.id, body, check=check, on_stdout=on_stdout, on_stderr=on_stderr
+        )
+        return await self._session.run(run)
+
+    async def exec_background(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        stdin_open: bool = False,
+        **more: Unpack[ExecOptions],
+    ) -> AsyncProcess:
+        """Starts a command and leaves it running. There is no time limit unless one is given."""
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            stdin_open=True if stdin_open else None,
+            **more,
+        )
+        info = await self._session.run(_commands.start_process(self.id, body))
+        return AsyncProcess(self._session, self.id, info)
+
+    async def processes(self) -> builtins.list[AsyncProcess]:
+        """Commands that run, and those that ran."""
+        found = await self._session.run(_commands.list_processes(self.id))
+        return [AsyncProcess(self._session, self.id, info) for info in found]
+
+    async def process(self, exec_id: str) -> AsyncProcess:
+        """The command of that id."""
+        info = await self._session.run(_commands.get_process(self.id, exec_id))
+        return AsyncProcess(self._session, self.id, info)
+
+    async def run(
+        self, code: str, *, mode: str | None = None, timeout_seconds: float | None = None
+    ) -> Execution:
+        """Runs ``code`` as the template means it.
+
+        A command line in ``base``, ``agent`` and ``code-interpreter``; in ``python-data`` Python
+        that keeps its state from call to call. ``mode`` overrides it: ``"shell"``, ``"python"``
+        (a fresh interpreter) or ``"python_context"``.
+        """
+        return await self._session.run(_code.run(self.id, code, mode, timeout_seconds))
+
+    async def run_code(
+        self,
+        code: str,
+        language: str = "python",
+        context: AsyncCodeContext | str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Execution:
+        """Runs code in a context, by default in the sandbox's own, which keeps its state.
+
+        In templates without contexts, such as ``base``, each call is a fresh interpreter. Code
+        that raises is no error here: see ``Execution.error``.
+        """
+        if context is None:
+            run = _code.run_in_default(self.id, code, language, timeout_seconds, self._contexts)
+        else:
+            run = _code.run_in_context(self.id, context_id(context), code, timeout_seconds)
+        return await self._session.run(run)
+
+    async def create_context(
+        self, language: str = "python", cwd: str | None = None
+    ) -> AsyncCodeContext:
+        """A further interpreter, apart from all others."""
+        language = _code.language_name(language)
+        info = await self._session.run(_code.create_context(self.id, language, cwd))
+        return AsyncCodeContext(self._session, self.id, info)
+
+    async def contexts(self) -> builtins.list[ContextInfo]:
+        return await self._session.run(_code.list_contexts(self.id))
+
+    @overload
+    async def fork(self, count: None = None, **options: Unpack[ForkOptions]) -> AsyncSandbox: ...
+
+    @overload
+    async def fork(
+        self, count: int, **options: Unpack[ForkOptions]
+    ) -> builtins.list[AsyncSandbox]: ...
+
+    async def fork(
+        self, count: int | None = None, **options: Unpack[ForkOptions]
+    ) -> AsyncSandbox | builtins.list[AsyncSandbox]:
+        """A child that continues from this moment, memory included; with ``count`` a list of them.
+
+        Children that could not be made are missing from the list; with ``all_or_nothing`` one
+        failure undoes all.
+        """
+        body = _making.fork_options(**options)
+        found = await self._session.run(_making.fork(self.id, count or 1, body, is_tree=False))
+        children = [AsyncSandbox.of(self._session, info) for info in found]
+        return children[0] if count is None else children
+
+    async def fork_tree(
+        self, count: int, **options: Unpack[ForkOptions]
+    ) -> builtins.list[AsyncSandbox]:
+        """As ``fork``, of which one child is to be kept: see ``promote``."""
+        body = _making.fork_options(**options)
+        found = await self._session.run(_making.fork(self.id, count, body, is_tree=True))
+        return [AsyncSandbox.of(self._session, info) for info in found]
+
+    async def promote(self, cleanup_siblings: bool = True, tree_id: str | None = None) -> Promoted:
+        """Keeps this child of a fork and deletes the others, never the source."""
+        return await self._session.run(_living.promote(self.id, cleanup_siblings, tree_id))
+
+    async def explore(
+        self,
+        candidates: Sequence[Command],
+        score: Score | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        max_parallel: int = 8,
+        ttl_seconds: int | None = None,
+    ) -> Exploration[AsyncSandbox]:
+        """Runs each command in a fork of its own, keeps the best and deletes the rest.
+
+        ``score`` judges a result, more is better; by default success counts. The first of equals
+        wins::
+
+            found = sandbox.explore(["make a && make test", "make b && make test"])
+            if found.best and found.best.score:
+                found.winner.exec("make install")
+        """
+        found = await self._session.run(
+            explore(self.id, candidates, score, timeout_seconds, max_parallel, ttl_seconds)
+        )
+        winner = None if found.winner is None else AsyncSandbox.of(self._session, found.winner)
+        return Exploration(winner, found.best, found.attempts)
+
+    async def snapshot(
+        self, name: str | None = None, retain_seconds: int | None = None
+    ) -> AsyncSnapshot:
+        """Keeps this moment; the sandbox goes on."""
+        info = await self._session.run(_making.take_snapshot(self.id, name, retain_seconds))
+        return AsyncSnapshot(self._session, self._settings, info)
+
+    async def delete(self) -> None:
+        """Deletes it. Repeating that is fine."""
+        await self._session.run(_living.delete_sandbox(self.id))
+        self._is_deleted = True
+
+    async def kill(self) -> None:
+        """The same as ``delete``."""
+        await self.delete()
+
+    async def close(self) -> None:
+        """What the end of ``with`` does: deletes it, unless it is persistent."""
+        if not self._is_deleted and not self.persistent:
+            await self.delete()
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            await self.close()
+        except DayflyError:
+            # What went wrong inside is the better news; the TTL ends the sandbox.
+            if error is None:
+                raise
+        finally:
+            # Connections that stay open until the loop is gone would be complained about.
+            self._session.close_idle()
+
+
+async def async_templates(
+    *, api_url: str | None = None, api_key: str | None = None
+) -> list[TemplateInfo]:
+    """What sandboxes can be created from, and how far a bake is."""
+    return await async_session_for(load_settings(api_url, api_key)).run(_living.list_templates())
+
+
+async def async_me(*, api_url: str | None = None, api_key: str | None = None) -> Me:
+    """Whose key this is."""
+    return await async_session_for(load_settings(api_url, api_key)).run(_living.me())

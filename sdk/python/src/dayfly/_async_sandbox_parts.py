@@ -1,0 +1,133 @@
+"""As ``_sandbox_parts``, for asyncio."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from dataclasses import replace
+
+from . import _living
+from ._async import AsyncSession
+from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
+from ._living import UNCHANGED, Unchanged
+from .models import Lifecycle, Port, PortLink, SandboxInfo
+from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
+
+
+class AsyncSandboxNetwork:
+    """As ``SandboxNetwork``, for asyncio."""
+
+    def __init__(self, session: AsyncSession, sandbox: str) -> None:
+        self._session = session
+        self._sandbox = sandbox
+
+    async def get(self) -> NetworkPolicy:
+        return await self._session.run(_living.get_network(self._sandbox))
+
+    async def set(self, mode: str, rules: Sequence[RuleLike] | None = None) -> NetworkPolicy:
+        """Replaces the policy, for open connections as well."""
+        return await self._session.run(_living.set_network(self._sandbox, mode, rules))
+
+    async def allow(self, *rules: RuleLike) -> NetworkPolicy:
+        """Adds rules; ``deny`` becomes ``allowlist``."""
+        return await self._session.run(_living.allow_network(self._sandbox, rules))
+
+    async def log(
+        self,
+        after: int | None = None,
+        limit: int | None = None,
+        wait_seconds: int | None = None,
+    ) -> NetworkLog:
+        """What was tried, behind a sequence number."""
+        return await self._session.run(
+            _living.network_log(self._sandbox, after, limit, wait_seconds)
+        )
+
+    async def suggest(self) -> NetworkSuggestion:
+        """The smallest allowlist for what was used so far."""
+        return await self._session.run(_living.suggest_network(self._sandbox))
+
+
+class AsyncSandboxParts(SandboxHandle[AsyncSession]):
+    """State, life, network and ports of a sandbox."""
+
+    @property
+    def network(self) -> AsyncSandboxNetwork:
+        return AsyncSandboxNetwork(self._session, self.id)
+
+    async def info(self) -> SandboxInfo:
+        """Asks the server how it is now."""
+        self._info = await self._session.run(_living.get_sandbox(self.id))
+        return self._info
+
+    async def status(self) -> str:
+        """``running``, ``paused``, ``hibernated``, ... Asks the server."""
+        return (await self.info()).status
+
+    async def pause(self) -> None:
+        """Stops its processors. Its memory stays taken."""
+        await self._session.run(_living.change_state(self.id, "pause"))
+
+    async def resume(self) -> None:
+        await self._session.run(_living.change_state(self.id, "resume"))
+
+    async def hibernate(self) -> None:
+        """Puts it on disk; it costs no memory then. A command or a file wakes it by itself."""
+        await self._session.run(_living.change_state(self.id, "hibernate"))
+
+    async def wake(self) -> None:
+        await self._session.run(_living.change_state(self.id, "wake"))
+
+    async def rollback(self, snapshot: SnapshotHandle[AsyncSession] | str) -> None:
+        """Back to a snapshot of its own. What happened since is lost, that is the point."""
+        self._info = await self._session.run(_living.rollback(self.id, snapshot_id(snapshot)))
+
+    async def lifecycle(self) -> Lifecycle:
+        """How long it lives."""
+        return await self._session.run(_living.lifecycle(self.id))
+
+    async def set_ttl(self, ttl_seconds: int | None) -> Lifecycle:
+        """It is deleted that long from now; ``None`` takes the deadline away."""
+        return await self.set_lifecycle(ttl_seconds=ttl_seconds)
+
+    async def set_persistent(self, persistent: bool = True) -> Lifecycle:
+        """A persistent one is never reaped for idleness, nor deleted at the end of ``with``."""
+        return await self.set_lifecycle(persistent=persistent)
+
+    async def set_lifecycle(
+        self,
+        *,
+        ttl_seconds: int | Unchanged | None = UNCHANGED,
+        persistent: bool | Unchanged = UNCHANGED,
+        idle_seconds: int | Unchanged | None = UNCHANGED,
+        on_timeout: str | Unchanged = UNCHANGED,
+    ) -> Lifecycle:
+        """Changes what is given and leaves the rest."""
+        change = _living.change_lifecycle(
+            self.id,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+        )
+        life = await self._session.run(change)
+        self._info = replace(self._info, persistent=life.persistent)
+        return life
+
+    async def ports(self) -> builtins.list[Port]:
+        """What listens in it."""
+        return await self._session.run(_living.list_ports(self.id))
+
+    async def port_link(
+        self, port: int, ttl_seconds: int | None = None, public: bool = False
+    ) -> PortLink:
+        """Opens a port to those who have the link, or to anybody. Default: for an hour."""
+        return await self._session.run(_living.create_link(self.id, port, ttl_seconds, public))
+
+    async def port_links(self, port: int) -> builtins.list[PortLink]:
+        """The links that work now, without their tokens."""
+        return await self._session.run(_living.list_links(self.id, port))
+
+    async def revoke_link(self, link: PortLink) -> None:
+        """Shuts it at once; connections that came by it are cut."""
+        await self._session.run(_living.delete_link(self.id, link.port, link.id))

@@ -1,0 +1,234 @@
+"""Files of a sandbox."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from ._effects import Operation, Read
+from ._retry import call, open_body
+from ._wire import (
+    Request,
+    delete,
+    get,
+    path_of,
+    send_json,
+    with_query,
+    without_none,
+)
+from .errors import AnswerLost, DayflyError, NotFound
+from .models import ChangedFile, FileEntry, from_wire
+
+# Between two pieces of a transfer, which as a whole may take long.
+TRANSFER_SILENCE_SECONDS = 120.0
+PAGE_ENTRIES = 5000
+DEPTH_MAX = 64
+UPLOAD_SECONDS = 24 * 3600.0
+
+
+def read(
+    sandbox: str, path: str, user: str | None, offset: int | None, length: int | None
+) -> Operation[bytes]:
+    request = get(_address(sandbox, path, user), timeout=UPLOAD_SECONDS)
+    if length == 0:
+        return b""
+    if offset is not None or length is not None:
+        first = offset or 0
+        last = "" if length is None else str(first + length - 1)
+        request = replace(request, headers={"Range": f"bytes={first}-{last}"})
+    return (yield from call(request)).body
+
+
+def write(
+    sandbox: str,
+    path: str,
+    data: bytes | BinaryIO,
+    length: int | None,
+    *,
+    mode: int | None = None,
+    append: bool = False,
+    user: str | None = None,
+) -> Operation[int]:
+    address = with_query(
+        path_of("sandboxes", sandbox, "fs"),
+        path=path,
+        append=True if append else None,
+        mode=_octal(mode),
+        user=user,
+    )
+    headers = {"Content-Type": "application/octet-stream"}
+    # A whole file replaces the whole file; what is appended twice is there twice.
+    request = Request("PUT", address, headers, data, length, not append, UPLOAD_SECONDS)
+    return int((yield from call(request)).json()["bytes"])
+
+
+def remove(sandbox: str, path: str, *, recursive: bool, user: str | None) -> Operation[None]:
+    address = with_query(
+        path_of("sandboxes", sandbox, "fs"),
+        path=path,
+        recursive=True if recursive else None,
+        user=user,
+    )
+    # A repeat would say that it is not there, so a lost answer is the caller's to judge.
+    yield from call(replace(delete(address), is_repeatable=False))
+
+
+def list_directory(
+    sandbox: str, path: str, depth: int | None, user: str | None
+) -> Operation[list[FileEntry]]:
+    """All entries, however many pages they take."""
+    entries: list[FileEntry] = []
+    after: str | None = None
+    while True:
+        address = with_query(
+            path_of("sandboxes", sandbox, "fs", "dir"),
+            path=path,
+            depth=depth,
+            limit=PAGE_ENTRIES,
+            after=after,
+            user=user,
+        )
+        page = (yield from call(get(address))).json()
+        entries += [from_wire(FileEntry, entry) for entry in page["entries"]]
+        after = page.get("next_after")
+        if not page.get("has_more") or after is None:
+            return entries
+
+
+def walk(
+    sandbox: str, path: str, user: str | None
+) -> Operation[list[tuple[str, list[str], list[str]]]]:
+    """Directories with the names in them, as ``os.walk`` gives them."""
+    entries = yield from list_directory(sandbox, path, DEPTH_MAX, user)
+    root = path.rstrip("/") or "/"
+    found: dict[str, tuple[list[str], list[str]]] = {root: ([], [])}
+    for entry in entries:
+        parent, _, name = entry.path.rstrip("/").rpartition("/")
+        directories, files = found.setdefault(parent or "/", ([], []))
+        if entry.is_dir:
+            directories.append(name)
+            found.setdefault(entry.path.rstrip("/"), ([], []))
+        else:
+            files.append(name)
+    return [(directory, names[0], names[1]) for directory, names in found.items()]
+
+
+def stat(sandbox: str, path: str, user: str | None) -> Operation[FileEntry]:
+    address = with_query(path_of("sandboxes", sandbox, "fs", "stat"), path=path, user=user)
+    return from_wire(FileEntry, (yield from call(get(address))).json())
+
+
+def exists(sandbox: str, path: str, user: str | None) -> Operation[bool]:
+    try:
+        yield from stat(sandbox, path, user)
+    except NotFound:
+        # Nor does a file exist in a sandbox that does not; but that is another question.
+        yield from call(get(path_of("sandboxes", sandbox)))
+        return False
+    return True
+
+
+def make_directory(
+    sandbox: str, path: str, *, parents: bool, mode: int | None, user: str | None
+) -> Operation[None]:
+    body = without_none(path=path, parents=parents, mode=_octal(mode), user=user)
+    address = path_of("sandboxes", sandbox, "fs", "mkdir")
+    yield from call(send_json("POST", address, body, is_repeatable=parents))
+
+
+def move(
+    sandbox: str, source: str, target: str, *, replace_target: bool, user: str | None
+) -> Operation[None]:
+    body = without_none(to=target, replace=True if replace_target else None, user=user)
+    address = path_of("sandboxes", sandbox, "fs", "move")
+    yield from call(send_json("POST", address, {"from": source, **body}))
+
+
+def change_mode(sandbox: str, path: str, mode: int, user: str | None) -> Operation[None]:
+    body = without_none(path=path, mode=_octal(mode), user=user)
+    address = path_of("sandboxes", sandbox, "fs", "chmod")
+    yield from call(send_json("POST", address, body, is_repeatable=True))
+
+
+def changes(sandbox: str, path: str, since: str | None) -> Operation[list[ChangedFile]]:
+    address = with_query(path_of("sandboxes", sandbox, "fs", "changes"), path=path, since=since)
+    answer = yield from call(get(address))
+    return [from_wire(ChangedFile, entry) for entry in answer.json()["entries"]]
+
+
+def upload(sandbox: str, local: Path, remote: str, user: str | None) -> Operation[int]:
+    """Copies a local file, or a whole directory, into the sandbox."""
+    if local.is_dir():
+        return (yield from _upload_tree(sandbox, local, remote, user))
+    with open(local, "rb") as file:
+        details = os.fstat(file.fileno())
+        mode = details.st_mode & 0o777 if os.name == "posix" else None
+        return (yield from write(sandbox, remote, file, details.st_size, mode=mode, user=user))
+
+
+def _upload_tree(sandbox: str, local: Path, remote: str, user: str | None) -> Operation[int]:
+    with tempfile.TemporaryFile() as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(local, arcname=".")
+        length = packed.tell()
+        address = with_query(path_of("sandboxes", sandbox, "fs", "tar"), path=remote, user=user)
+        headers = {"Content-Type": "application/x-tar"}
+        request = Request("PUT", address, headers, packed, length, True, UPLOAD_SECONDS)
+        return int((yield from call(request)).json()["bytes"])
+
+
+def download(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+    """Copies a file, or a whole directory, out of the sandbox."""
+    entry = yield from stat(sandbox, remote, user)
+    if entry.is_dir:
+        return (yield from _download_tree(sandbox, remote, local, user))
+    if local.is_dir():
+        local = local / (remote.rstrip("/").rpartition("/")[2] or entry.name)
+    # Under another name until it is whole: a broken transfer must not look like the file.
+    part = local.with_name(f".{local.name}.part")
+    try:
+        with open(part, "wb") as file:
+            yield from _copy(_address(sandbox, remote, user), file)
+        os.replace(part, local)
+    finally:
+        part.unlink(missing_ok=True)
+    return local
+
+
+def _download_tree(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+    if not hasattr(tarfile, "data_filter"):
+        raise DayflyError("unpacking a directory safely needs a newer patch release of Python")
+    address = with_query(path_of("sandboxes", sandbox, "fs", "tar"), path=remote, user=user)
+    with tempfile.TemporaryFile() as packed:
+        yield from _copy(address, packed)
+        packed.seek(0)
+        local.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(fileobj=packed, mode="r:") as archive:
+            # The guest wrote the archive: nothing in it may leave the directory.
+            archive.extractall(local, filter="data")
+    return local
+
+
+def _copy(address: str, target: BinaryIO) -> Operation[None]:
+    body = yield from open_body(get(address))
+    try:
+        piece: bytes = yield Read(body, TRANSFER_SILENCE_SECONDS)
+        while piece:
+            target.write(piece)
+            piece = yield Read(body, TRANSFER_SILENCE_SECONDS)
+    except AnswerLost as error:
+        raise AnswerLost(f"the download broke off: {error.message}") from error
+    finally:
+        body.close()
+
+
+def _address(sandbox: str, path: str, user: str | None) -> str:
+    return with_query(path_of("sandboxes", sandbox, "fs"), path=path, user=user)
+
+
+def _octal(mode: int | None) -> str | None:
+    return None if mode is None else f"{mode:04o}"

@@ -1,0 +1,176 @@
+"""Making sandboxes: create, fork, snapshot, and undoing what nobody will ever hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ._effects import Operation, send_once
+from ._retry import Patience, Progress, call
+from ._wire import (
+    FORK_SECONDS,
+    STATE_SECONDS,
+    Answer,
+    Json,
+    Request,
+    delete,
+    make,
+    path_of,
+    without_none,
+)
+from .errors import DayflyError
+from .models import SandboxInfo, SnapshotInfo, VolumeMount, from_wire
+from .network import RuleLike
+
+UNDO_SECONDS = 10.0
+TEMPLATE_DEFAULT = "code-interpreter"
+
+MountLike = VolumeMount | str | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SandboxWish:
+    """What a create asks for; see ``Sandbox`` for the meaning of each."""
+
+    template: str | None = None
+    ttl_seconds: int | None = None
+    persistent: bool = False
+    metadata: Mapping[str, str] | None = None
+    idle_seconds: int | None = None
+    on_timeout: str | None = None
+    volumes: Sequence[MountLike] | None = None
+    egress_allowlist: Iterable[RuleLike] | None = None
+    network: str | Mapping[str, Any] | None = None
+    cpu: float | None = None
+    disk_gb: float | None = None
+    from_snapshot: str | None = None
+    on_progress: Callable[[Progress], Any] | None = None
+    template_timeout_seconds: float | None = None
+
+    def body(self) -> Json:
+        template = self.template
+        if template is None and self.from_snapshot is None:
+            template = TEMPLATE_DEFAULT
+        return without_none(
+            template=template,
+            from_snapshot=self.from_snapshot,
+            ttl_seconds=self.ttl_seconds,
+            persistent=True if self.persistent else None,
+            metadata=None if self.metadata is None else dict(self.metadata),
+            idle_seconds=self.idle_seconds,
+            on_timeout=self.on_timeout,
+            volumes=None if self.volumes is None else [mount_body(one) for one in self.volumes],
+            cpu=self.cpu,
+            disk_gb=self.disk_gb,
+            **network_fields(self.network, self.egress_allowlist),
+        )
+
+    def patience(self) -> Patience:
+        if self.template_timeout_seconds is None:
+            return Patience(on_progress=self.on_progress)
+        return Patience(
+            template_seconds=self.template_timeout_seconds, on_progress=self.on_progress
+        )
+
+
+def mount_body(mount: MountLike) -> Json:
+    if isinstance(mount, str):
+        mount = VolumeMount(mount)
+    if isinstance(mount, VolumeMount):
+        read_only = True if mount.read_only else None
+        return without_none(name=mount.name, path=mount.path, read_only=read_only)
+    return dict(mount)
+
+
+def network_fields(
+    network: str | Mapping[str, Any] | None, egress_allowlist: Iterable[RuleLike] | None
+) -> Json:
+    """Absent is the project's default; an empty list is nothing at all."""
+    fields: Json = {}
+    if network is not None:
+        fields["network"] = {"mode": network} if isinstance(network, str) else dict(network)
+    if egress_allowlist is not None:
+        if isinstance(egress_allowlist, str):
+            # Its letters would be taken for hosts.
+            raise TypeError("egress_allowlist is a list of hosts")
+        fields["egress_allowlist"] = list(egress_allowlist)
+    return fields
+
+
+def create(wish: SandboxWish) -> Operation[SandboxInfo]:
+    request = make(path_of("sandboxes"), wish.body(), timeout=STATE_SECONDS)
+    answer = yield from _made(request, wish.patience(), lambda made: [made["id"]])
+    return from_wire(SandboxInfo, answer.json())
+
+
+def fork(sandbox: str, count: int, options: Json, *, is_tree: bool) -> Operation[list[SandboxInfo]]:
+    path = path_of("sandboxes", sandbox, "fork-tree" if is_tree else "fork")
+    request = make(path, {**options, "count": count}, timeout=FORK_SECONDS)
+    answer = yield from _made(
+        request, Patience(), lambda made: [child["id"] for child in made["children"]]
+    )
+    return [from_wire(SandboxInfo, child) for child in answer.json()["children"]]
+
+
+def fork_options(
+    *,
+    ttl_seconds: int | None = None,
+    persistent: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
+    idle_seconds: int | None = None,
+    on_timeout: str | None = None,
+    network: str | Mapping[str, Any] | None = None,
+    egress_allowlist: Iterable[RuleLike] | None = None,
+    reseed_user_space: bool | None = None,
+    all_or_nothing: bool | None = None,
+) -> Json:
+    return without_none(
+        ttl_seconds=ttl_seconds,
+        persistent=persistent,
+        metadata=None if metadata is None else dict(metadata),
+        idle_seconds=idle_seconds,
+        on_timeout=on_timeout,
+        reseed_user_space=reseed_user_space,
+        all_or_nothing=all_or_nothing,
+        **network_fields(network, egress_allowlist),
+    )
+
+
+def take_snapshot(
+    sandbox: str, name: str | None, retain_seconds: int | None
+) -> Operation[SnapshotInfo]:
+    body = without_none(name=name, retain_seconds=retain_seconds)
+    path = path_of("sandboxes", sandbox, "snapshots")
+    answer = yield from call(make(path, body, timeout=STATE_SECONDS))
+    return from_wire(SnapshotInfo, answer.json())
+
+
+def _made(
+    request: Request, patience: Patience, ids: Callable[[Json], list[str]]
+) -> Operation[Answer]:
+    """Makes sandboxes. When the caller is interrupted meanwhile, what was made is deleted.
+
+    Nobody would hold it otherwise until its TTL. The same request with the same idempotency key
+    tells what the first one made, whether or not its answer was seen.
+    """
+    try:
+        return (yield from call(request, patience))
+    except Exception:
+        raise
+    except (GeneratorExit, SystemExit):
+        # There is nobody left to do anything for us, or no time.
+        raise
+    except BaseException:
+        # KeyboardInterrupt, or the cancellation of an asyncio task.
+        try:
+            answer = yield from send_once(replace(request, timeout=UNDO_SECONDS))
+            if answer.status < 300:
+                for sandbox in ids(answer.json()):
+                    yield from send_once(
+                        replace(delete(path_of("sandboxes", sandbox)), timeout=UNDO_SECONDS)
+                    )
+        except DayflyError:
+            # The TTL ends it then.
+            pass
+        raise

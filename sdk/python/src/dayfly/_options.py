@@ -1,0 +1,69 @@
+"""Keyword arguments that several calls share, for the type checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from ._making import MountLike
+from ._retry import Progress
+from .network import RuleLike
+
+
+class CreateOptions(TypedDict, total=False):
+    """How a sandbox is created; ``Sandbox`` says what each means."""
+
+    ttl_seconds: int | None
+    persistent: bool
+    metadata: Mapping[str, str] | None
+    idle_seconds: int | None
+    on_timeout: str | None
+    volumes: Sequence[MountLike] | None
+    egress_allowlist: Iterable[RuleLike] | None
+    network: str | Mapping[str, Any] | None
+    cpu: float | None
+    disk_gb: float | None
+    from_snapshot: str | None
+    on_progress: Callable[[Progress], Any] | None
+    template_timeout_seconds: float | None
+
+
+class CopyOptions(TypedDict, total=False):
+    """How a sandbox is created where the template is given already."""
+
+    ttl_seconds: int | None
+    persistent: bool
+    metadata: Mapping[str, str] | None
+    idle_seconds: int | None
+    on_timeout: str | None
+    volumes: Sequence[MountLike] | None
+    egress_allowlist: Iterable[RuleLike] | None
+    network: str | Mapping[str, Any] | None
+    cpu: float | None
+    disk_gb: float | None
+
+
+class ForkOptions(TypedDict, total=False):
+    """What children of a fork have of their own. The network may only be narrower."""
+
+    ttl_seconds: int | None
+    persistent: bool | None
+    metadata: Mapping[str, str] | None
+    idle_seconds: int | None
+    on_timeout: str | None
+    network: str | Mapping[str, Any] | None
+    egress_allowlist: Iterable[RuleLike] | None
+    reseed_user_space: bool | None
+    all_or_nothing: bool | None
+
+
+class ExecOptions(TypedDict, total=False):
+    """The less usual wishes of a command; see exec.md of the server's documentation."""
+
+    cpu_seconds: float | None
+    memory_mb: int | None
+    max_processes: int | None
+    max_output_bytes: int | None
+    report_changes: bool | None
+    log_max_bytes: int | None
+    log_when_full: str | None

@@ -1,0 +1,139 @@
+"""What a sandbox can be asked besides running things: its state, its life, network and ports."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from dataclasses import replace
+
+from . import _living
+from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
+from ._living import UNCHANGED, Unchanged
+from ._sync import Session
+from .models import Lifecycle, Port, PortLink, SandboxInfo
+from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
+
+
+class SandboxNetwork:
+    """What a sandbox may reach: nothing, unless somebody said so.
+
+    ::
+
+        sandbox.network.allow("api.example.com", "*.example.org")
+        for record in sandbox.network.log().records:
+            print(record.decision, record.name, record.reason)
+    """
+
+    def __init__(self, session: Session, sandbox: str) -> None:
+        self._session = session
+        self._sandbox = sandbox
+
+    def get(self) -> NetworkPolicy:
+        return self._session.run(_living.get_network(self._sandbox))
+
+    def set(self, mode: str, rules: Sequence[RuleLike] | None = None) -> NetworkPolicy:
+        """Replaces the policy, for open connections as well."""
+        return self._session.run(_living.set_network(self._sandbox, mode, rules))
+
+    def allow(self, *rules: RuleLike) -> NetworkPolicy:
+        """Adds rules; ``deny`` becomes ``allowlist``."""
+        return self._session.run(_living.allow_network(self._sandbox, rules))
+
+    def log(
+        self,
+        after: int | None = None,
+        limit: int | None = None,
+        wait_seconds: int | None = None,
+    ) -> NetworkLog:
+        """What was tried, behind a sequence number."""
+        return self._session.run(_living.network_log(self._sandbox, after, limit, wait_seconds))
+
+    def suggest(self) -> NetworkSuggestion:
+        """The smallest allowlist for what was used so far."""
+        return self._session.run(_living.suggest_network(self._sandbox))
+
+
+class SandboxParts(SandboxHandle[Session]):
+    """State, life, network and ports of a sandbox."""
+
+    @property
+    def network(self) -> SandboxNetwork:
+        return SandboxNetwork(self._session, self.id)
+
+    def info(self) -> SandboxInfo:
+        """Asks the server how it is now."""
+        self._info = self._session.run(_living.get_sandbox(self.id))
+        return self._info
+
+    @property
+    def status(self) -> str:
+        """``running``, ``paused``, ``hibernated``, ... Asks the server."""
+        return self.info().status
+
+    def pause(self) -> None:
+        """Stops its processors. Its memory stays taken."""
+        self._session.run(_living.change_state(self.id, "pause"))
+
+    def resume(self) -> None:
+        self._session.run(_living.change_state(self.id, "resume"))
+
+    def hibernate(self) -> None:
+        """Puts it on disk; it costs no memory then. A command or a file wakes it by itself."""
+        self._session.run(_living.change_state(self.id, "hibernate"))
+
+    def wake(self) -> None:
+        self._session.run(_living.change_state(self.id, "wake"))
+
+    def rollback(self, snapshot: SnapshotHandle[Session] | str) -> None:
+        """Back to a snapshot of its own. What happened since is lost, that is the point."""
+        self._info = self._session.run(_living.rollback(self.id, snapshot_id(snapshot)))
+
+    def lifecycle(self) -> Lifecycle:
+        """How long it lives."""
+        return self._session.run(_living.lifecycle(self.id))
+
+    def set_ttl(self, ttl_seconds: int | None) -> Lifecycle:
+        """It is deleted that long from now; ``None`` takes the deadline away."""
+        return self.set_lifecycle(ttl_seconds=ttl_seconds)
+
+    def set_persistent(self, persistent: bool = True) -> Lifecycle:
+        """A persistent one is never reaped for idleness, nor deleted at the end of ``with``."""
+        return self.set_lifecycle(persistent=persistent)
+
+    def set_lifecycle(
+        self,
+        *,
+        ttl_seconds: int | Unchanged | None = UNCHANGED,
+        persistent: bool | Unchanged = UNCHANGED,
+        idle_seconds: int | Unchanged | None = UNCHANGED,
+        on_timeout: str | Unchanged = UNCHANGED,
+    ) -> Lifecycle:
+        """Changes what is given and leaves the rest."""
+        change = _living.change_lifecycle(
+            self.id,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+        )
+        life = self._session.run(change)
+        self._info = replace(self._info, persistent=life.persistent)
+        return life
+
+    def ports(self) -> builtins.list[Port]:
+        """What listens in it."""
+        return self._session.run(_living.list_ports(self.id))
+
+    def port_link(
+        self, port: int, ttl_seconds: int | None = None, public: bool = False
+    ) -> PortLink:
+        """Opens a port to those who have the link, or to anybody. Default: for an hour."""
+        return self._session.run(_living.create_link(self.id, port, ttl_seconds, public))
+
+    def port_links(self, port: int) -> builtins.list[PortLink]:
+        """The links that work now, without their tokens."""
+        return self._session.run(_living.list_links(self.id, port))
+
+    def revoke_link(self, link: PortLink) -> None:
+        """Shuts it at once; connections that came by it are cut."""
+        self._session.run(_living.delete_link(self.id, link.port, link.id))

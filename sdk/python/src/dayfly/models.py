@@ -1,0 +1,284 @@
+"""What the server tells, as plain values.
+
+Fields that a newer server adds are kept out rather than refused, so an old client goes on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from .errors import CommandFailed, ProtocolError
+
+T = TypeVar("T")
+
+
+def from_wire(kind: type[T], data: Mapping[str, Any]) -> T:
+    """A dataclass from the fields of the same names; absent ones keep their defaults."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    given = {name: value for name, value in data.items() if name in known}
+    try:
+        return kind(**given)
+    except TypeError:
+        raise ProtocolError(f"the answer is not a {kind.__name__}") from None
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """How a command ended and what it said.
+
+    ``exit_code`` is always a number, 128 + n for signal n; ``reason`` tells ``exited``,
+    ``signaled``, ``out_of_memory``, ``limit_exceeded`` and ``killed`` apart. ``truncated`` says
+    that there was more output than is given here.
+    """
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    duration_ms: int = 0
+    reason: str = "exited"
+    signal: int | None = None
+    truncated: bool = False
+    hint: str | None = None
+    exec_id: str = ""
+    limits_hit: list[str] = field(default_factory=list[str])
+    omitted: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    changed_files: list[str] | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+    def check(self) -> ExecResult:
+        """Raises ``CommandFailed`` unless the status is 0."""
+        if self.exit_code != 0:
+            raise CommandFailed(self)
+        return self
+
+    def __str__(self) -> str:
+        """What a person would have seen, with a failure's status at the end."""
+        text = self.stdout
+        if self.stderr:
+            text += self.stderr if text.endswith("\n") or not text else f"\n{self.stderr}"
+        if self.exit_code != 0:
+            text = text.rstrip("\n") + f"\n[exit {self.exit_code}]"
+        return text.strip("\n")
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """One sandbox as it was when the server was asked."""
+
+    id: str
+    template: str
+    status: str
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    persistent: bool = False
+    created_at: str = ""
+    expires_at: str | None = None
+    ttl_seconds: int | None = None
+    idle_seconds: int | None = None
+    on_timeout: str = "delete"
+    cpu: int = 0
+    cpu_limit: float | None = None
+    memory_mb: int = 0
+    disk_gb: float = 0.0
+    boot_ms: int | None = None
+    boot_mode: str = ""
+    isolation: str = ""
+    network_mode: str = "deny"
+    from_snapshot: str | None = None
+    reason: str | None = None
+    volumes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """How long a sandbox lives. ``expires_at`` is the server's word."""
+
+    ttl_seconds: int | None = None
+    persistent: bool = False
+    idle_seconds: int | None = None
+    on_timeout: str = "delete"
+    expires_at: str | None = None
+    idle_for_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file, directory or link. ``mode`` is in octal digits, ``mtime`` in Unix seconds."""
+
+    name: str
+    path: str
+    size: int
+    is_dir: bool
+    is_symlink: bool = False
+    mode: str = ""
+    mtime: int = 0
+    uid: int = 0
+    gid: int = 0
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One change of a watched directory.
+
+    ``kind`` is ``created``, ``modified``, ``removed`` or ``moved`` (then ``moved_from`` is set when
+    both ends are watched), or ``overflow``: some changes were lost, look for yourself.
+    """
+
+    kind: str
+    path: str = ""
+    is_dir: bool = False
+    moved_from: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """What differs on the sandbox's disk: ``added``, ``modified`` or ``removed``."""
+
+    kind: str
+    path: str
+    is_dir: bool = False
+    size: int = 0
+    mtime: int = 0
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """One command of a sandbox, running or ended."""
+
+    exec_id: str
+    state: str
+    pid: int = 0
+    title: str = ""
+    user: str = ""
+    started_at: str = ""
+    duration_ms: int = 0
+    exit_code: int | None = None
+    reason: str | None = None
+    signal: int | None = None
+    takes_stdin: bool = False
+    stdin_bytes: int = 0
+    terminal: bool = False
+    stdout: dict[str, int] = field(default_factory=dict[str, int])
+    stderr: dict[str, int] = field(default_factory=dict[str, int])
+    limits_hit: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == "running"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is kept of a command's output."""
+
+    stdout: str
+    stderr: str
+
+    def __str__(self) -> str:
+        return self.stdout + self.stderr
+
+
+@dataclass(frozen=True)
+class VolumeMount:
+    """A volume in a sandbox; see ``Volume.mount``."""
+
+    name: str
+    path: str | None = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class VolumeInfo:
+    name: str
+    size_mb: int
+    created_at: str = ""
+    used_bytes: int = 0
+    writer: str | None = None
+    readers: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
+class SnapshotInfo:
+    id: str
+    sandbox_id: str
+    template: str
+    name: str | None = None
+    created_at: str = ""
+    expires_at: str | None = None
+    size_bytes: int = 0
+    capture: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class TemplateInfo:
+    """What can be created. ``run`` says what ``Sandbox.run`` means in it."""
+
+    name: str
+    state: str
+    description: str = ""
+    percent: int = 0
+    run: str = "shell"
+    contexts: list[str] = field(default_factory=list[str])
+    cpu: int = 0
+    memory_mb: int = 0
+    disk_mb: int = 0
+    size_bytes: int = 0
+    baked_at: str | None = None
+    detail: str | None = None
+    alias_of: str | None = None
+    is_global: bool = True
+
+
+@dataclass(frozen=True)
+class Port:
+    """Something in the sandbox that listens."""
+
+    port: int
+    address: str = ""
+    url: str = ""
+    path_url: str = ""
+
+
+@dataclass(frozen=True)
+class PortLink:
+    """A way in for those who have no key. ``token`` is told once, when the link is made."""
+
+    id: str
+    port: int
+    url: str
+    path_url: str
+    public: bool = False
+    created_at: str = ""
+    expires_at: str = ""
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Me:
+    project: str
+    key_prefix: str = ""
+
+
+@dataclass(frozen=True)
+class ContextInfo:
+    id: str
+    language: str
+    state: str = ""
+    execution_count: int = 0
+    created_at: str = ""
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """Answer of a promote: who was kept, who was deleted, and who could not be."""
+
+    winner: str
+    tree_id: str
+    deleted: list[str] = field(default_factory=list[str])
+    failures: dict[str, str] = field(default_factory=dict[str, str])

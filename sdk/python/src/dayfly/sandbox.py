@@ -1,0 +1,350 @@
+"""Sandboxes, for code that waits for its answers."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from . import _code, _commands, _living, _making
+from ._commands import Command
+from ._exploring import Exploration, Score, explore
+from ._follow import OnOutput
+from ._handles import context_id
+from ._making import MountLike, SandboxWish
+from ._retry import Progress
+from ._sandbox_parts import SandboxParts
+from ._settings import load_settings
+from ._sync import Session, session_for
+from .context import CodeContext
+from .errors import DayflyError
+from .execution import Execution
+from .filesystem import Filesystem
+from .models import ContextInfo, ExecResult, Me, Promoted, SandboxInfo, TemplateInfo
+from .network import RuleLike
+from .process import Process
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import CreateOptions, ExecOptions, ForkOptions
+
+
+class Sandbox(SandboxParts):
+    """A computer of its own for code that nobody has read: a microVM.
+
+    ::
+
+        with Sandbox(template="code-interpreter", ttl_seconds=600) as sandbox:
+            print(sandbox.exec("echo hello").stdout)
+            print(sandbox.run_code("6 * 7").text)
+
+    At the end of ``with`` it is deleted, also after an exception or Ctrl-C, unless it is
+    ``persistent``. One that is forgotten is ended by the server after its TTL, an hour unless
+    ``ttl_seconds`` says otherwise.
+
+    - ``template``: what it starts from; a template that is not baked yet is waited for, up to
+      ``template_timeout_seconds``, while ``on_progress`` is told about it.
+    - ``from_snapshot``: the id of a snapshot to go on from, instead of a template.
+    - ``ttl_seconds``: deleted after so long, whatever it does.
+    - ``idle_seconds``, ``on_timeout``: ``"delete"`` or ``"hibernate"`` after so long without
+      activity. ``persistent`` exempts it, and it then has a TTL only when one is given.
+    - ``egress_allowlist``: hosts that it may reach, or ``network``: a mode, or mode and rules.
+      With neither it is the project's default, which is nothing unless it was changed.
+    - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in processors. ``disk_gb``: its disk.
+    - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``.
+    """
+
+    def __init__(
+        self,
+        template: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: str | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: str | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        from_snapshot: str | None = None,
+        on_progress: Callable[[Progress], Any] | None = None,
+        template_timeout_seconds: float | None = None,
+        api_url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        settings = load_settings(api_url, api_key)
+        session = session_for(settings)
+        wish = SandboxWish(
+            template=template,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            metadata=metadata,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            volumes=volumes,
+            egress_allowlist=egress_allowlist,
+            network=network,
+            cpu=cpu,
+            disk_gb=disk_gb,
+            from_snapshot=from_snapshot,
+            on_progress=on_progress,
+            template_timeout_seconds=template_timeout_seconds,
+        )
+        super().__init__(session, settings, session.run(_making.create(wish)))
+
+    @classmethod
+    def create(
+        cls,
+        template: str | None = None,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        **options: Unpack[CreateOptions],
+    ) -> Sandbox:
+        """The same as ``Sandbox(...)``."""
+        return cls(template, api_url=api_url, api_key=api_key, **options)
+
+    @classmethod
+    def of(cls, session: Session, info: SandboxInfo) -> Sandbox:
+        """A handle of a sandbox that exists, without asking the server."""
+        sandbox = cls.__new__(cls)
+        SandboxParts.__init__(sandbox, session, session.settings, info)
+        return sandbox
+
+    @classmethod
+    def connect(
+        cls, sandbox_id: str, *, api_url: str | None = None, api_key: str | None = None
+    ) -> Sandbox:
+        """The sandbox of that id. As any other it is deleted at the end of ``with``."""
+        session = session_for(load_settings(api_url, api_key))
+        return cls.of(session, session.run(_living.get_sandbox(sandbox_id)))
+
+    @classmethod
+    def list(
+        cls,
+        *,
+        template: str | None = None,
+        status: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        api_url: str | None = None,
+        api_key: str | None = None,
+    ) -> builtins.list[Sandbox]:
+        """The sandboxes of the project, or those that have all of this."""
+        session = session_for(load_settings(api_url, api_key))
+        found = session.run(_living.list_sandboxes(template, status, metadata))
+        return [cls.of(session, info) for info in found]
+
+    @property
+    def filesystem(self) -> Filesystem:
+        return Filesystem(self._session, self.id)
+
+    @property
+    def files(self) -> Filesystem:
+        """The same as ``filesystem``."""
+        return self.filesystem
+
+    def exec(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        check: bool = False,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
+        **more: Unpack[ExecOptions],
+    ) -> ExecResult:
+        """Runs a command: a text for the shell, or a program with its arguments as a list.
+
+        A status other than 0 is a result like any other; with ``check`` it raises
+        ``CommandFailed``. Past ``timeout_seconds`` the command and all that it started is killed
+        and ``SandboxTimeout`` is raised. With a callback the output is told as it comes; after a
+        lost connection it goes on where it was, and if it cannot, ``ExecInterrupted`` is raised.
+        """
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            **more,
+        )
+        run = _commands.run_command(
+            self.id, body, check=check, on_stdout=on_stdout, on_stderr=on_stderr
+        )
+        return self._session.run(run)
+
+    def exec_background(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        stdin_open: bool = False,
+        **more: Unpack[ExecOptions],
+    ) -> Process:
+        """Starts a command and leaves it running. There is no time limit unless one is given."""
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            stdin_open=True if stdin_open else None,
+            **more,
+        )
+        info = self._session.run(_commands.start_process(self.id, body))
+        return Process(self._session, self.id, info)
+
+    def processes(self) -> builtins.list[Process]:
+        """Commands that run, and those that ran."""
+        found = self._session.run(_commands.list_processes(self.id))
+        return [Process(self._session, self.id, info) for info in found]
+
+    def process(self, exec_id: str) -> Process:
+        """The command of that id."""
+        info = self._session.run(_commands.get_process(self.id, exec_id))
+        return Process(self._session, self.id, info)
+
+    def run(
+        self, code: str, *, mode: str | None = None, timeout_seconds: float | None = None
+    ) -> Execution:
+        """Runs ``code`` as the template means it.
+
+        A command line in ``base``, ``agent`` and ``code-interpreter``; in ``python-data`` Python
+        that keeps its state from call to call. ``mode`` overrides it: ``"shell"``, ``"python"``
+        (a fresh interpreter) or ``"python_context"``.
+        """
+        return self._session.run(_code.run(self.id, code, mode, timeout_seconds))
+
+    def run_code(
+        self,
+        code: str,
+        language: str = "python",
+        context: CodeContext | str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Execution:
+        """Runs code in a context, by default in the sandbox's own, which keeps its state.
+
+        In templates without contexts, such as ``base``, each call is a fresh interpreter. Code
+        that raises is no error here: see ``Execution.error``.
+        """
+        if context is None:
+            run = _code.run_in_default(self.id, code, language, timeout_seconds, self._contexts)
+        else:
+            run = _code.run_in_context(self.id, context_id(context), code, timeout_seconds)
+        return self._session.run(run)
+
+    def create_context(self, language: str = "python", cwd: str | None = None) -> CodeContext:
+        """A further interpreter, apart from all others."""
+        language = _code.language_name(language)
+        info = self._session.run(_code.create_context(self.id, language, cwd))
+        return CodeContext(self._session, self.id, info)
+
+    def contexts(self) -> builtins.list[ContextInfo]:
+        return self._session.run(_code.list_contexts(self.id))
+
+    @overload
+    def fork(self, count: None = None, **options: Unpack[ForkOptions]) -> Sandbox: ...
+
+    @overload
+    def fork(self, count: int, **options: Unpack[ForkOptions]) -> builtins.list[Sandbox]: ...
+
+    def fork(
+        self, count: int | None = None, **options: Unpack[ForkOptions]
+    ) -> Sandbox | builtins.list[Sandbox]:
+        """A child that continues from this moment, memory included; with ``count`` a list of them.
+
+        Children that could not be made are missing from the list; with ``all_or_nothing`` one
+        failure undoes all.
+        """
+        body = _making.fork_options(**options)
+        found = self._session.run(_making.fork(self.id, count or 1, body, is_tree=False))
+        children = [Sandbox.of(self._session, info) for info in found]
+        return children[0] if count is None else children
+
+    def fork_tree(self, count: int, **options: Unpack[ForkOptions]) -> builtins.list[Sandbox]:
+        """As ``fork``, of which one child is to be kept: see ``promote``."""
+        body = _making.fork_options(**options)
+        found = self._session.run(_making.fork(self.id, count, body, is_tree=True))
+        return [Sandbox.of(self._session, info) for info in found]
+
+    def promote(self, cleanup_siblings: bool = True, tree_id: str | None = None) -> Promoted:
+        """Keeps this child of a fork and deletes the others, never the source."""
+        return self._session.run(_living.promote(self.id, cleanup_siblings, tree_id))
+
+    def explore(
+        self,
+        candidates: Sequence[Command],
+        score: Score | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        max_parallel: int = 8,
+        ttl_seconds: int | None = None,
+    ) -> Exploration[Sandbox]:
+        """Runs each command in a fork of its own, keeps the best and deletes the rest.
+
+        ``score`` judges a result, more is better; by default success counts. The first of equals
+        wins::
+
+            found = sandbox.explore(["make a && make test", "make b && make test"])
+            if found.best and found.best.score:
+                found.winner.exec("make install")
+        """
+        found = self._session.run(
+            explore(self.id, candidates, score, timeout_seconds, max_parallel, ttl_seconds)
+        )
+        winner = None if found.winner is None else Sandbox.of(self._session, found.winner)
+        return Exploration(winner, found.best, found.attempts)
+
+    def snapshot(self, name: str | None = None, retain_seconds: int | None = None) -> Snapshot:
+        """Keeps this moment; the sandbox goes on."""
+        info = self._session.run(_making.take_snapshot(self.id, name, retain_seconds))
+        return Snapshot(self._session, self._settings, info)
+
+    def delete(self) -> None:
+        """Deletes it. Repeating that is fine."""
+        self._session.run(_living.delete_sandbox(self.id))
+        self._is_deleted = True
+
+    def kill(self) -> None:
+        """The same as ``delete``."""
+        self.delete()
+
+    def close(self) -> None:
+        """What the end of ``with`` does: deletes it, unless it is persistent."""
+        if not self._is_deleted and not self.persistent:
+            self.delete()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except DayflyError:
+            # What went wrong inside is the better news; the TTL ends the sandbox.
+            if error is None:
+                raise
+
+
+def templates(*, api_url: str | None = None, api_key: str | None = None) -> list[TemplateInfo]:
+    """What sandboxes can be created from, and how far a bake is."""
+    return session_for(load_settings(api_url, api_key)).run(_living.list_templates())
+
+
+def me(*, api_url: str | None = None, api_key: str | None = None) -> Me:
+    """Whose key this is."""
+    return session_for(load_settings(api_url, api_key)).run(_living.me())

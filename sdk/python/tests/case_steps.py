@@ -1,0 +1,236 @@
+"""Runs one of the shared cases in ``tests/cases`` with ``Sandbox`` or ``AsyncSandbox``.
+
+Both have the same methods, so one driver does for both: what has to be awaited is awaited.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from settled import settled
+
+from dayfly import AsyncSandbox, DayflyError, Execution, Sandbox
+
+CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
+
+Fields = dict[str, Any]
+
+
+def load_cases() -> list[Fields]:
+    """The cases for this SDK, each with its file's name as id."""
+    cases: list[Fields] = []
+    for path in sorted(CASES.glob("*.json")):
+        case = cast("Fields", json.loads(path.read_text(encoding="utf-8")))
+        if "python" in case.get("via", ["python"]):
+            cases.append({**case, "id": path.stem})
+    return cases
+
+
+def difference(expected: Any, found: Any, where: str = "result") -> str | None:
+    """How ``found`` falls short of ``expected``, by the rules of the cases."""
+    if isinstance(expected, dict):
+        for name, value in cast("Fields", expected).items():
+            if not isinstance(found, dict) or name not in found:
+                return f"{where} has no {name}: {found!r}"
+            told = difference(value, cast("Fields", found)[name], f"{where}.{name}")
+            if told:
+                return told
+        return None
+    if isinstance(expected, str) and expected.startswith("~"):
+        return None if expected[1:] in str(found) else f"{where} is {found!r}, not {expected!r}"
+    return None if expected == found else f"{where} is {found!r}, not {expected!r}"
+
+
+class CaseRun:
+    """One case on its way."""
+
+    def __init__(self, kind: type[Sandbox] | type[AsyncSandbox], case: Fields) -> None:
+        self._kind = kind
+        self._case = case
+        self._named: Fields = {}
+        self._made: list[Any] = []
+
+    async def run(self) -> None:
+        options: Fields = {"ttl_seconds": 600, **self._case.get("create", {})}
+        template = self._case.get("template")
+        self._keep("main", await settled(self._kind.create(template, **options)))
+        try:
+            for number, step in enumerate(self._case["steps"]):
+                await self._step(number, step)
+        finally:
+            # Sandboxes before the snapshots that they came from.
+            for made in sorted(self._made, key=lambda one: "Snapshot" in type(one).__name__):
+                await settled(made.delete())
+            if self._kind is AsyncSandbox:
+                self._named["main"]._session.close_idle()
+
+    def _keep(self, name: str | None, made: Any) -> None:
+        if hasattr(made, "delete"):
+            self._made.append(made)
+        if name is not None:
+            self._named[name] = made
+
+    async def _step(self, number: int, step: Fields) -> None:
+        where = f"step {number} ({step['call']})"
+        sandbox = self._named[step.get("on", "main")]
+        call: Callable[[Any, Fields], Any] = getattr(self, f"_call_{step['call']}")
+        refusal: DayflyError | None = None
+        found: Any = None
+        try:
+            found = await call(sandbox, dict(step.get("with", {})))
+        except DayflyError as error:
+            refusal = error
+        if "error" in step:
+            code = None if refusal is None else refusal.code
+            assert code == step["error"], f"{where}: failed with {code}, not {step['error']}"
+            return
+        if refusal is not None:
+            raise refusal
+        if not isinstance(found, dict):
+            self._keep(step.get("as"), found)
+            found = {}
+        told = difference(step.get("expect", {}), found)
+        assert told is None, f"{where}: {told}"
+
+    async def _call_exec(self, sandbox: Any, given: Fields) -> Fields:
+        result = await settled(sandbox.exec(given.pop("cmd"), **given))
+        return {
+            "stdout": result.stdout,
+            "stderr": result.stderr,
+            "exit_code": result.exit_code,
+            "timed_out": False,
+        }
+
+    async def _call_exec_stream(self, sandbox: Any, given: Fields) -> Fields:
+        pieces: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        result = await settled(
+            sandbox.exec(
+                given.pop("cmd"),
+                on_stdout=pieces["stdout"].append,
+                on_stderr=pieces["stderr"].append,
+                **given,
+            )
+        )
+        texts = {name: "".join(chunks) for name, chunks in pieces.items()}
+        assert texts == {"stdout": result.stdout, "stderr": result.stderr}
+        return {**texts, "exit_code": result.exit_code, "timed_out": False}
+
+    async def _call_run_code(self, sandbox: Any, given: Fields) -> Fields:
+        if "context" in given:
+            given["context"] = self._named[given["context"]]
+        found: Execution = await settled(sandbox.run_code(given.pop("code"), **given))
+        return {
+            "stdout": found.stdout,
+            "stderr": found.stderr,
+            "text": found.text,
+            "has_png": (found.png or b"").startswith(b"\x89PNG"),
+            "error_name": None if found.error is None else found.error.name,
+        }
+
+    async def _call_create_context(self, sandbox: Any, given: Fields) -> Any:
+        return await settled(sandbox.create_context(**given))
+
+    async def _call_write(self, sandbox: Any, given: Fields) -> Fields:
+        data = given["text"] if "text" in given else base64.b64decode(given["base64"])
+        return {"bytes": await settled(sandbox.files.write(given["path"], data))}
+
+    async def _call_read(self, sandbox: Any, given: Fields) -> Fields:
+        data: bytes = await settled(sandbox.files.read(given["path"]))
+        found: Fields = {"base64": base64.b64encode(data).decode()}
+        with contextlib.suppress(UnicodeDecodeError):
+            found["text"] = data.decode()
+        return found
+
+    async def _call_list(self, sandbox: Any, given: Fields) -> Fields:
+        entries = await settled(sandbox.files.list(given["path"]))
+        return {"names": sorted(entry.name for entry in entries)}
+
+    async def _call_stat(self, sandbox: Any, given: Fields) -> Fields:
+        entry = await settled(sandbox.files.stat(given["path"]))
+        return {"size": entry.size, "is_dir": entry.is_dir}
+
+    async def _call_exists(self, sandbox: Any, given: Fields) -> Fields:
+        return {"exists": await settled(sandbox.files.exists(given["path"]))}
+
+    async def _call_make_directory(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.files.mkdir(given["path"]))
+        return {}
+
+    async def _call_move(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.files.move(given["from"], given["to"]))
+        return {}
+
+    async def _call_remove(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.files.remove(given.pop("path"), **given))
+        return {}
+
+    async def _call_fork(self, sandbox: Any, given: Fields) -> Any:
+        return await settled(sandbox.fork(**given))
+
+    async def _call_snapshot(self, sandbox: Any, given: Fields) -> Any:
+        return await settled(sandbox.snapshot(**given))
+
+    async def _call_create_from(self, sandbox: Any, given: Fields) -> Any:
+        return await settled(self._named[given["snapshot"]].create_sandbox(ttl_seconds=600))
+
+    async def _call_delete_snapshot(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(self._named[given["snapshot"]].delete())
+        return {}
+
+    async def _call_pause(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.pause())
+        return {}
+
+    async def _call_resume(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.resume())
+        return {}
+
+    async def _call_hibernate(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.hibernate())
+        return {}
+
+    async def _call_wake(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.wake())
+        return {}
+
+    async def _call_rollback(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.rollback(self._named[given["snapshot"]]))
+        return {}
+
+    async def _call_info(self, sandbox: Any, given: Fields) -> Fields:
+        info = await settled(sandbox.info())
+        return {
+            "status": info.status,
+            "template": info.template,
+            "persistent": info.persistent,
+            "metadata": info.metadata,
+        }
+
+    async def _call_set_lifecycle(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.set_lifecycle(**given))
+        return {}
+
+    async def _call_lifecycle(self, sandbox: Any, given: Fields) -> Fields:
+        life = await settled(sandbox.lifecycle())
+        return {"ttl_seconds": life.ttl_seconds, "persistent": life.persistent}
+
+    async def _call_network(self, sandbox: Any, given: Fields) -> Fields:
+        policy = await settled(sandbox.network.get())
+        return {"mode": policy.mode, "allow": policy.allow}
+
+    async def _call_set_network(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.network.set(given["mode"], given.get("allow")))
+        return {}
+
+    async def _call_ports(self, sandbox: Any, given: Fields) -> Fields:
+        ports = await settled(sandbox.ports())
+        return {"ports": sorted({port.port for port in ports})}
+
+    async def _call_delete(self, sandbox: Any, given: Fields) -> Fields:
+        await settled(sandbox.delete())
+        return {}

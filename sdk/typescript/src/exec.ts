@@ -1,0 +1,81 @@
+/** Running a command to its end. */
+
+import type { Connection } from "./connection.js";
+import { SandboxTimeout } from "./errors.js";
+import { Follower } from "./exec-follow.js";
+import { type Command, commandBody, type ExecOptions } from "./exec-options.js";
+import { ExecResult } from "./exec-result.js";
+import { AnswerLost, ExecInterrupted } from "./failures.js";
+import { CALL_DEADLINE_MS, EXEC_SECONDS_MAX } from "./limits.js";
+import { readOutputText } from "./process-output.js";
+import type { Wire } from "./wire.js";
+
+/** @internal */
+export async function runCommand(
+  connection: Connection,
+  sandboxId: string,
+  command: Command,
+  options: ExecOptions,
+): Promise<ExecResult> {
+  const { check, onStdout, onStderr, signal, ...wish } = options;
+  const body = commandBody(command, wish);
+  signal?.throwIfAborted();
+  let result: ExecResult;
+  try {
+    const isFollowed = onStdout !== undefined || onStderr !== undefined;
+    result = isFollowed
+      ? await new Follower(connection, sandboxId, body.exec_id, { onStdout, onStderr, signal }).start(body)
+      : await runPlain(connection, sandboxId, body, options);
+  } catch (error) {
+    if (signal?.aborted) await endQuietly(connection, sandboxId, body.exec_id);
+    throw error;
+  }
+  return check === true ? result.check() : result;
+}
+
+async function runPlain(
+  connection: Connection,
+  sandboxId: string,
+  body: Record<string, unknown> & { exec_id: string },
+  options: ExecOptions,
+): Promise<ExecResult> {
+  try {
+    const wire = await connection.json<Wire["ExecResult"]>({
+      method: "POST",
+      path: ["sandboxes", sandboxId, "exec"],
+      json: body,
+      // The id in the body keeps a repetition from starting a second process.
+      isRepeatable: true,
+      waitsLong: true,
+      deadlineMs: (options.timeoutSeconds ?? EXEC_SECONDS_MAX) * 1000 + CALL_DEADLINE_MS,
+      signal: options.signal,
+    });
+    return new ExecResult(wire);
+  } catch (error) {
+    if (error instanceof AnswerLost) throw new ExecInterrupted(body.exec_id, "", "", error);
+    if (error instanceof SandboxTimeout) await addOutput(connection, sandboxId, body.exec_id, error);
+    throw error;
+  }
+}
+
+/** What the command had written is the best clue to why it took so long. */
+async function addOutput(
+  connection: Connection,
+  sandboxId: string,
+  execId: string,
+  error: SandboxTimeout,
+): Promise<void> {
+  error.execId = execId;
+  try {
+    error.stdout = await readOutputText(connection, sandboxId, execId, "stdout");
+    error.stderr = await readOutputText(connection, sandboxId, execId, "stderr");
+  } catch {
+    // The timeout is what matters, with or without it.
+  }
+}
+
+/** The caller has had enough; the command should not go on for nobody. */
+async function endQuietly(connection: Connection, sandboxId: string, execId: string): Promise<void> {
+  const call = { method: "DELETE", path: ["sandboxes", sandboxId, "processes", execId] } as const;
+  await connection.done(call).catch(() => undefined);
+}

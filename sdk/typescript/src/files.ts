@@ -1,0 +1,216 @@
+/** Files of a sandbox. */
+
+import type { Connection, QueryValue } from "./connection.js";
+import { NotFound } from "./errors.js";
+import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
+import { toCamel } from "./names.js";
+import { FileWatch } from "./watch.js";
+import type { ChangeList, FileEntry, FileWritten, Wire } from "./wire.js";
+
+/** What a file may be written from. */
+export type FileData = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array>;
+
+/** Whose permissions count. Default `agent`. */
+export interface UserOption {
+  user?: string | undefined;
+}
+
+/** Which part of a file to read. */
+export interface ReadOptions extends UserOption {
+  offset?: number | undefined;
+  /** All of the rest when absent. */
+  length?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** How to write a file. Without `append` and `offset` it is replaced as a whole, in one step. */
+export interface WriteOptions extends UserOption {
+  /** Adds to the file in place. */
+  append?: boolean | undefined;
+  /** Writes into the file in place, from this byte on. */
+  offset?: number | undefined;
+  /** Permission bits in octal, such as `0755`. */
+  mode?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The files of one sandbox. A relative path starts at `/workspace`.
+ *
+ * @example
+ * ```ts
+ * await sandbox.files.write("notes/today.txt", "hello");
+ * console.log(await sandbox.files.readText("notes/today.txt"));
+ * ```
+ */
+export class Files {
+  readonly #connection: Connection;
+  readonly #sandboxId: string;
+
+  /** @internal */
+  constructor(connection: Connection, sandboxId: string) {
+    this.#connection = connection;
+    this.#sandboxId = sandboxId;
+  }
+
+  /** Reads a file, or a part of it. */
+  async read(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
+    const headers = rangeHeader(options);
+    const query = { path, user: options.user };
+    const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
+    return (await this.#connection.content(call)).bytes;
+  }
+
+  /** Reads a file as UTF-8. */
+  async readText(path: string, options: ReadOptions = {}): Promise<string> {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await this.read(path, options));
+  }
+
+  /** Reads a file piece by piece, for one that is large. */
+  async readStream(path: string, options: ReadOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const headers = rangeHeader(options);
+    const query = { path, user: options.user };
+    const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
+    return (await this.#connection.open(call)).body;
+  }
+
+  /** Writes a file and makes the directories above it. */
+  async write(path: string, data: FileData, options: WriteOptions = {}): Promise<FileWritten> {
+    const { signal, ...how } = options;
+    const content = await toContent(data);
+    const isStream = content instanceof ReadableStream;
+    const written = await this.#connection.json<Wire["FileWritten"]>({
+      method: "PUT",
+      path: this.#path(),
+      query: { path, ...how },
+      content,
+      // What was appended once must not be appended again.
+      isRepeatable: options.append !== true,
+      deadlineMs: isStream ? Number.MAX_SAFE_INTEGER : uploadDeadlineMs(content.length),
+      signal,
+    });
+    return toCamel(written);
+  }
+
+  /** Lists a directory, whole. With `depth` also what is below, names relative to it. */
+  async list(path: string, options: UserOption & { depth?: number } = {}): Promise<FileEntry[]> {
+    const entries: FileEntry[] = [];
+    for await (const entry of this.#pages(path, options)) entries.push(entry);
+    return entries;
+  }
+
+  /** Everything below a directory, a directory right before what is in it. */
+  walk(path: string, options: UserOption & { depth?: number } = {}): AsyncGenerator<FileEntry, void, undefined> {
+    return this.#pages(path, { depth: LISTING_DEPTH_MAX, ...options });
+  }
+
+  /** What a path is, without following a link. */
+  async stat(path: string, options: UserOption = {}): Promise<FileEntry> {
+    return toCamel(await this.#get<Wire["FileEntry"]>("stat", { path, user: options.user }));
+  }
+
+  /** Whether there is something at a path. */
+  async exists(path: string, options: UserOption = {}): Promise<boolean> {
+    try {
+      await this.stat(path, options);
+      return true;
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+    }
+    // The same code says that the sandbox is gone, which is no answer to the question.
+    await this.#connection.done({ method: "GET", path: ["sandboxes", this.#sandboxId] });
+    return false;
+  }
+
+  /** Removes a file, an empty directory, or with `recursive` a whole one. */
+  async remove(path: string, options: UserOption & { recursive?: boolean } = {}): Promise<void> {
+    await this.#connection.done({ method: "DELETE", path: this.#path(), query: { path, ...options } });
+  }
+
+  /** Makes a directory, with those above it. One that is there is a success. */
+  async makeDirectory(path: string, options: UserOption & { mode?: string; parents?: boolean } = {}): Promise<void> {
+    await this.#post("mkdir", { path, parents: true, ...options }, true);
+  }
+
+  /** Gives a file or a directory another path. */
+  async move(from: string, to: string, options: UserOption & { replace?: boolean } = {}): Promise<void> {
+    // Not repeated: the second one would find nothing at the old path.
+    await this.#post("move", { from, to, ...options }, false);
+  }
+
+  /** Changes permission bits, in octal such as `0755`. Never follows a link. */
+  async chmod(path: string, mode: string, options: UserOption = {}): Promise<void> {
+    await this.#post("chmod", { path, mode, ...options }, true);
+  }
+
+  /** Watches a directory. */
+  watch(path: string, options: UserOption & { recursive?: boolean } = {}): FileWatch {
+    return new FileWatch(this.#connection, { method: "GET", path: this.#path("watch"), query: { path, ...options } });
+  }
+
+  /** A tree as a tar archive. */
+  async downloadTree(path: string, options: UserOption = {}): Promise<ReadableStream<Uint8Array>> {
+    const query = { path, user: options.user };
+    return (await this.#connection.open({ method: "GET", path: this.#path("tar"), query })).body;
+  }
+
+  /** Unpacks a tar archive below a directory, which is made. */
+  async uploadTree(path: string, archive: FileData, options: UserOption = {}): Promise<FileWritten> {
+    const content = await toContent(archive);
+    const isStream = content instanceof ReadableStream;
+    const written = await this.#connection.json<Wire["FileWritten"]>({
+      method: "PUT",
+      path: this.#path("tar"),
+      query: { path, user: options.user },
+      headers: { "content-type": "application/x-tar" },
+      content,
+      deadlineMs: isStream ? Number.MAX_SAFE_INTEGER : uploadDeadlineMs(content.length),
+    });
+    return toCamel(written);
+  }
+
+  /** What differs on the sandbox's own disk since its beginning, or since a snapshot of it. */
+  async changes(path = "/", options: { since?: string } = {}): Promise<ChangeList> {
+    return toCamel(await this.#get<Wire["ChangeList"]>("changes", { path, since: options.since }));
+  }
+
+  async *#pages(path: string, options: UserOption & { depth?: number }): AsyncGenerator<FileEntry, void, undefined> {
+    let after: string | undefined;
+    do {
+      const query = { path, ...options, limit: LISTING_PAGE_LENGTH, after };
+      const page: Wire["DirectoryListing"] = await this.#get("dir", query);
+      yield* page.entries.map(toCamel);
+      after = page.has_more === true ? (page.next_after ?? undefined) : undefined;
+    } while (after !== undefined);
+  }
+
+  #path(...rest: string[]): string[] {
+    return ["sandboxes", this.#sandboxId, "fs", ...rest];
+  }
+
+  #get<T>(what: string, query: Record<string, QueryValue>): Promise<T> {
+    return this.#connection.json<T>({ method: "GET", path: this.#path(what), query });
+  }
+
+  #post(what: string, json: object, isRepeatable: boolean): Promise<void> {
+    return this.#connection.done({ method: "POST", path: this.#path(what), json, isRepeatable });
+  }
+}
+
+function rangeHeader(options: ReadOptions): Record<string, string> {
+  const { offset = 0, length } = options;
+  if (offset === 0 && length === undefined) return {};
+  if (length !== undefined && length <= 0) throw new RangeError("a range of no bytes cannot be asked for");
+  return { range: `bytes=${offset}-${length === undefined ? "" : offset + length - 1}` };
+}
+
+async function toContent(data: FileData): Promise<Uint8Array | ReadableStream<Uint8Array>> {
+  if (typeof data === "string") return new TextEncoder().encode(data);
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (data instanceof Blob) return new Uint8Array(await data.arrayBuffer());
+  return data;
+}
+
+function uploadDeadlineMs(length: number): number {
+  return CALL_DEADLINE_MS + length / UPLOAD_BYTES_PER_MS_MIN;
+}

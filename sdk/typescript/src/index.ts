@@ -1,0 +1,25 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
+/** Disposable microVM sandboxes. Begin with {@link Sandbox}. */
+
+export type { RunOptions } from "./code.js";
+export type { ConnectionOptions } from "./config.js";
+export { CodeContext } from "./context.js";
+export type { CreateOptions, LifecycleOptions, NetworkOptions, WaitProgress } from "./create.js";
+export * from "./errors.js";
+export type { BackgroundOptions, Command, CommandOptions, ExecOptions, OutputListener } from "./exec-options.js";
+export { ExecResult, type Omission } from "./exec-result.js";
+export { Execution, type ExecutionError, Result } from "./execution.js";
+export * from "./failures.js";
+export { type FileData, Files, type ReadOptions, type UserOption, type WriteOptions } from "./files.js";
+export type { Attempt, Candidate, Exploration, ExploreOptions, ForkOptions, ForkTree } from "./forks.js";
+export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
+export { Process } from "./process.js";
+export type { OutputName, OutputPart } from "./process-output.js";
+export { Sandbox, type SandboxFilter } from "./sandbox.js";
+export { me, templates } from "./server.js";
+export { Snapshot } from "./snapshot.js";
+export { VERSION } from "./version.js";
+export { Volume, type VolumeSize } from "./volume.js";
+export { type FileChange, FileWatch } from "./watch.js";
+export type * from "./wire.js";

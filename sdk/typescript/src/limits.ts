@@ -1,0 +1,53 @@
+/** Every limit of this package, with the reason. Times are in milliseconds. */
+
+/** The server answers ordinary calls within 30 s; twice that leaves room for the network. */
+export const CALL_DEADLINE_MS = 60_000;
+/** A capture, a write to disk and a restore, one after the other. */
+export const STATE_DEADLINE_MS = 180_000;
+/** A capture and as many restores as a fork may have. */
+export const FORK_DEADLINE_MS = 360_000;
+/** The longest that a command may run. */
+export const EXEC_SECONDS_MAX = 86_400;
+/** A stream says something at least every 10 s; six times that is a dead connection. */
+export const STREAM_SILENCE_MS = 60_000;
+/** One event of a stream. The server keeps to 64 KiB. */
+export const EVENT_BYTES_MAX = 1 << 20;
+/** What is kept of each stream of a followed command, as much as a plain one gives. */
+export const KEPT_OUTPUT_LENGTH_MAX = 8 << 20;
+/** An upload that is slower than this is as good as dead. */
+export const UPLOAD_BYTES_PER_MS_MIN = 256;
+
+/** Attempts after the first one, for calls that may be repeated. */
+export const RETRIES_DEFAULT = 3;
+/** The first pause between attempts; each next one is four times as long. */
+export const RETRY_PAUSE_MS = 100;
+/** All pauses of one call together, whatever the server asks for. */
+export const RETRY_BUDGET_MS = 15_000;
+
+/** How often a refused create is tried again, whatever the server says. */
+export const WAIT_PAUSE_MIN_MS = 100;
+export const WAIT_PAUSE_MAX_MS = 5_000;
+export const WAIT_PAUSE_DEFAULT_MS = 1_000;
+/** A bake under emulation takes minutes; one that takes this long is stuck. */
+export const BAKING_WAIT_MS = 30 * 60_000;
+/** Room comes back when other sandboxes end, which nobody promises. */
+export const CAPACITY_WAIT_MS = 60_000;
+
+/**
+ * How long a followed command is tried to be attached to again. A daemon that restarts is back
+ * within two seconds; one that is dead is told of within five. One that answers, but cannot yet, is
+ * alive and waited for longer.
+ */
+export const REATTACH_PATIENCE_MS = 4_000;
+export const REATTACH_ALIVE_PATIENCE_MS = 30_000;
+export const REATTACH_PAUSE_MAX_MS = 500;
+/** How long one call waits for a process to end; the server allows 25 s. */
+export const PROCESS_WAIT_SECONDS = 25;
+/** A part of a process's output that is read at once. */
+export const OUTPUT_PART_BYTES = 1 << 20;
+/** Entries of one page of a listing. */
+export const LISTING_PAGE_LENGTH = 1_000;
+/** The deepest that a listing goes. */
+export const LISTING_DEPTH_MAX = 64;
+/** Attempts of one `explore` at the same time. */
+export const EXPLORE_AT_ONCE = 4;

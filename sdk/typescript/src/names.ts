@@ -1,0 +1,49 @@
+/**
+ * The wire says `ttl_seconds`, TypeScript says `ttlSeconds`. This is the only place that knows
+ * both; objects whose keys are data (metadata, environments, MIME types) are left as they are.
+ */
+
+type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelName<Tail>>}`
+  : Name;
+
+/** A type of the wire with its names as TypeScript writes them. */
+export type Camel<T> = T extends readonly (infer Item)[]
+  ? Camel<Item>[]
+  : T extends object
+    ? string extends keyof T
+      ? T
+      : { [Key in keyof T as Key extends string ? CamelName<Key> : Key]: Camel<T[Key]> }
+    : T;
+
+const DATA_FIELDS: ReadonlySet<string> = new Set([
+  "metadata",
+  "env",
+  "failures",
+  "results",
+  "boot_stages_us",
+]);
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Turns an answer of the server into what callers see. */
+export function toCamel<T>(value: T): Camel<T> {
+  return convert(value, (name) => name.replace(/_([a-z0-9])/g, (_, next: string) => next.toUpperCase())) as Camel<T>;
+}
+
+/** Turns a caller's options into a body for the server. What is undefined is left out by JSON. */
+export function toSnake(value: object): Record<string, unknown> {
+  const rename = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return convert(value, rename) as Record<string, unknown>;
+}
+
+function convert(value: unknown, rename: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => convert(item, rename));
+  if (!isPlain(value)) return value;
+  const entries = Object.entries(value).map(([name, item]) => {
+    return [rename(name), DATA_FIELDS.has(name) ? item : convert(item, rename)];
+  });
+  return Object.fromEntries(entries);
+}

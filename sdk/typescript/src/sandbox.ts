@@ -1,0 +1,371 @@
+/** A sandbox: a small computer that is thrown away. */
+
+import { makeContext, runAsDeclared, runInDefaultContext, type RunOptions } from "./code.js";
+import type { ConnectionOptions } from "./config.js";
+import { Connection } from "./connection.js";
+import { CodeContext } from "./context.js";
+import { type CreateOptions, createWhenReady } from "./create.js";
+import { runCommand } from "./exec.js";
+import { type BackgroundOptions, type Command, commandBody, type ExecOptions } from "./exec-options.js";
+import type { ExecResult } from "./exec-result.js";
+import type { Execution } from "./execution.js";
+import { Files } from "./files.js";
+import {
+  type Candidate,
+  type Exploration,
+  type ExploreOptions,
+  exploreIn,
+  type ForkOptions,
+  type ForkTree,
+  requestFork,
+} from "./forks.js";
+import { checkedName, freshId, freshKey } from "./ids.js";
+import { LISTING_PAGE_LENGTH, STATE_DEADLINE_MS } from "./limits.js";
+import { toCamel, toSnake } from "./names.js";
+import { Network } from "./network.js";
+import { Process } from "./process.js";
+import { Snapshot } from "./snapshot.js";
+import type {
+  ContextInfo,
+  Lifecycle,
+  OnTimeout,
+  Port,
+  PortLink,
+  ProcessInfo,
+  Promoted,
+  SandboxInfo,
+  Wire,
+} from "./wire.js";
+
+/** Which sandboxes a list is to have. Nothing named: all. */
+export interface SandboxFilter {
+  /** In this state, such as `running` or `hibernated`. */
+  status?: string | undefined;
+  template?: string | undefined;
+  /** With all of these labels. */
+  metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * A disposable microVM.
+ *
+ * @example
+ * ```ts
+ * await using sandbox = await Sandbox.create({ template: "base", ttlSeconds: 600 });
+ * const result = await sandbox.exec("uname -a");
+ * console.log(result.stdout);
+ * ```
+ */
+export class Sandbox implements AsyncDisposable {
+  readonly id: string;
+  readonly files: Files;
+  readonly network: Network;
+  readonly #connection: Connection;
+  #info: SandboxInfo;
+
+  private constructor(connection: Connection, wire: Wire["Sandbox"]) {
+    this.#connection = connection;
+    this.#info = toCamel(wire);
+    this.id = checkedName("sandbox id", this.#info.id);
+    this.files = new Files(connection, this.id);
+    this.network = new Network(connection, this.id);
+  }
+
+  /**
+   * Creates a sandbox; user code can run when this resolves. Waits while the template is baked
+   * or the host has no room. A lost answer does not make a second one.
+   */
+  static async create(options: CreateOptions = {}): Promise<Sandbox> {
+    const connection = new Connection(options);
+    return new Sandbox(connection, await createWhenReady(connection, options));
+  }
+
+  /** Finds a sandbox that exists. */
+  static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
+    const connection = new Connection(options);
+    const path = ["sandboxes", checkedName("sandbox id", id)];
+    return new Sandbox(connection, await connection.json<Wire["Sandbox"]>({ method: "GET", path }));
+  }
+
+  /** The sandboxes of the key's project that have everything that is named, oldest first. */
+  static async list(options: SandboxFilter & ConnectionOptions = {}): Promise<Sandbox[]> {
+    const connection = new Connection(options);
+    const { status, template } = options;
+    const metadata = options.metadata && JSON.stringify(options.metadata);
+    const found: Sandbox[] = [];
+    let cursor: string | undefined;
+    for (;;) {
+      const query = { status, template, metadata, limit: LISTING_PAGE_LENGTH, cursor };
+      const page = await connection.json<Wire["SandboxList"]>({ method: "GET", path: ["sandboxes"], query });
+      found.push(...page.items.map((wire) => new Sandbox(connection, wire)));
+      const next = page.next_cursor ?? undefined;
+      if (next === undefined || next === cursor) return found;
+      cursor = next;
+    }
+  }
+
+  /** The same as `files`. */
+  get filesystem(): Files {
+    return this.files;
+  }
+
+  get template(): string {
+    return this.#info.template;
+  }
+
+  get metadata(): Readonly<Record<string, string>> {
+    return this.#info.metadata;
+  }
+
+  /** As far as this object knows; `info` asks. */
+  get persistent(): boolean {
+    return this.#info.persistent;
+  }
+
+  /** As far as this object knows; `info` asks. */
+  get status(): string {
+    return this.#info.status;
+  }
+
+  /** What the server says about it now. */
+  async info(): Promise<SandboxInfo> {
+    const wire = await this.#connection.json<Wire["Sandbox"]>({ method: "GET", path: this.#path() });
+    this.#info = toCamel(wire);
+    return this.#info;
+  }
+
+  /** Deletes it with all that runs in it. One that is gone already is a success. */
+  async delete(): Promise<void> {
+    await this.#connection.done({ method: "DELETE", path: this.#path() });
+  }
+
+  /** The same as `delete`. */
+  kill(): Promise<void> {
+    return this.delete();
+  }
+
+  /** Deletes it, unless it is persistent. What `await using` does at the end. */
+  async close(): Promise<void> {
+    if (!this.persistent) await this.delete();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * Runs a command to its end. A status other than 0 is a result; `check` makes it an error.
+   *
+   * @throws SandboxTimeout when it ran past `timeoutSeconds`.
+   * @throws ExecInterrupted when the connection was lost and how it ended cannot be learned.
+   * @example
+   * ```ts
+   * await sandbox.exec(["make", "test"], { check: true, onStdout: (text) => console.log(text) });
+   * ```
+   */
+  exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
+    return runCommand(this.#connection, this.id, command, options);
+  }
+
+  /** Starts a command and leaves it running. It has no time limit unless you give one. */
+  async execBackground(command: Command, options: BackgroundOptions = {}): Promise<Process> {
+    const json = { ...commandBody(command, { ...options }), background: true };
+    // The id in the body keeps a repetition from starting a second process.
+    const call = { method: "POST", path: this.#path("exec"), json, isRepeatable: true } as const;
+    const wire = await this.#connection.json<Wire["Process"]>(call);
+    return this.process(wire.exec_id);
+  }
+
+  /** Commands that run and ran. */
+  async processes(): Promise<ProcessInfo[]> {
+    const call = { method: "GET", path: this.#path("processes") } as const;
+    return toCamel((await this.#connection.json<Wire["ProcessList"]>(call)).items);
+  }
+
+  /** A command by its id, to go on with it. */
+  process(execId: string): Process {
+    return new Process(this.#connection, this.id, execId);
+  }
+
+  /**
+   * Runs code as the template declares it: as a command, in a fresh Python, or in one that stays.
+   * Such a run has no id of its own, so a lost answer is not asked for again; for code that takes
+   * minutes, `runCode` is the better choice.
+   */
+  run(code: string, options: RunOptions & { mode?: "shell" | "python" | "python_context" } = {}): Promise<Execution> {
+    return runAsDeclared(this.#connection, this.id, code, options);
+  }
+
+  /**
+   * Runs code in an interpreter that keeps its state: the given context, or the one that the
+   * sandbox has for the language.
+   */
+  runCode(
+    code: string,
+    options: RunOptions & { language?: string | undefined; context?: CodeContext | undefined } = {},
+  ): Promise<Execution> {
+    const { context, language = "python", ...rest } = options;
+    if (context !== undefined) return context.runCode(code, rest);
+    return runInDefaultContext(this.#connection, this.id, language, code, rest);
+  }
+
+  /** Makes an interpreter that keeps its state, apart from all others. */
+  async createContext(language = "python", options: { cwd?: string } = {}): Promise<CodeContext> {
+    const wish = { id: freshId("ctx"), language, ...options };
+    const wire = await makeContext(this.#connection, this.id, wish);
+    return new CodeContext(this.#connection, this.id, wire.id, wire.language);
+  }
+
+  /** The interpreters that it has. */
+  async contexts(): Promise<ContextInfo[]> {
+    const call = { method: "GET", path: this.#path("repl", "sessions") } as const;
+    return toCamel((await this.#connection.json<Wire["ContextList"]>(call)).items);
+  }
+
+  /** Makes a child that continues from this moment, apart. */
+  async fork(options: ForkOptions = {}): Promise<Sandbox> {
+    const [child] = await this.forkMany(1, options);
+    return child as Sandbox;
+  }
+
+  /** Makes several children from one moment. All of them, or an error, unless `allOrNothing` is false. */
+  async forkMany(count: number, options: ForkOptions = {}): Promise<Sandbox[]> {
+    const wish = { allOrNothing: true, ...options };
+    const forked = await requestFork(this.#connection, this.id, "fork", count, wish);
+    return forked.children.map((wire) => new Sandbox(this.#connection, wire));
+  }
+
+  /** Makes several children and tells what became of each. */
+  async forkTree(count: number, options: ForkOptions = {}): Promise<ForkTree> {
+    const forked = await requestFork(this.#connection, this.id, "fork-tree", count, options);
+    return {
+      treeId: forked.children[0]?.metadata["fork_tree_id"] ?? "",
+      children: forked.children.map((wire) => new Sandbox(this.#connection, wire)),
+      failures: forked.failures,
+      renewed: forked.renewed,
+      notRenewed: forked.not_renewed,
+      capture: toCamel(forked.capture),
+    };
+  }
+
+  /** Keeps this child of a fork. With `cleanupSiblings` the others are deleted, never the source. */
+  async promote(options: { cleanupSiblings?: boolean; treeId?: string } = {}): Promise<Promoted> {
+    const call = { method: "POST", path: this.#path("promote"), json: toSnake(options), isRepeatable: true } as const;
+    return toCamel(await this.#connection.json<Wire["Promoted"]>(call));
+  }
+
+  /**
+   * Tries each candidate in a child of its own and keeps the best; the other children are deleted.
+   *
+   * @example
+   * ```ts
+   * const { winner, best } = await sandbox.explore(["make fast", "make small"], {
+   *   score: (result) => -result.durationMs,
+   * });
+   * ```
+   */
+  async explore(candidates: readonly Candidate[], options: ExploreOptions = {}): Promise<Exploration> {
+    if (candidates.length === 0) throw new RangeError("there is nothing to explore");
+    const { ttlSeconds } = options;
+    const { children } = await this.forkTree(candidates.length, { ttlSeconds, allOrNothing: true });
+    return await exploreIn(children, candidates, options);
+  }
+
+  /** Keeps this moment; the sandbox goes on. `retainSeconds` gives the snapshot an end. */
+  async snapshot(options: { name?: string; retainSeconds?: number } = {}): Promise<Snapshot> {
+    const wire = await this.#connection.json<Wire["Snapshot"]>({
+      method: "POST",
+      path: this.#path("snapshots"),
+      json: toSnake(options),
+      headers: { "idempotency-key": freshKey() },
+      isRepeatable: true,
+      deadlineMs: STATE_DEADLINE_MS,
+    });
+    return new Snapshot(this.#connection, wire);
+  }
+
+  /** Goes back to a snapshot of its own, in place. What happened since is lost. */
+  async rollback(snapshot: Snapshot | string): Promise<void> {
+    const json = { snapshot_id: typeof snapshot === "string" ? snapshot : snapshot.id };
+    const call = { method: "POST", path: this.#path("rollback"), json, deadlineMs: STATE_DEADLINE_MS } as const;
+    this.#info = toCamel(await this.#connection.json<Wire["Sandbox"]>(call));
+  }
+
+  /** Stops its processors; memory stays taken. */
+  pause(): Promise<void> {
+    return this.#change("pause");
+  }
+
+  resume(): Promise<void> {
+    return this.#change("resume");
+  }
+
+  /** Puts it on disk alone. A command or a file wakes it. */
+  hibernate(): Promise<void> {
+    return this.#change("hibernate");
+  }
+
+  wake(): Promise<void> {
+    return this.#change("wake");
+  }
+
+  /** How long it lives. */
+  async lifecycle(): Promise<Lifecycle> {
+    return toCamel(await this.#connection.json<Wire["Lifecycle"]>({ method: "GET", path: this.#path("lifecycle") }));
+  }
+
+  /** Changes what is named and leaves the rest; `null` takes a time away. */
+  async setLifecycle(change: {
+    ttlSeconds?: number | null;
+    persistent?: boolean;
+    idleSeconds?: number | null;
+    onTimeout?: OnTimeout;
+  }): Promise<Lifecycle> {
+    const call = { method: "PATCH", path: this.#path("lifecycle"), json: toSnake(change) } as const;
+    const lifecycle = toCamel(await this.#connection.json<Wire["Lifecycle"]>(call));
+    this.#info = { ...this.#info, persistent: lifecycle.persistent };
+    return lifecycle;
+  }
+
+  /** Deletes it that long from now; `null` for never. */
+  setTtl(seconds: number | null): Promise<Lifecycle> {
+    return this.setLifecycle({ ttlSeconds: seconds });
+  }
+
+  setPersistent(persistent = true): Promise<Lifecycle> {
+    return this.setLifecycle({ persistent });
+  }
+
+  /** What listens in it. */
+  async ports(): Promise<Port[]> {
+    return toCamel((await this.#connection.json<Wire["PortList"]>({ method: "GET", path: this.#path("ports") })).ports);
+  }
+
+  /** Opens a port to those who have the link, or with `public` to anybody. Default: for an hour. */
+  async portLink(port: number, options: { ttlSeconds?: number; public?: boolean } = {}): Promise<PortLink> {
+    const call = { method: "POST", path: this.#path("ports", String(port), "links"), json: toSnake(options) } as const;
+    return toCamel(await this.#connection.json<Wire["PortLink"]>(call));
+  }
+
+  /** The links of a port that work now, without their tokens. */
+  async portLinks(port: number): Promise<PortLink[]> {
+    const call = { method: "GET", path: this.#path("ports", String(port), "links") } as const;
+    return toCamel((await this.#connection.json<Wire["PortLinkList"]>(call)).items);
+  }
+
+  /** Revokes a link. Connections that came by it are cut. */
+  async revokePortLink(port: number, linkId: string): Promise<void> {
+    const path = this.#path("ports", String(port), "links", checkedName("link id", linkId));
+    await this.#connection.done({ method: "DELETE", path });
+  }
+
+  #path(...rest: string[]): string[] {
+    return ["sandboxes", this.id, ...rest];
+  }
+
+  #change(state: "pause" | "resume" | "hibernate" | "wake"): Promise<void> {
+    // Each of them may be repeated, and does nothing when it is done already.
+    const call = { method: "POST", path: this.#path(state), isRepeatable: true } as const;
+    return this.#connection.done({ ...call, deadlineMs: STATE_DEADLINE_MS });
+  }
+}

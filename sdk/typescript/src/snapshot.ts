@@ -1,0 +1,51 @@
+/** Moments that are kept. */
+
+import type { ConnectionOptions } from "./config.js";
+import { Connection } from "./connection.js";
+import { checkedName } from "./ids.js";
+import { toCamel } from "./names.js";
+import type { SnapshotInfo, Wire } from "./wire.js";
+
+/**
+ * Memory and disk of one moment of a sandbox.
+ *
+ * @example
+ * ```ts
+ * const snapshot = await sandbox.snapshot();
+ * const copy = await Sandbox.create({ fromSnapshot: snapshot });
+ * ```
+ */
+export class Snapshot {
+  readonly id: string;
+  /** The sandbox that it was taken of, which may be gone. */
+  readonly sandboxId: string;
+  readonly info: SnapshotInfo;
+  readonly #connection: Connection;
+
+  /** @internal */
+  constructor(connection: Connection, wire: Wire["Snapshot"]) {
+    this.#connection = connection;
+    this.info = toCamel(wire);
+    this.id = this.info.id;
+    this.sandboxId = this.info.sandboxId;
+  }
+
+  static async get(id: string, options: ConnectionOptions = {}): Promise<Snapshot> {
+    const connection = new Connection(options);
+    const path = ["snapshots", checkedName("snapshot id", id)];
+    return new Snapshot(connection, await connection.json({ method: "GET", path }));
+  }
+
+  /** All snapshots, or those of one sandbox. */
+  static async list(options: ConnectionOptions & { sandboxId?: string } = {}): Promise<Snapshot[]> {
+    const connection = new Connection(options);
+    const query = { sandbox_id: options.sandboxId };
+    const list = await connection.json<Wire["SnapshotList"]>({ method: "GET", path: ["snapshots"], query });
+    return list.snapshots.map((wire) => new Snapshot(connection, wire));
+  }
+
+  /** Deletes it. One that is gone already is a success. */
+  async delete(): Promise<void> {
+    await this.#connection.done({ method: "DELETE", path: ["snapshots", this.id] });
+  }
+}

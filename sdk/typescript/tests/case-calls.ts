@@ -1,0 +1,108 @@
+// What each call of a case means with this package. No expected result is written down here.
+
+import { CodeContext, type ExecOptions, type ExecResult, type NetworkMode, Sandbox, Snapshot } from "dayfly";
+
+export type Named = Sandbox | Snapshot | CodeContext;
+type Arguments = Record<string, unknown>;
+type Outcome = Named | Record<string, unknown> | undefined;
+type Call = (sandbox: Sandbox, given: Arguments, made: Map<string, Named>) => Promise<Outcome>;
+
+function execOptions(given: Arguments): ExecOptions {
+  const { timeout_seconds: timeoutSeconds, env, cwd, stdin } = given;
+  return { timeoutSeconds, env, cwd, stdin } as ExecOptions;
+}
+
+function execOutcome(result: ExecResult): Record<string, unknown> {
+  const { stdout, stderr, exitCode, reason } = result;
+  return { stdout, stderr, exit_code: exitCode, timed_out: reason === "timed_out" };
+}
+
+function snapshotOf(given: Arguments, made: Map<string, Named>): Snapshot {
+  const snapshot = made.get(String(given["snapshot"]));
+  if (!(snapshot instanceof Snapshot)) throw new TypeError("no snapshot of that name");
+  return snapshot;
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+const path = (given: Arguments): string => String(given["path"]);
+const nothing = async (work: Promise<unknown>): Promise<undefined> => {
+  await work;
+  return undefined;
+};
+
+export const CALLS: Readonly<Record<string, Call>> = {
+  exec: async (sandbox, given) => execOutcome(await sandbox.exec(given["cmd"] as string, execOptions(given))),
+  exec_stream: async (sandbox, given) => {
+    const heard = { stdout: "", stderr: "" };
+    const result = await sandbox.exec(given["cmd"] as string, {
+      ...execOptions(given),
+      onStdout: (chunk) => void (heard.stdout += chunk),
+      onStderr: (chunk) => void (heard.stderr += chunk),
+    });
+    return { ...execOutcome(result), ...heard };
+  },
+  run_code: async (sandbox, given, made) => {
+    const context = made.get(String(given["context"]));
+    const language = given["language"] as string | undefined;
+    const chosen = context instanceof CodeContext ? context : undefined;
+    const execution = await sandbox.runCode(String(given["code"]), { context: chosen, language });
+    const { stdout, stderr, text, png, error } = execution;
+    return { stdout, stderr, text, has_png: png !== undefined, error_name: error?.name };
+  },
+  create_context: (sandbox, given) => sandbox.createContext(String(given["language"])),
+  write: async (sandbox, given) => {
+    const data = given["base64"] === undefined ? String(given["text"]) : Buffer.from(String(given["base64"]), "base64");
+    return { bytes: (await sandbox.files.write(path(given), data)).bytes };
+  },
+  read: async (sandbox, given) => {
+    const bytes = await sandbox.files.read(path(given));
+    return { text: textOf(bytes), base64: Buffer.from(bytes).toString("base64") };
+  },
+  list: async (sandbox, given) => ({ names: (await sandbox.files.list(path(given))).map(({ name }) => name).sort() }),
+  stat: async (sandbox, given) => {
+    const { size, isDir } = await sandbox.files.stat(path(given));
+    return { size, is_dir: isDir };
+  },
+  exists: async (sandbox, given) => ({ exists: await sandbox.files.exists(path(given)) }),
+  make_directory: (sandbox, given) => nothing(sandbox.files.makeDirectory(path(given))),
+  move: (sandbox, given) => nothing(sandbox.files.move(String(given["from"]), String(given["to"]))),
+  remove: (sandbox, given) => nothing(sandbox.files.remove(path(given), { recursive: given["recursive"] === true })),
+  fork: (sandbox) => sandbox.fork(),
+  snapshot: (sandbox) => sandbox.snapshot(),
+  create_from: (_, given, made) => Sandbox.create({ fromSnapshot: snapshotOf(given, made) }),
+  delete_snapshot: (_, given, made) => nothing(snapshotOf(given, made).delete()),
+  pause: (sandbox) => nothing(sandbox.pause()),
+  resume: (sandbox) => nothing(sandbox.resume()),
+  hibernate: (sandbox) => nothing(sandbox.hibernate()),
+  wake: (sandbox) => nothing(sandbox.wake()),
+  rollback: (sandbox, given, made) => nothing(sandbox.rollback(snapshotOf(given, made))),
+  info: async (sandbox) => {
+    const { status, template, persistent, metadata } = await sandbox.info();
+    return { status, template, persistent, metadata };
+  },
+  set_lifecycle: (sandbox, given) => {
+    const change: { ttlSeconds?: number; persistent?: boolean } = {};
+    if (given["ttl_seconds"] !== undefined) change.ttlSeconds = Number(given["ttl_seconds"]);
+    if (given["persistent"] !== undefined) change.persistent = given["persistent"] === true;
+    return nothing(sandbox.setLifecycle(change));
+  },
+  lifecycle: async (sandbox) => {
+    const { ttlSeconds, persistent } = await sandbox.lifecycle();
+    return { ttl_seconds: ttlSeconds, persistent };
+  },
+  network: async (sandbox) => {
+    const { mode, allow } = await sandbox.network.get();
+    return { mode, allow };
+  },
+  set_network: (sandbox, given) =>
+    nothing(sandbox.network.set(given["mode"] as NetworkMode, given["allow"] as string[] | undefined)),
+  ports: async (sandbox) => ({ ports: (await sandbox.ports()).map(({ port }) => port).sort((a, b) => a - b) }),
+  delete: (sandbox) => nothing(sandbox.delete()),
+};

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import * as imported from "dayfly";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const required = createRequire(import.meta.url)("dayfly") as typeof imported;
+
+test("import and require give the same names, from two builds", () => {
+  assert.deepEqual(Object.keys(required).filter((name) => name !== "default").sort(), Object.keys(imported).sort());
+  assert.notEqual(required.Sandbox, imported.Sandbox);
+  assert.equal(typeof required.Sandbox.create, "function");
+});
+
+test("a program of either kind can use the package", () => {
+  const check = "if (new dayfly.NotFound('x', {code: 'not_found'}).code !== 'not_found') throw new Error('wrong')";
+  const run = (type: string, code: string): Buffer =>
+    execFileSync(process.execPath, [`--input-type=${type}`, "-e", code], { cwd: root });
+  run("module", `import * as dayfly from "dayfly"; ${check}`);
+  run("commonjs", `const dayfly = require("dayfly"); ${check}`);
+});
+
+test("the version is that of the package, which depends on nothing", () => {
+  const described = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as Record<string, unknown>;
+  assert.equal(imported.VERSION, described["version"]);
+  assert.equal(described["dependencies"], undefined);
+});
+
+test("the lock names no registry", () => {
+  assert.ok(!/"resolved"|https?:\/\/[^"]*registry/.test(readFileSync(`${root}package-lock.json`, "utf8")));
+});
