@@ -9,6 +9,7 @@ import secrets
 
 from . import events
 from .driver import Outcome
+from .limits import REPORTS_AGAIN_MAX
 from .process import PipedDriver
 
 OFF = "set +o history; set +H; unset PS1 PS2; PS1= PS2= PROMPT_COMMAND=\n"
@@ -24,6 +25,9 @@ class BashDriver(PipedDriver):
         self._directory = os.path.join(runtime, f"bash-{secrets.token_hex(4)}")
         self._reports_fd = None
         self._cwd = None
+        # What the shell reports is of this run, or it is of none.
+        self._number = 0
+        self._reports_again = 0
 
     def words(self, reports_fd):
         self._reports_fd = reports_fd
@@ -41,11 +45,24 @@ class BashDriver(PipedDriver):
         self.forget_late()
 
     def _end_command(self):
-        report = '{"status":%d}\\n'
+        report = f'{{"status":%d,"number":{self._number}}}\\n'
         return f"builtin printf '{report}' \"$?\" >&{self._reports_fd}\n"
+
+    def take_report(self, report):
+        if report.get("number") == self._number:
+            super().take_report(report)
+
+    def interrupt(self):
+        super().interrupt()
+        # It may have hit the report itself, so that is asked for again. A second one is of no run.
+        if self.is_asked() and self._reports_again < REPORTS_AGAIN_MAX:
+            self._reports_again += 1
+            self.tell(self._end_command().encode())
 
     async def execute(self, code, sink):
         self.execution_count += 1
+        self._number += 1
+        self._reports_again = 0
         cell = os.path.join(self._directory, "cell")
         with open(cell, "w", encoding="utf-8", errors="replace") as file:
             file.write(code)

@@ -25,4 +25,6 @@ START_SECONDS_MAX = 300
 # How long an interrupted run may go on before its interpreter is ended.
 INTERRUPT_SECONDS_MAX = 2
 INTERRUPT_AGAIN_SECONDS = 0.2
+# How often a shell is asked again how a run ended, by interrupts of that run.
+REPORTS_AGAIN_MAX = 256
 KILL_SECONDS_MAX = 5

@@ -75,7 +75,7 @@ class PipedDriver(Driver):
                 self.take_report(report)
 
     def take_report(self, report):
-        if self._report is not None and not self._report.done():
+        if self.is_asked():
             self._report.set_result(report)
 
     async def ask(self, command):
@@ -92,6 +92,17 @@ class PipedDriver(Driver):
         self._stdout.drain()
         self._stderr.drain()
         return self._report.result() if self._report.done() else None
+
+    def is_asked(self):
+        return self._report is not None and not self._report.done()
+
+    def tell(self, command):
+        """Writes a command behind those that the process has not read yet, and waits for nothing."""
+        try:
+            self._process.stdin.write(command)
+        except (ConnectionError, RuntimeError):
+            # Whoever waits for the report hears of the end.
+            pass
 
     async def close(self):
         for pipe in (self._stdout, self._stderr, self._reports):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from .harness import BridgeTest
 
@@ -44,6 +45,22 @@ class BashTest(BridgeTest):
             *_, end = events
             self.assertEqual(end["status"], "interrupted")
             self.assertEqual(self.bridge.run(context, "echo $x").stdout, "1\n")
+
+    def test_impatient_interrupts_lose_no_run(self):
+        """The second one may come when the shell has begun to tell how the run ended."""
+        context = self.bridge.create("bash")
+        self.assert_ok(self.bridge.run(context, "x=1"))
+        for _ in range(40):
+            _, events = self.bridge.start_run(context, "echo on; while :; do :; done")
+            # The shell ends a line for every interrupt, the late ones too, on its standard error.
+            said = next(event for event in events if event["type"] == "stdout")
+            self.assertEqual(said["text"], "on\n")
+            interrupts = [self.bridge.send(op="interrupt", context=context) for _ in range(8)]
+            with ThreadPoolExecutor(len(interrupts)) as pool:
+                list(pool.map(list, interrupts))
+            *_, end = events
+            self.assertEqual(end["status"], "interrupted")
+        self.assertEqual(self.bridge.run(context, "echo $x").stdout, "1\n")
 
     def test_timeout_ends_a_program(self):
         context = self.bridge.create("bash")
