@@ -38,6 +38,8 @@ impl Client {
             .as_ref()
             .map(config::ApiKey::header)
             .transpose()?;
+        // A program that has chosen who computes for TLS keeps its choice.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("dayfly-client/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(limits::CONNECT_DEADLINE)

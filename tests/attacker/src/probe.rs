@@ -147,6 +147,12 @@ impl Report {
         }
     }
 
+    /// How long it took.
+    #[must_use]
+    pub fn time(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.ms)
+    }
+
     /// What was read, as text.
     #[must_use]
     pub fn text(&self) -> String {

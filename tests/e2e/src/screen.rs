@@ -15,6 +15,8 @@ const SESSION: &str = "dayfly";
 #[derive(Debug)]
 pub struct Screen {
     socket: PathBuf,
+    /// Where the program's exit status is written when it has ended.
+    status: PathBuf,
     _directory: tempfile::TempDir,
 }
 
@@ -27,6 +29,7 @@ impl Screen {
         let directory = tempfile::tempdir()?;
         let screen = Self {
             socket: directory.path().join("tmux.sock"),
+            status: directory.path().join("status"),
             _directory: directory,
         };
         let mut words: Vec<String> = ["new-session", "-d", "-s", SESSION, "-x", "80", "-y", "24"]
@@ -35,6 +38,9 @@ impl Screen {
         for (name, value) in environment {
             words.extend(["-e".to_owned(), format!("{name}={value}")]);
         }
+        // By a shell of ours: tmux 3.3 knows now and then that a program is dead and not how.
+        let status = screen.status.display().to_string();
+        words.extend(["sh", "-c", "\"$@\"; echo $? >\"$0\"", &status].map(str::to_owned));
         words.extend(program.iter().cloned());
         screen.tmux(&words).await?;
         // What the program printed last stays to be looked at.
@@ -110,34 +116,17 @@ impl Screen {
         self.with_screen(found).await
     }
 
-    /// Whether the program ends within a time.
-    pub async fn has_ended(&self, limit: Duration) -> bool {
-        self.status_within(limit).await.is_ok()
-    }
-
     /// Waits for the end of the program; gives its exit status.
     ///
     /// # Errors
     /// When it does not end in time.
     pub async fn exit_status(&self) -> Result<i32> {
-        let ended = self.status_within(Duration::from_secs(30)).await;
+        let ended = until("the program ends", Duration::from_secs(30), async || {
+            let text = std::fs::read_to_string(&self.status).ok()?;
+            text.strip_suffix('\n')?.parse().ok()
+        })
+        .await;
         self.with_screen(ended).await
-    }
-
-    async fn status_within(&self, limit: Duration) -> Result<i32> {
-        let format = "#{pane_dead} #{pane_dead_status} signal=#{pane_dead_signal}";
-        let words = ["display-message", "-p", "-t", SESSION, format].map(str::to_owned);
-        let ending = until("the program ends", limit, async || {
-            let answer = self.tmux(&words).await.ok()?;
-            let ending = answer.trim().strip_prefix("1 ")?.to_owned();
-            Some(ending)
-        });
-        let ending = ending.await?;
-        let status = ending
-            .split_whitespace()
-            .next()
-            .and_then(|text| text.parse().ok());
-        status.with_context(|| format!("the program did not end by itself: {ending}"))
     }
 
     /// Adds what is on the screen to an error.

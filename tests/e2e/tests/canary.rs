@@ -153,7 +153,7 @@ async fn leaves_no_trace(mib: usize) -> Result<()> {
 
 #[tokio::test]
 async fn a_deleted_sandbox_leaves_no_trace_of_what_it_wrote() -> Result<()> {
-    leaves_no_trace(32).await
+    leaves_no_trace(16).await
 }
 
 #[tokio::test]

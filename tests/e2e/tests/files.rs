@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use dayfly_api::{CreateSandbox, FileChange};
 use dayfly_client::{Client, FileBody, FileWatch, ListOptions, RemoveOptions, WatchItem};
-use dayfly_e2e::{Daemon, DaemonOptions, create, exec, figure, processes, setting_or_skip, shell};
+use dayfly_e2e::{
+    Daemon, DaemonOptions, create, exec, figure, patient, processes, setting_or_skip, shell,
+};
 
 const GROWTH_MAX_KIB: u64 = 32 << 10;
 /// An exec beside a transfer, on two emulated cores that also move the bytes.
@@ -138,13 +140,13 @@ async fn large_file(mebibytes: u64, disk_gb: Option<f64>) -> Result<()> {
     ensure!(grown <= GROWTH_MAX_KIB, "the daemon grew by {grown} KiB");
     ensure!(up.execs > 0 && down.execs > 0, "no exec came through");
     let slowest = up.slowest.max(down.slowest);
-    ensure!(slowest <= BESIDE_MAX, "an exec took {slowest:?}");
+    ensure!(slowest <= patient(BESIDE_MAX), "an exec took {slowest:?}");
     daemon.finish().await
 }
 
 #[tokio::test]
-async fn a_hundred_mebibytes_go_up_and_down_beside_an_exec() -> Result<()> {
-    large_file(100, None).await
+async fn forty_eight_mebibytes_go_up_and_down_beside_an_exec() -> Result<()> {
+    large_file(48, None).await
 }
 
 #[tokio::test]
@@ -309,7 +311,7 @@ async fn ten_thousand_changes_are_told_or_marked_as_lost() -> Result<()> {
             }
         }
     };
-    let end = tokio::time::timeout(Duration::from_secs(20), rest).await;
+    let end = tokio::time::timeout(patient(Duration::from_secs(20)), rest).await;
     figure!("end of the watch: {}", end.context("the watch goes on")??);
     daemon.finish().await
 }

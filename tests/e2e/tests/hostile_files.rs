@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use dayfly_client::{Client, FileBody, ListOptions, ReadOptions, RemoveOptions};
 use dayfly_e2e::{
-    Daemon, DaemonOptions, create, exec, output, output_of_root, refusal, setting_or_skip,
+    Daemon, DaemonOptions, create, exec, output, output_of_root, patient, refusal, setting_or_skip,
 };
 use tar::EntryType as Kind;
 
@@ -66,7 +66,7 @@ async fn special_files(client: &Client, id: &str) -> Result<()> {
         ("/proc/1/mem", "forbidden"),
     ] {
         let read = client.read_file(id, path);
-        let read = tokio::time::timeout(Duration::from_secs(20), read).await;
+        let read = tokio::time::timeout(patient(Duration::from_secs(20)), read).await;
         let read = read.with_context(|| format!("reading {path} hangs"))?;
         refusal(read, code).with_context(|| path.to_owned())?;
     }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use dayfly_api::CreatePortLink;
 use dayfly_client::Client;
-use dayfly_e2e::{Daemon, DaemonOptions, create, exec, figure, output, setting_or_skip, until};
+use dayfly_e2e::{
+    Daemon, DaemonOptions, create, exec, figure, output, patient, setting_or_skip, until,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -176,7 +178,7 @@ async fn a_revoked_link_cuts_streams_and_upgrades() -> Result<()> {
     for stream in [&mut held, &mut tunnel] {
         let mut rest = Vec::new();
         // A reset is an end as well.
-        let _ = tokio::time::timeout(CUT_MAX, stream.read_to_end(&mut rest))
+        let _ = tokio::time::timeout(patient(CUT_MAX), stream.read_to_end(&mut rest))
             .await
             .context("it is still open")?;
     }

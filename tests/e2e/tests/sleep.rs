@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use dayfly_api::{ChangeLifecycle, CreateSandbox, OnTimeout};
 use dayfly_client::{Client, ClientConfig};
 use dayfly_e2e::{
-    Daemon, DaemonOptions, create, engine, exec, figure, keeper, output, output_of_root, refusal,
-    setting_or_skip, until,
+    Daemon, DaemonOptions, create, engine, exec, figure, keeper, output, output_of_root, patient,
+    refusal, setting_or_skip, until,
 };
 
 const IDLE_SECONDS: u64 = 5;
@@ -68,7 +68,7 @@ async fn sleep_by_itself(client: &Client, id: &str) -> Result<Duration> {
     let last_exec = Instant::now();
     keeper::ask(client, id, "rest").await?;
     client.set_lifecycle(id, &idle(Some(IDLE_SECONDS))).await?;
-    let limit = Duration::from_secs(IDLE_SECONDS) + LATE_MAX;
+    let limit = Duration::from_secs(IDLE_SECONDS) + patient(LATE_MAX);
     wait_until_asleep(client, id, limit).await?;
     let took = last_exec.elapsed();
     // So that the checks that follow are not overtaken by the next sleep.

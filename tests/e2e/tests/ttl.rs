@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use dayfly_api::{ChangeLifecycle, CreateSandbox, OnTimeout};
 use dayfly_client::Client;
-use dayfly_e2e::{Daemon, DaemonOptions, figure, output, setting_or_skip, until};
+use dayfly_e2e::{Daemon, DaemonOptions, figure, output, patient, setting_or_skip, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const SANDBOXES: u64 = 10;
@@ -47,7 +47,10 @@ async fn set_deadlines(client: &Client, ids: &[String]) -> Result<Windows> {
         let ttl = Duration::from_secs(seconds);
         let earliest = Instant::now() + ttl;
         client.set_lifecycle(id, &change).await?;
-        windows.insert(id.clone(), (earliest, Instant::now() + ttl + LATE_MAX));
+        windows.insert(
+            id.clone(),
+            (earliest, Instant::now() + ttl + patient(LATE_MAX)),
+        );
     }
     Ok(windows)
 }
@@ -127,7 +130,7 @@ async fn falls_asleep(client: &Client, id: &str, last_activity: Instant) -> Resu
     })
     .await?;
     let after = last_activity.elapsed();
-    ensure!(after < idle + LATE_MAX, "late: {after:?}");
+    ensure!(after < patient(idle + LATE_MAX), "late: {after:?}");
     Ok(after)
 }
 

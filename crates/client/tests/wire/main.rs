@@ -13,9 +13,13 @@ use std::io;
 use std::time::Duration;
 
 use dayfly_client::api::{Command, CreateSandbox, ExecRequest};
-use dayfly_client::{ClientError, ExecEvent, FileBody, StreamLoss, WaitReason};
+use dayfly_client::{
+    ApiKey, Client, ClientConfig, ClientError, ExecEvent, FileBody, StreamLoss, WaitReason,
+};
 use dayfly_types::ErrorCode;
 use script::{Answer, Script, client};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
 const ID: &str = "sb-local-1";
 const SANDBOX: &str = r#"{"id":"sb-local-1","template":"base","status":"running","cpu":1,
@@ -222,6 +226,25 @@ async fn the_key_does_not_follow_a_redirect() {
     let error = client(&script).me().await.unwrap_err();
     assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
     assert_eq!(script.requests().len(), 1);
+}
+
+/// A server that says hello to nobody: what the key is in is never sent in the open.
+#[tokio::test]
+async fn an_https_address_is_spoken_to_in_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let heard = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut first = [0; 6];
+        stream.read_exact(&mut first).await.unwrap();
+        first
+    });
+    let key = ApiKey::parse("df_key").ok();
+    let client = Client::new(ClientConfig { url, key }).unwrap();
+    let error = client.me().await.unwrap_err();
+    assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
+    let [kind, major, .., message] = heard.await.unwrap();
+    assert_eq!((kind, major, message), (22, 3, 1), "no client's hello");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use dayfly_attacker::probe::{Flood, Hold};
 use dayfly_attacker::{Bytes, Outcome, Probe};
-use dayfly_e2e::{figure, setting_or_skip, until};
+use dayfly_e2e::{figure, patient, setting_or_skip, until};
 use dayfly_netlab::frame::Frame;
 use dayfly_netlab::internet::{ALLOWED, EVIL};
 use dayfly_netlab::wire::question_packet;
@@ -23,6 +23,7 @@ const SYNS: u16 = 3000;
 const TRACKED_MAX: usize = 6300;
 /// Twice what a neighbour had before, and what one emulated exec may vary by.
 const SLACK: Duration = Duration::from_millis(1500);
+const AT_ONCE_MAX: Duration = Duration::from_secs(1);
 
 fn hold(to: &str, count: usize, send: &[u8], drip_ms: u64, watch_ms: u64) -> Probe {
     Probe::Hold(Hold {
@@ -70,7 +71,7 @@ async fn b11_quic_is_refused_at_once_and_the_client_falls_back() -> Result<()> {
         .probe_one(udp(&format!("{ALLOWED}:443"), &[0xc3; 1200]))
         .await?;
     ensure!(
-        report.outcome == Outcome::Unreachable && report.ms < 1000,
+        report.outcome == Outcome::Unreachable && report.time() < patient(AT_ONCE_MAX),
         "{report:?}"
     );
     quic.assert_nothing_came();
@@ -106,7 +107,7 @@ async fn b13_a_sandbox_has_so_many_connections_and_its_neighbour_has_its_own() -
     let (report, busy) = tokio::join!(guest.probe(&holding), while_held);
     let (report, busy) = (report?.remove(0), busy?);
     figure!("a neighbour's question took {calm:?} before and {busy:?} during");
-    ensure!(busy <= 2 * calm + SLACK, "{calm:?} {busy:?}");
+    ensure!(busy <= 2 * calm + patient(SLACK), "{calm:?} {busy:?}");
     let kept = report.number(Outcome::Timeout);
     figure!("{kept} connections held, the rest: {:?}", report.outcomes);
     ensure!(kept == EGRESS_CONNECTIONS_MAX, "{:?}", report.outcomes);
@@ -151,7 +152,7 @@ async fn b14_connections_that_take_their_time_are_closed_at_the_deadline() -> Re
     let before = lab.internet.arrivals();
     let hello = dayfly_netlab::wire::raw_hello(&[b"allowed.test"], 0);
     let request = b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n";
-    let watch = 9000;
+    let watch = 30_000;
     // A byte every two seconds would take minutes to say what it wants.
     let probes = [
         hold(&format!("{ALLOWED}:443"), 250, b"", 0, watch),
@@ -172,7 +173,12 @@ async fn b14_connections_that_take_their_time_are_closed_at_the_deadline() -> Re
             "{} connections closed after {first} to {last} ms",
             ended.len()
         );
-        ensure!(first + 500 >= limit && last < limit + 3000, "{ended:?}");
+        // A slow guest looks late at those that it opened first, so all have the time of the watch
+        // to be closed, and the soonest tells the deadline.
+        ensure!(
+            (limit - 500..limit + 3000).contains(&first),
+            "{first} to {last} ms: {ended:?}"
+        );
     }
     lab.ensure_nothing_left_since(before)?;
     guest.denied("timeout").await?;
@@ -228,7 +234,7 @@ async fn c2_c12_a_flood_of_questions_is_answered_slowly_and_the_neighbour_is_ser
         flooded.count,
         flooded.ms
     );
-    ensure!(busy <= 2 * calm + SLACK, "{calm:?} {busy:?}");
+    ensure!(busy <= 2 * calm + patient(SLACK), "{calm:?} {busy:?}");
     let now = lab.internet.arrivals();
     let asked = now.questions - before.questions;
     ensure!(asked == 1, "{asked} questions, and one was the neighbour's");

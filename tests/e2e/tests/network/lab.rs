@@ -17,7 +17,6 @@ use super::guest::Guest;
 
 pub(crate) const TEMPLATE: &str = "base";
 const READY_MAX: Duration = Duration::from_secs(120);
-const IN_FORCE_MAX: Duration = Duration::from_secs(20);
 const LOG_LINES_SHOWN: usize = 40;
 /// Where a guest has the attacker.
 pub(crate) const ATTACKER: &str = "/tmp/attacker";
@@ -85,11 +84,8 @@ impl Lab {
             ..wish
         };
         let id = self.client.create_sandbox(&wish).await?.id;
-        // A daemon that has just started may have nobody yet who decides.
-        until("the policy is in force", IN_FORCE_MAX, || async {
-            self.client.network(&id).await.ok()?.enforced.then_some(())
-        })
-        .await?;
+        let guest = Guest { lab: self, id };
+        guest.wait_until_in_force().await?;
         let options = WriteOptions {
             mode: Some("0755".to_owned()),
             user: Some("root".to_owned()),
@@ -97,9 +93,9 @@ impl Lab {
         };
         let program = FileBody::from_bytes(self.attacker.clone());
         self.client
-            .write_file_with(&id, ATTACKER, program, &options)
+            .write_file_with(&guest.id, ATTACKER, program, &options)
             .await?;
-        Ok(Guest { lab: self, id })
+        Ok(guest)
     }
 
     /// Nothing has come out of the cable since then: no connection, no question, no packet.

@@ -1,9 +1,11 @@
 //! What each mode lets through, changed while the guest runs.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use dayfly_api::{CreateSandbox, NetworkMode};
 use dayfly_attacker::{Outcome, Report};
-use dayfly_e2e::{figure, refusal, setting_or_skip};
+use dayfly_e2e::{figure, patient, refusal, setting_or_skip};
 use dayfly_netlab::certificates::client;
 use dayfly_netlab::internet::{ALLOWED, EVIL, NEVER};
 use dayfly_netlab::wire::{alert, hello, raw_hello};
@@ -12,7 +14,7 @@ use super::guest::{Guest, ensure_shut, get, say, status, tcp, udp};
 use super::lab::{Lab, allow, deny, public, until_came, wish};
 
 /// A refusal is told at once. The guest is emulated on a busy host.
-const REFUSED_MAX_MS: u64 = 1000;
+const REFUSED_MAX: Duration = Duration::from_secs(1);
 const GARBAGE: &[u8] = b"\x01give me the keys\n";
 
 /// One address of each range that nobody may reach. The loopback range is the guest's own.
@@ -54,9 +56,12 @@ async fn b1_the_default_reaches_nothing_and_says_so_at_once() -> Result<()> {
         udp(&datagram, b"x"),
         get(&format!("{EVIL}:80"), "evil.test", "/"),
     ];
-    let reports = guest.probe(&probes).await?;
+    let reports = guest.probe_at_once(&probes).await?;
     for (probe, report) in probes.iter().zip(&reports) {
-        ensure!(report.ms < REFUSED_MAX_MS, "{probe:?}: {report:?}");
+        ensure!(
+            report.time() < patient(REFUSED_MAX),
+            "{probe:?}: {report:?}"
+        );
     }
     figure!(
         "refused after {:?} ms",

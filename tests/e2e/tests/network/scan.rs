@@ -22,7 +22,7 @@ use super::lab::{Lab, allow, public, until_came};
 const KNOCK: &[u8] = b"\x01";
 const OTHER_PORTS: u16 = 300;
 const AT_ONCE: usize = 48;
-const KNOCK_LIMIT_MS: u64 = 4000;
+const KNOCK_LIMIT_MS: u64 = 15_000;
 /// One call takes less than a minute.
 const PORTS_OF_A_CALL: usize = 4096;
 
@@ -78,10 +78,10 @@ async fn scan(guest: &Guest<'_>, place: Ipv4Addr, ports: &[u16]) -> Result<()> {
         let told = report.number(Outcome::Reset)
             + report.number(Outcome::Refused)
             + report.number(Outcome::Connected);
-        // On a busy host one in a thousand may be told late; that nobody speaks holds for all.
+        // On a busy host one in a hundred may be told late; that nobody speaks holds for all.
         let late = report.number(Outcome::Timeout);
         ensure!(
-            told + late == ports.len() && late * 1000 <= ports.len(),
+            told + late == ports.len() && late * 100 <= ports.len(),
             "{place}: {:?}",
             report.outcomes
         );
