@@ -18,6 +18,7 @@ use crate::limit::Limits;
 use crate::rates::Rates;
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
 use crate::time::now_ms;
+use crate::turns::Turns;
 use crate::view::LiveView;
 
 /// A key that was revoked in another process works for at most this long.
@@ -42,8 +43,9 @@ pub struct Control {
     pub(crate) audit: Audit,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
-    /// Held from the look at a project's volumes to the making of one more.
-    pub(crate) volume_quota: Arc<tokio::sync::Mutex<()>>,
+    /// Held from the look at what a project has of them to the making of one more.
+    pub(crate) volume_turns: Turns,
+    pub(crate) snapshot_turns: Turns,
     keys: Mutex<Keys>,
 }
 
@@ -87,7 +89,8 @@ impl Control {
             audit: Audit::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
-            volume_quota: Arc::default(),
+            volume_turns: Turns::new(1),
+            snapshot_turns: Turns::new(1),
             keys: Mutex::default(),
         }
     }

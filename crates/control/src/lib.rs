@@ -21,6 +21,7 @@ pub mod run;
 pub mod scope;
 pub mod store;
 pub mod time;
+mod turns;
 pub mod view;
 
 pub use config::{ControlConfig, ReconcileSettings};

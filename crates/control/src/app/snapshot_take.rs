@@ -14,8 +14,9 @@ use super::sandbox_create::bad_subject;
 use super::sandbox_new::hash_of;
 use super::sandbox_read::{self, FindError};
 use super::snapshot_read::{self, FindSnapshotError, present};
+use super::usage::{self, UsageError};
 use crate::control::Control;
-use crate::store::{Idempotency, Inserted, StoreError, Subject};
+use crate::store::{Idempotency, Inserted, ProjectLimits, StoreError, Subject};
 use crate::time::now_ms;
 
 const NAME_CHARACTERS_MAX: usize = 128;
@@ -50,15 +51,24 @@ impl TryFrom<CreateSnapshot> for NewSnapshot {
     }
 }
 
+/// Whose snapshot it is to be, and what they may keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Taker {
+    pub(crate) project: ProjectId,
+    pub(crate) limits: ProjectLimits,
+}
+
 /// Why there is no new snapshot. The sandbox goes on in every case.
 #[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
+pub(crate) enum SnapshotError {
     #[error(transparent)]
     Find(#[from] FindError),
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
     #[error("the snapshot of this request was deleted")]
     Deleted,
+    #[error(transparent)]
+    Quota(#[from] UsageError),
     #[error("the node did not take the snapshot")]
     Node(#[source] NodeError),
     #[error("cannot record the request")]
@@ -77,16 +87,16 @@ pub enum SnapshotError {
 /// # Cancel safety
 /// Dropping the future does not stop the work. Calling again with the same idempotency key
 /// answers with the same snapshot.
-pub async fn take(
+pub(crate) async fn take(
     control: Arc<Control>,
-    project: ProjectId,
+    taker: Taker,
     sandbox: SandboxId,
     new: NewSnapshot,
     idempotency_key: Option<String>,
 ) -> Result<Snapshot, SnapshotError> {
-    sandbox_read::locate(&control, &project, &sandbox).await?;
+    sandbox_read::locate(&control, &taker.project, &sandbox).await?;
     let tasks = control.tasks.clone();
-    let work = take_to_the_end(control, project, sandbox, new, idempotency_key);
+    let work = take_to_the_end(control, taker, sandbox, new, idempotency_key);
     tasks
         .spawn(work)
         .await
@@ -95,14 +105,15 @@ pub async fn take(
 
 async fn take_to_the_end(
     control: Arc<Control>,
-    project: ProjectId,
+    taker: Taker,
     sandbox: SandboxId,
     new: NewSnapshot,
     idempotency_key: Option<String>,
 ) -> Result<Snapshot, SnapshotError> {
+    let project = &taker.project;
     let id = SnapshotId::from_random(&control.cell, ids::draw()?);
     let Some(key) = idempotency_key else {
-        return ask_node(&control, &sandbox, id, new).await;
+        return ask_node(&control, &taker, &sandbox, id, new).await;
     };
     let idempotency = Idempotency {
         key,
@@ -110,18 +121,18 @@ async fn take_to_the_end(
     };
     let inserted = control
         .store
-        .insert_key(&project, id.as_str(), &idempotency, now_ms())
+        .insert_key(project, id.as_str(), &idempotency, now_ms())
         .await;
     let id = match inserted.map_err(SnapshotError::Store)? {
         Inserted::New => id,
         Inserted::Conflict => return Err(SnapshotError::IdempotencyConflict),
-        Inserted::Repeated(subject) => match again(&control, &project, &subject).await? {
+        Inserted::Repeated(subject) => match again(&control, project, &subject).await? {
             Again::Done(snapshot) => return Ok(*snapshot),
             Again::Ask(id) => id,
         },
     };
-    let taken = ask_node(&control, &sandbox, id.clone(), new).await;
-    close_key(&control, &project, &id, &taken).await;
+    let taken = ask_node(&control, &taker, &sandbox, id.clone(), new).await;
+    close_key(&control, project, &id, &taken).await;
     taken
 }
 
@@ -151,10 +162,12 @@ async fn again(
 
 async fn ask_node(
     control: &Control,
+    taker: &Taker,
     sandbox: &SandboxId,
     id: SnapshotId,
     new: NewSnapshot,
 ) -> Result<Snapshot, SnapshotError> {
+    let _turn = usage::room_for_snapshot(control, &taker.project, &taker.limits).await?;
     let request = SnapshotRequest {
         id,
         name: new.name,

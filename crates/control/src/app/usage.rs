@@ -1,6 +1,7 @@
 //! What a project uses, and whether there is room for more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dayfly_api::{ProjectUsage, SandboxLoad, SandboxLoadList};
 use dayfly_node_api::NodeError;
@@ -11,8 +12,11 @@ use super::volume::{self, Created, VolumeError};
 use crate::control::Control;
 use crate::store::{OverQuota, ProjectLimits, StoreError};
 use crate::time::now_ms;
+use crate::turns::{NoTurn, Turn};
 
 const MIB: u64 = 1 << 20;
+/// For captures and volumes of the same project that come first.
+const TURN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Why it is not known what a project uses, or why it may not use more.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +29,8 @@ pub(crate) enum UsageError {
     Node(#[from] NodeError),
     #[error(transparent)]
     Volume(#[from] VolumeError),
+    #[error(transparent)]
+    Busy(#[from] NoTurn),
     #[error("the work on the volume stopped")]
     Stopped,
 }
@@ -70,7 +76,8 @@ pub(crate) async fn loads(
     })
 }
 
-/// Whether a project may keep one more snapshot. How large it will be, nobody knows before.
+/// Waits until a project may keep one more snapshot. How large it will be, nobody knows before, so
+/// a project with a limit takes one after the other: it goes over by one of them at most.
 ///
 /// # Errors
 /// [`UsageError`].
@@ -78,12 +85,14 @@ pub(crate) async fn room_for_snapshot(
     control: &Control,
     project: &ProjectId,
     limits: &ProjectLimits,
-) -> Result<(), UsageError> {
+) -> Result<Option<Turn>, UsageError> {
     let Some(limit) = limits.snapshot_mb else {
-        return Ok(());
+        return Ok(None);
     };
+    let turn = control.snapshot_turns.wait(project, TURN_DEADLINE).await?;
     let used = snapshot_mb(control, project).await?;
-    Ok(OverQuota::check("MiB of snapshots", Some(limit), used, 1)?)
+    OverQuota::check("MiB of snapshots", Some(limit), used, 1)?;
+    Ok(Some(turn))
 }
 
 /// A volume as somebody wants it.
@@ -117,7 +126,8 @@ pub(crate) async fn change_volume(
     let tasks = control.tasks.clone();
     let work = async move {
         // From the look to the making, whoever waits for it.
-        let _one_at_a_time = Arc::clone(&control.volume_quota).lock_owned().await;
+        let turns = &control.volume_turns;
+        let _one_at_a_time = turns.wait(&wish.project, TURN_DEADLINE).await?;
         room_for_volume(&control, &wish).await?;
         let node = control.node.as_ref();
         let VolumeWish {

@@ -48,6 +48,7 @@ impl From<SnapshotError> for ApiError {
         let text = error.to_string();
         match error {
             SnapshotError::Find(error) => error.into(),
+            SnapshotError::Quota(error) => error.into(),
             SnapshotError::Node(error) => error.into(),
             SnapshotError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)

@@ -15,8 +15,8 @@ use super::parameter::{
     IdempotencyParameters, OfSandboxParameter, OfSandboxParameters, SandboxParameter,
     SandboxParameters, SnapshotParameter, SnapshotParameters, idempotency_key,
 };
-use crate::app::snapshot_take::NewSnapshot;
-use crate::app::{snapshot_read, snapshot_take, usage};
+use crate::app::snapshot_take::{NewSnapshot, Taker};
+use crate::app::{snapshot_read, snapshot_take};
 use crate::control::Control;
 
 /// Takes a snapshot of a sandbox that goes on.
@@ -33,8 +33,11 @@ pub(super) async fn take(
 ) -> Result<(StatusCode, Json<Snapshot>), ApiError> {
     let key = idempotency_key(&headers)?;
     let new = NewSnapshot::try_from(body)?;
-    usage::room_for_snapshot(&control, &caller.project, &caller.limits).await?;
-    let snapshot = snapshot_take::take(control, caller.project, id, new, key).await?;
+    let taker = Taker {
+        project: caller.project,
+        limits: caller.limits,
+    };
+    let snapshot = snapshot_take::take(control, taker, id, new, key).await?;
     Ok((StatusCode::CREATED, Json(snapshot)))
 }
 

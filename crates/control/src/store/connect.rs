@@ -10,7 +10,8 @@ use sqlx::{Pool, Sqlite};
 use tokio::sync::Notify;
 
 use super::StoreError;
-use super::turns::Turns;
+use super::writing::TURNS_PER_PROJECT;
+use crate::turns::Turns;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
@@ -67,7 +68,7 @@ impl Store {
         Ok(Self {
             reader,
             writer,
-            turns: Turns::default(),
+            turns: Turns::new(TURNS_PER_PROJECT),
             new_event: Arc::default(),
         })
     }

@@ -18,7 +18,7 @@ mod projects;
 mod quota;
 mod row;
 mod sandboxes;
-mod turns;
+mod writing;
 
 pub(crate) use across_projects::ADMIN_PREFIX;
 pub use across_projects::PurgeBefore;

@@ -17,6 +17,26 @@ async fn project(world: &World, id: &str, limits: Value) -> String {
     token.json()["token"].as_str().unwrap().to_owned()
 }
 
+/// A snapshot of the node in memory is of one MiB.
+#[tokio::test]
+async fn snapshots_at_once_keep_to_what_a_project_may_keep() {
+    let world = World::start().await;
+    let key = project(&world, "small", json!({"snapshot_mb": 3})).await;
+    let sandbox = world.ask(&key, Method::POST, "/v1/sandboxes", json!({}));
+    let id = sandbox.await.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/sandboxes/{id}/snapshots");
+    let asked = (0..8).map(|_| world.ask(&key, Method::POST, &path, json!({})));
+    let answers = futures::future::join_all(asked).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = answers
+        .iter()
+        .partition(|answer| answer.status == StatusCode::CREATED);
+    assert_eq!(taken.len(), 3, "room for three");
+    for answer in refused {
+        assert_eq!(answer.refusal(), "quota_exceeded", "{}", answer.text());
+    }
+    assert_eq!(world.node.snapshot_count(), 3);
+}
+
 #[tokio::test]
 async fn a_project_has_no_more_than_it_may() {
     let world = World::start().await;

@@ -435,6 +435,8 @@ impl NodeApi for FakeNode {
         id: &SandboxId,
         request: SnapshotRequest,
     ) -> Result<SnapshotReport, NodeError> {
+        // A capture takes a moment.
+        tokio::time::sleep(Duration::from_millis(20)).await;
         self.take(id, request)
     }
 
