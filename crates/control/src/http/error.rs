@@ -15,6 +15,7 @@ use crate::app::sandbox_read::FindError;
 use crate::app::template::TemplateError;
 use crate::limit::TooMany;
 use crate::store::StoreError;
+use crate::turns::NoTurn;
 
 /// The published clients wait at most this long for one refusal.
 const RETRY_AFTER_SECONDS_MAX: u64 = 60;
@@ -179,6 +180,12 @@ impl From<Invalid> for ApiError {
 
 impl From<TooMany> for ApiError {
     fn from(error: TooMany) -> Self {
+        Self::new(ErrorCode::TooMany, error.to_string()).retry_after(RETRY_AFTER)
+    }
+}
+
+impl From<NoTurn> for ApiError {
+    fn from(error: NoTurn) -> Self {
         Self::new(ErrorCode::TooMany, error.to_string()).retry_after(RETRY_AFTER)
     }
 }

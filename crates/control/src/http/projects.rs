@@ -107,7 +107,7 @@ impl From<UsageError> for ApiError {
             UsageError::Store(error) => error.into(),
             UsageError::Node(error) => error.into(),
             UsageError::Volume(error) => error.into(),
-            UsageError::Busy(error) => Self::new(ErrorCode::TooMany, error.to_string()),
+            UsageError::Busy(error) => error.into(),
             UsageError::Stopped => Self::internal(&error),
         }
     }
