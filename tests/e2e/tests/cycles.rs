@@ -47,8 +47,8 @@ async fn one_cycle(client: &dayfly_client::Client) -> Result<()> {
 }
 
 #[tokio::test]
-async fn eight_cycles_leave_nothing() -> Result<()> {
-    cycles(3, 8).await
+async fn twenty_cycles_leave_nothing() -> Result<()> {
+    cycles(5, 20).await
 }
 
 #[tokio::test]

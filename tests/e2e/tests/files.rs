@@ -145,8 +145,8 @@ async fn large_file(mebibytes: u64, disk_gb: Option<f64>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn forty_eight_mebibytes_go_up_and_down_beside_an_exec() -> Result<()> {
-    large_file(48, None).await
+async fn a_hundred_mebibytes_go_up_and_down_beside_an_exec() -> Result<()> {
+    large_file(100, None).await
 }
 
 #[tokio::test]

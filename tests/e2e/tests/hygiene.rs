@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use dayfly_api::{ForkOptions, ForkSandbox, Forked, Sandbox};
 use dayfly_client::{Client, FileBody};
 use dayfly_e2e::{
-    Daemon, DaemonOptions, create, figure, output, output_of_root, setting_or_skip, until,
+    Daemon, DaemonOptions, create, engine, figure, output, output_of_root, setting_or_skip, until,
 };
 
 const CLOCK_ERROR_MAX: f64 = 2.0;
@@ -85,6 +85,7 @@ fn lists_are_right(forked: &Forked) -> Result<()> {
         "hostname",
         "machine_id",
         "boot_id",
+        "agent_token",
         "wall_clock",
     ] {
         ensure!(has(&forked.renewed, word), "{:?}", forked.renewed);
@@ -118,6 +119,13 @@ impl Seen {
     }
 }
 
+/// What the node shares with the agent of this guest, and with nobody else.
+fn agent_token(daemon: &Daemon, id: &str) -> Result<String> {
+    let record = engine::record(daemon, id)?;
+    let token = record["agent_token"].as_str().context("no token")?;
+    Ok(token.to_owned())
+}
+
 async fn hygiene(count: u64, at_once: u64) -> Result<()> {
     let setting = setting_or_skip!();
     let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
@@ -127,6 +135,7 @@ async fn hygiene(count: u64, at_once: u64) -> Result<()> {
     prepare(&client, &source).await?;
     let mut seen = Seen::default();
     seen.add(&client, &source).await?;
+    let mut tokens = BTreeSet::from([agent_token(&daemon, &source)?]);
     let mut worst: f64 = 0.0;
     let mut made = 0;
     while made < count {
@@ -144,6 +153,8 @@ async fn hygiene(count: u64, at_once: u64) -> Result<()> {
         lists_are_right(&forked)?;
         for child in &forked.children {
             worst = worst.max(seen.add(&client, &child.id).await?);
+            let is_new = tokens.insert(agent_token(&daemon, &child.id)?);
+            ensure!(is_new, "{} has the token of another", child.id);
             hook_was_first(&client, child).await?;
             client.delete_sandbox(&child.id).await?;
             made += 1;
@@ -163,8 +174,8 @@ async fn hygiene(count: u64, at_once: u64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn four_children_share_no_identity() -> Result<()> {
-    hygiene(4, 2).await
+async fn ten_children_share_no_identity() -> Result<()> {
+    hygiene(10, 5).await
 }
 
 #[tokio::test]

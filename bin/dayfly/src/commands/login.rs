@@ -95,6 +95,7 @@ pub(crate) fn context(
             known(&file, name)?;
             file.current = Some(name.clone());
             save(&path, &file)?;
+            tell_current(&file, printer)?;
         }
         ContextCommand::Rm { name } => {
             known(&file, name)?;
@@ -103,9 +104,18 @@ pub(crate) fn context(
                 file.current = None;
             }
             save(&path, &file)?;
+            tell_current(&file, printer)?;
         }
     }
     Ok(exit_status::OK)
+}
+
+/// For programs; a person sees that nothing was complained about.
+fn tell_current(file: &ContextFile, printer: &Printer) -> Result<(), CommandError> {
+    if printer.is_json() {
+        printer.json(&serde_json::json!({"current": file.current}))?;
+    }
+    Ok(())
 }
 
 fn list(file: &ContextFile, printer: &Printer) -> Result<(), CommandError> {

@@ -6,7 +6,7 @@ use dayfly_client::FollowEvent;
 use crate::args::LogsArgs;
 use crate::commands::{Session, process};
 use crate::failure::CommandError;
-use crate::guest_output::GuestOutput;
+use crate::log_output::LogOutput;
 use crate::{exit_status, prefixes, signals};
 
 /// How much of a log one call reads.
@@ -49,6 +49,8 @@ async fn kept(
     args: &LogsArgs,
 ) -> Result<(), CommandError> {
     let stream = if args.stderr { "stderr" } else { "stdout" };
+    let is_json = session.printer.is_json();
+    let mut output = LogOutput::new(is_json);
     let mut offset = args.offset;
     loop {
         let read = session
@@ -60,9 +62,13 @@ async fn kept(
             process::note_gap(session, stream, first - offset);
         }
         if bytes.is_empty() {
-            return Ok(());
+            return output.end().await;
         }
-        GuestOutput::Live.stdout(&bytes).await?;
+        // The bytes of one stream are the data that was asked for, whichever it is.
+        match args.stderr && is_json {
+            true => output.stderr(&bytes).await?,
+            false => output.stdout(&bytes).await?,
+        }
         offset = first + bytes.len() as u64;
     }
 }
@@ -76,14 +82,15 @@ async fn follow_one(
 ) -> Result<(), CommandError> {
     let followed = session.client.follow_process(id, exec, args.offset, 0);
     let mut follower = followed.await.map_err(|source| failed(id, source))?;
+    let mut output = LogOutput::new(session.printer.is_json());
     loop {
         let event = follower.next().await;
         match event.map_err(|source| failed(id, source))? {
-            Some(FollowEvent::Stdout(bytes)) => GuestOutput::Live.stdout(&bytes).await?,
-            Some(FollowEvent::Stderr(bytes)) => GuestOutput::Live.stderr(&bytes).await?,
+            Some(FollowEvent::Stdout(bytes)) => output.stdout(&bytes).await?,
+            Some(FollowEvent::Stderr(bytes)) => output.stderr(&bytes).await?,
             Some(FollowEvent::Gap { stream, bytes }) => process::note_gap(session, &stream, bytes),
             Some(FollowEvent::Reattached) => {}
-            Some(FollowEvent::Exit(_)) | None => return Ok(()),
+            Some(FollowEvent::Exit(_)) | None => return output.end().await,
         }
     }
 }
@@ -92,11 +99,12 @@ async fn follow_one(
 async fn follow_all(session: &Session<'_>, id: &str) -> Result<(), CommandError> {
     let followed = session.client.follow_logs(id).await;
     let mut follow = followed.map_err(|source| failed(id, source))?;
+    let mut output = LogOutput::new(session.printer.is_json());
     while let Some(line) = follow.next().await.map_err(|source| failed(id, source))? {
         let text = format!("{}\n", line.text);
         match line.is_stderr {
-            true => GuestOutput::Live.stderr(text.as_bytes()).await?,
-            false => GuestOutput::Live.stdout(text.as_bytes()).await?,
+            true => output.stderr(text.as_bytes()).await?,
+            false => output.stdout(text.as_bytes()).await?,
         }
     }
     // The stream also ends when the server loses sight of the commands.

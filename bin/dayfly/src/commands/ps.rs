@@ -1,6 +1,7 @@
 //! `dayfly ps` and `dayfly kill`.
 
 use dayfly_api::Process;
+use serde_json::json;
 
 use crate::args::KillArgs;
 use crate::args_state::SandboxArgs;
@@ -56,5 +57,9 @@ pub(crate) async fn kill(session: &Session<'_>, args: &KillArgs) -> Result<u8, C
         .signal_process(&id, &args.exec_id, signal)
         .await;
     sent.map_err(|source| CommandError::call(format!("cannot signal in {id}"), source))?;
+    if session.printer.is_json() {
+        let done = json!({"sandbox_id": id, "exec_id": args.exec_id, "signal": signal});
+        session.printer.json(&done)?;
+    }
     Ok(exit_status::OK)
 }

@@ -1,6 +1,7 @@
 //! `dayfly token`.
 
 use dayfly_api::{CreateToken, Token};
+use serde_json::json;
 
 use crate::args_tenancy::{ScopeArg, TokenCommand};
 use crate::commands::Session;
@@ -106,6 +107,9 @@ async fn remove(session: &Session<'_>, prefixes: &[String]) -> Result<u8, Comman
         let revoked = session.client.revoke_token(prefix).await;
         let what = || format!("cannot revoke key {}", text::visible(prefix));
         revoked.map_err(|source| CommandError::call(what(), source))?;
+    }
+    if session.printer.is_json() {
+        session.printer.json(&json!({"revoked": prefixes}))?;
     }
     Ok(exit_status::OK)
 }

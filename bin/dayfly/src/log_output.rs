@@ -1,0 +1,58 @@
+//! What commands of a guest printed, shown again: as it is, or as objects for a program.
+
+use crate::failure::CommandError;
+use crate::guest_output::GuestOutput;
+use crate::partial_text::PartialText;
+
+/// Takes two streams.
+#[derive(Debug)]
+pub(crate) enum LogOutput {
+    Bytes,
+    /// One object in a line: `stream` and `text`.
+    Objects {
+        stdout: PartialText,
+        stderr: PartialText,
+    },
+}
+
+impl LogOutput {
+    pub(crate) fn new(is_json: bool) -> Self {
+        if is_json {
+            let (stdout, stderr) = Default::default();
+            return Self::Objects { stdout, stderr };
+        }
+        Self::Bytes
+    }
+
+    pub(crate) async fn stdout(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        match self {
+            Self::Bytes => GuestOutput::Live.stdout(bytes).await,
+            Self::Objects { stdout, .. } => print("stdout", stdout.add(bytes)).await,
+        }
+    }
+
+    pub(crate) async fn stderr(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        match self {
+            Self::Bytes => GuestOutput::Live.stderr(bytes).await,
+            Self::Objects { stderr, .. } => print("stderr", stderr.add(bytes)).await,
+        }
+    }
+
+    /// What was held back because it was half a character.
+    pub(crate) async fn end(mut self) -> Result<(), CommandError> {
+        if let Self::Objects { stdout, stderr } = &mut self {
+            print("stdout", stdout.end()).await?;
+            print("stderr", stderr.end()).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn print(stream: &str, text: String) -> Result<(), CommandError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let object = serde_json::json!({"stream": stream, "text": text});
+    let line = format!("{object}\n");
+    GuestOutput::Live.stdout(line.as_bytes()).await
+}
