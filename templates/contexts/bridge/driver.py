@@ -108,8 +108,15 @@ def exit_text(program, status):
     return f"the {program} process was ended by {name}{reason}"
 
 
+# What whoever started the bridge may have ignored, as a shell does for what runs behind it. A program
+# passes that on to its children, and an interrupt would end none of them.
+INHERITED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+
 def prepare_child():
     """Runs in a new process before its program does."""
+    for number in INHERITED:
+        signal.signal(number, signal.SIG_DFL)
     # The bridge is protected when memory runs out; what it starts must not be.
     try:
         with open("/proc/self/oom_score_adj", "w") as file:

@@ -18,6 +18,12 @@ PROGRAM = os.path.join(os.path.dirname(HERE), "contexts.py")
 PATIENCE_SECONDS = 120
 
 
+def ignore_interrupts():
+    """The worst that the bridge can be started with."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Bridge:
     def __init__(self, is_warm):
         self.directory = tempfile.mkdtemp(prefix="dayfly-contexts-")
@@ -29,7 +35,8 @@ class Bridge:
         words = [sys.executable, "-I", PROGRAM, "--socket", self.socket]
         words += ["--runtime", self.runtime, "--workspace", self.workspace]
         words += ["--warm"] if is_warm else []
-        self.process = subprocess.Popen(words, start_new_session=True)
+        self.process = subprocess.Popen(
+            words, start_new_session=True, preexec_fn=ignore_interrupts)
         wait_until(lambda: os.path.exists(self.socket), "the bridge listens")
 
     def stop(self):
