@@ -1,7 +1,8 @@
 """Kills a daemon under clients of both SDKs that follow a command in a real sandbox.
 
 The first time it is started again at once: no byte of the output may be missing. The second time
-it stays dead: each client must say so, by the type of its error, within five seconds.
+it stays dead: each client must say so, by the type of its error, within five seconds, or as many times
+that as the gate is patient.
 """
 import json
 import os

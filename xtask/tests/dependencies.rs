@@ -5,7 +5,8 @@
     reason = "a check that cannot read the sources must fail"
 )]
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spdx::{Expression, ParseMode};
@@ -24,6 +25,7 @@ struct Package {
     license: Option<String>,
     /// None for our own.
     source: Option<String>,
+    manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
 }
 
@@ -95,16 +97,21 @@ fn the_list_is_read_as_it_is_meant() {
 
 #[test]
 fn everything_foreign_comes_from_the_registry_in_a_named_version() {
+    let mut sources = BTreeSet::new();
     for package in packages() {
-        if let Some(source) = &package.source {
+        if let Some(source) = package.source {
             let is_registry =
                 source.starts_with("registry+") && source.ends_with("/crates.io-index");
             assert!(is_registry, "{} comes from {source}", package.name);
+            sources.insert(source);
             continue;
         }
+        let is_ours = package.manifest_path.starts_with(root());
+        assert!(is_ours, "{} is outside of this project", package.name);
         for dependency in package.dependencies {
             let is_named = dependency.path.is_some() || dependency.req != "*";
             assert!(is_named, "{} takes any {}", package.name, dependency.name);
         }
     }
+    assert_eq!(sources.len(), 1, "there is one registry: {sources:?}");
 }

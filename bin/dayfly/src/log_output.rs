@@ -1,5 +1,7 @@
 //! What commands of a guest printed, shown again: as it is, or as objects for a program.
 
+use serde_json::{Value, json};
+
 use crate::failure::CommandError;
 use crate::guest_output::GuestOutput;
 use crate::partial_text::PartialText;
@@ -8,7 +10,7 @@ use crate::partial_text::PartialText;
 #[derive(Debug)]
 pub(crate) enum LogOutput {
     Bytes,
-    /// One object in a line: `stream` and `text`.
+    /// One object in a line: `stream`, and `text` or the length of a `gap`.
     Objects {
         stdout: PartialText,
         stderr: PartialText,
@@ -38,9 +40,18 @@ impl LogOutput {
         }
     }
 
+    /// Something of a stream is missing here. Where bytes are shown, it is said beside them.
+    pub(crate) async fn gap(&mut self, stream: &str, bytes: u64) -> Result<(), CommandError> {
+        let Self::Objects { .. } = self else {
+            return Ok(());
+        };
+        self.flush().await?;
+        print_object(&json!({"stream": stream, "gap": bytes})).await
+    }
+
     /// What was held back because it was half a character.
-    pub(crate) async fn end(mut self) -> Result<(), CommandError> {
-        if let Self::Objects { stdout, stderr } = &mut self {
+    pub(crate) async fn flush(&mut self) -> Result<(), CommandError> {
+        if let Self::Objects { stdout, stderr } = self {
             print("stdout", stdout.end()).await?;
             print("stderr", stderr.end()).await?;
         }
@@ -52,7 +63,10 @@ async fn print(stream: &str, text: String) -> Result<(), CommandError> {
     if text.is_empty() {
         return Ok(());
     }
-    let object = serde_json::json!({"stream": stream, "text": text});
+    print_object(&json!({"stream": stream, "text": text})).await
+}
+
+async fn print_object(object: &Value) -> Result<(), CommandError> {
     let line = format!("{object}\n");
     GuestOutput::Live.stdout(line.as_bytes()).await
 }

@@ -29,6 +29,9 @@ pub struct Client {
 impl Client {
     /// Makes a client. Nothing is sent.
     ///
+    /// A program that has installed a provider of cryptography for rustls keeps it; otherwise ring
+    /// becomes that of the process.
+    ///
     /// # Errors
     /// [`InvalidConfig`] when the address or the key cannot be used.
     pub fn new(config: ClientConfig) -> Result<Self, InvalidConfig> {
@@ -38,7 +41,7 @@ impl Client {
             .as_ref()
             .map(config::ApiKey::header)
             .transpose()?;
-        // A program that has chosen who computes for TLS keeps its choice.
+        // Refused when the program has chosen one, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("dayfly-client/", env!("CARGO_PKG_VERSION")))

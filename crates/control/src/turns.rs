@@ -1,8 +1,7 @@
-//! Places of a project in an order that all projects share.
+//! Few places for each project, in the order of asking.
 //!
 //! A project that asks a hundred times at once would have everybody else wait for all of it, or see
-//! a hundred times that there is room for one more; so each project has few places, and what else
-//! it asks for waits for those.
+//! a hundred times that there is room for one more; so what it has no place for waits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -16,7 +16,7 @@ pub mod wait;
 
 pub use daemon::{Daemon, DaemonOptions};
 pub use guest::{create, exec, exec_as_root, output, output_of_root, refusal, shell};
-pub use wait::{patient, until};
+pub use wait::{patience, patient, until};
 
 use std::path::PathBuf;
 

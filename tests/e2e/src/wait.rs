@@ -13,9 +13,15 @@ const PATIENCE_MAX: u32 = 10;
 /// things and lets everything take some times as long; the soak, on a quiet host, lets it not.
 #[must_use]
 pub fn patient(limit: Duration) -> Duration {
+    limit * patience()
+}
+
+/// How many times as long things may take here.
+#[must_use]
+pub fn patience() -> u32 {
     let told = std::env::var(PATIENCE).ok();
     let times: u32 = told.and_then(|text| text.parse().ok()).unwrap_or(1);
-    limit * times.clamp(1, PATIENCE_MAX)
+    times.clamp(1, PATIENCE_MAX)
 }
 
 /// Asks again and again until the answer is there. Fails with `what` once `limit` has passed, which

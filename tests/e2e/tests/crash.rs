@@ -153,7 +153,7 @@ async fn a_killed_supervisor_takes_both_processes_along() -> Result<()> {
     daemon.finish().await
 }
 
-/// A kill at many different points of a create and of a delete: the sandbox is whole or gone.
+/// A kill at different points of a create and of a delete: the sandbox is whole or gone.
 #[tokio::test]
 async fn a_kill_in_the_middle_leaves_a_sandbox_whole_or_gone() -> Result<()> {
     kills_in_the_middle(&[15, 150]).await

@@ -68,9 +68,10 @@ async fn sleep_by_itself(client: &Client, id: &str) -> Result<Duration> {
     let last_exec = Instant::now();
     keeper::ask(client, id, "rest").await?;
     client.set_lifecycle(id, &idle(Some(IDLE_SECONDS))).await?;
-    let limit = Duration::from_secs(IDLE_SECONDS) + patient(LATE_MAX);
-    wait_until_asleep(client, id, limit).await?;
+    let idle_for = Duration::from_secs(IDLE_SECONDS);
+    wait_until_asleep(client, id, idle_for + LATE_MAX).await?;
     let took = last_exec.elapsed();
+    ensure!(took < idle_for + patient(LATE_MAX), "late: {took:?}");
     // So that the checks that follow are not overtaken by the next sleep.
     client.set_lifecycle(id, &idle(None)).await?;
     Ok(took)

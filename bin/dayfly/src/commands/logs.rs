@@ -60,9 +60,10 @@ async fn kept(
         let (first, bytes) = read.map_err(|source| failed(id, source))?;
         if first > offset {
             process::note_gap(session, stream, first - offset);
+            output.gap(stream, first - offset).await?;
         }
         if bytes.is_empty() {
-            return output.end().await;
+            return output.flush().await;
         }
         // The bytes of one stream are the data that was asked for, whichever it is.
         match args.stderr && is_json {
@@ -88,9 +89,12 @@ async fn follow_one(
         match event.map_err(|source| failed(id, source))? {
             Some(FollowEvent::Stdout(bytes)) => output.stdout(&bytes).await?,
             Some(FollowEvent::Stderr(bytes)) => output.stderr(&bytes).await?,
-            Some(FollowEvent::Gap { stream, bytes }) => process::note_gap(session, &stream, bytes),
+            Some(FollowEvent::Gap { stream, bytes }) => {
+                process::note_gap(session, &stream, bytes);
+                output.gap(&stream, bytes).await?;
+            }
             Some(FollowEvent::Reattached) => {}
-            Some(FollowEvent::Exit(_)) | None => return output.end().await,
+            Some(FollowEvent::Exit(_)) | None => return output.flush().await,
         }
     }
 }

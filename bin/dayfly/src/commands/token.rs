@@ -103,13 +103,19 @@ fn table(tokens: &[Token]) -> Table {
 }
 
 async fn remove(session: &Session<'_>, prefixes: &[String]) -> Result<u8, CommandError> {
+    let mut revoked = Vec::new();
+    let mut outcome = Ok(exit_status::OK);
     for prefix in prefixes {
-        let revoked = session.client.revoke_token(prefix).await;
         let what = || format!("cannot revoke key {}", text::visible(prefix));
-        revoked.map_err(|source| CommandError::call(what(), source))?;
+        if let Err(source) = session.client.revoke_token(prefix).await {
+            outcome = Err(CommandError::call(what(), source));
+            break;
+        }
+        revoked.push(prefix);
     }
+    // Also when the next one failed: these are over.
     if session.printer.is_json() {
-        session.printer.json(&json!({"revoked": prefixes}))?;
+        session.printer.json(&json!({"revoked": revoked}))?;
     }
-    Ok(exit_status::OK)
+    outcome
 }

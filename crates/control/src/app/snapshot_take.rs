@@ -111,6 +111,8 @@ async fn take_to_the_end(
     idempotency_key: Option<String>,
 ) -> Result<Snapshot, SnapshotError> {
     let project = &taker.project;
+    // Held until the key is closed: a repeat that waits behind finds what came of the first.
+    let _turn = usage::turn_for_snapshot(&control, project, &taker.limits).await?;
     let id = SnapshotId::from_random(&control.cell, ids::draw()?);
     let Some(key) = idempotency_key else {
         return ask_node(&control, &taker, &sandbox, id, new).await;
@@ -123,16 +125,20 @@ async fn take_to_the_end(
         .store
         .insert_key(project, id.as_str(), &idempotency, now_ms())
         .await;
-    let id = match inserted.map_err(SnapshotError::Store)? {
-        Inserted::New => id,
+    let (id, is_first) = match inserted.map_err(SnapshotError::Store)? {
+        Inserted::New => (id, true),
         Inserted::Conflict => return Err(SnapshotError::IdempotencyConflict),
         Inserted::Repeated(subject) => match again(&control, project, &subject).await? {
             Again::Done(snapshot) => return Ok(*snapshot),
-            Again::Ask(id) => id,
+            Again::Ask(id) => (id, false),
         },
     };
     let taken = ask_node(&control, &taker, &sandbox, id.clone(), new).await;
-    close_key(&control, project, &id, &taken).await;
+    // What an earlier try left at the node may still come to be; the lack of room does not end it.
+    let is_open = !is_first && matches!(taken, Err(SnapshotError::Quota(_)));
+    if !is_open {
+        close_key(&control, project, &id, &taken).await;
+    }
     taken
 }
 
@@ -167,7 +173,7 @@ async fn ask_node(
     id: SnapshotId,
     new: NewSnapshot,
 ) -> Result<Snapshot, SnapshotError> {
-    let _turn = usage::room_for_snapshot(control, &taker.project, &taker.limits).await?;
+    usage::room_for_snapshot(control, &taker.project, &taker.limits).await?;
     let request = SnapshotRequest {
         id,
         name: new.name,

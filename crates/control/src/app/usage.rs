@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use dayfly_api::{ProjectUsage, SandboxLoad, SandboxLoadList};
 use dayfly_node_api::NodeError;
+use dayfly_types::limits::CAPTURE_DEADLINE;
 use dayfly_types::{DiskMib, ProjectId, VolumeName};
 
 use super::projects;
@@ -15,8 +16,8 @@ use crate::time::now_ms;
 use crate::turns::{NoTurn, Turn};
 
 const MIB: u64 = 1 << 20;
-/// For captures and volumes of the same project that come first.
-const TURN_DEADLINE: Duration = Duration::from_secs(30);
+/// For captures and volumes of the same project that come first: longer than one may take.
+const TURN_DEADLINE: Duration = CAPTURE_DEADLINE.saturating_add(Duration::from_secs(30));
 
 /// Why it is not known what a project uses, or why it may not use more.
 #[derive(Debug, thiserror::Error)]
@@ -76,8 +77,25 @@ pub(crate) async fn loads(
     })
 }
 
-/// Waits until a project may keep one more snapshot. How large it will be, nobody knows before, so
-/// a project with a limit takes one after the other: it goes over by one of them at most.
+/// Waits for a project's turn to take a snapshot. How large it will be, nobody knows before, so a
+/// project with a limit takes one after the other: it goes over by one of them, and by those whose
+/// end the node did not tell.
+///
+/// # Errors
+/// [`UsageError::Busy`].
+pub(crate) async fn turn_for_snapshot(
+    control: &Control,
+    project: &ProjectId,
+    limits: &ProjectLimits,
+) -> Result<Option<Turn>, UsageError> {
+    if limits.snapshot_mb.is_none() {
+        return Ok(None);
+    }
+    let turn = control.snapshot_turns.wait(project, TURN_DEADLINE).await?;
+    Ok(Some(turn))
+}
+
+/// Whether a project may keep one more snapshot.
 ///
 /// # Errors
 /// [`UsageError`].
@@ -85,14 +103,12 @@ pub(crate) async fn room_for_snapshot(
     control: &Control,
     project: &ProjectId,
     limits: &ProjectLimits,
-) -> Result<Option<Turn>, UsageError> {
+) -> Result<(), UsageError> {
     let Some(limit) = limits.snapshot_mb else {
-        return Ok(None);
+        return Ok(());
     };
-    let turn = control.snapshot_turns.wait(project, TURN_DEADLINE).await?;
     let used = snapshot_mb(control, project).await?;
-    OverQuota::check("MiB of snapshots", Some(limit), used, 1)?;
-    Ok(Some(turn))
+    Ok(OverQuota::check("MiB of snapshots", Some(limit), used, 1)?)
 }
 
 /// A volume as somebody wants it.

@@ -1,5 +1,7 @@
 //! Projects, what they may use, and the record of what they did.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -17,14 +19,38 @@ async fn project(world: &World, id: &str, limits: Value) -> String {
     token.json()["token"].as_str().unwrap().to_owned()
 }
 
+/// Where the snapshots of a new sandbox are asked for. A capture takes a moment.
+async fn snapshots_of_a_sandbox(world: &World, key: &str) -> String {
+    world.node.delay_snapshots(Duration::from_millis(50));
+    let sandbox = world.ask(key, Method::POST, "/v1/sandboxes", json!({}));
+    let id = sandbox.await.json()["id"].as_str().unwrap().to_owned();
+    format!("/v1/sandboxes/{id}/snapshots")
+}
+
+#[tokio::test]
+async fn a_repeated_snapshot_is_the_same_when_there_is_no_room_for_another() {
+    let world = World::start().await;
+    let key = project(&world, "small", json!({"snapshot_mb": 1})).await;
+    let path = snapshots_of_a_sandbox(&world, &key).await;
+    let headers = [("idempotency-key", "the-same")];
+    let ask = || world.ask_with(&key, Method::POST, &path, json!({}), &headers);
+    let (first, second) = tokio::join!(ask(), ask());
+    let third = ask().await;
+    for answer in [&first, &second, &third] {
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        assert_eq!(answer.json()["id"], first.json()["id"]);
+    }
+    assert_eq!(world.node.snapshot_count(), 1);
+    let other = world.ask(&key, Method::POST, &path, json!({})).await;
+    assert_eq!(other.refusal(), "quota_exceeded");
+}
+
 /// A snapshot of the node in memory is of one MiB.
 #[tokio::test]
 async fn snapshots_at_once_keep_to_what_a_project_may_keep() {
     let world = World::start().await;
     let key = project(&world, "small", json!({"snapshot_mb": 3})).await;
-    let sandbox = world.ask(&key, Method::POST, "/v1/sandboxes", json!({}));
-    let id = sandbox.await.json()["id"].as_str().unwrap().to_owned();
-    let path = format!("/v1/sandboxes/{id}/snapshots");
+    let path = snapshots_of_a_sandbox(&world, &key).await;
     let asked = (0..8).map(|_| world.ask(&key, Method::POST, &path, json!({})));
     let answers = futures::future::join_all(asked).await;
     let (taken, refused): (Vec<_>, Vec<_>) = answers

@@ -33,6 +33,7 @@ pub(super) struct Inner {
     pub(super) volumes: Vec<VolumeReport>,
     pub(super) forks: Vec<ForkRequest>,
     pub(super) fork_delay: Option<Duration>,
+    pub(super) snapshot_delay: Option<Duration>,
     /// How many children of a fork are made before the rest is refused.
     pub(super) fork_room: Option<usize>,
     pub(super) state_refusal: Option<NodeError>,
@@ -435,8 +436,9 @@ impl NodeApi for FakeNode {
         id: &SandboxId,
         request: SnapshotRequest,
     ) -> Result<SnapshotReport, NodeError> {
-        // A capture takes a moment.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        if let Some(delay) = self.with(|inner| inner.snapshot_delay) {
+            tokio::time::sleep(delay).await;
+        }
         self.take(id, request)
     }
 

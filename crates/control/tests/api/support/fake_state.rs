@@ -31,6 +31,11 @@ impl FakeNode {
         self.with(|inner| inner.fork_delay = Some(delay));
     }
 
+    /// How long a capture takes.
+    pub(crate) fn delay_snapshots(&self, delay: Duration) {
+        self.with(|inner| inner.snapshot_delay = Some(delay));
+    }
+
     /// Makes this many children of each fork, and refuses the rest.
     pub(crate) fn limit_forks(&self, room: Option<usize>) {
         self.with(|inner| inner.fork_room = room);

@@ -200,13 +200,26 @@ impl World {
 
     /// Asks with any key.
     pub(crate) async fn ask(&self, key: &str, method: Method, path: &str, body: Value) -> Answer {
-        let request = Request::builder()
+        self.ask_with(key, method, path, body, &[]).await
+    }
+
+    pub(crate) async fn ask_with(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Value,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.address))
             .header("authorization", format!("Bearer {key}"))
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_string()))
-            .unwrap();
+            .header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_string())).unwrap();
         self.send(request).await
     }
 
