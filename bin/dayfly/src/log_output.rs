@@ -1,10 +1,10 @@
 //! What commands of a guest printed, shown again: as it is, or as objects for a program.
 
+use dayfly_api::utf8::Utf8Pieces;
 use serde_json::{Value, json};
 
 use crate::failure::CommandError;
 use crate::guest_output::GuestOutput;
-use crate::partial_text::PartialText;
 
 /// Takes two streams.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(crate) enum LogOutput {
     Bytes,
     /// One object in a line: `stream`, and `text` or the length of a `gap`.
     Objects {
-        stdout: PartialText,
-        stderr: PartialText,
+        stdout: Utf8Pieces,
+        stderr: Utf8Pieces,
     },
 }
 
@@ -29,14 +29,14 @@ impl LogOutput {
     pub(crate) async fn stdout(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         match self {
             Self::Bytes => GuestOutput::Live.stdout(bytes).await,
-            Self::Objects { stdout, .. } => print("stdout", stdout.add(bytes)).await,
+            Self::Objects { stdout, .. } => print("stdout", stdout.push(bytes)).await,
         }
     }
 
     pub(crate) async fn stderr(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         match self {
             Self::Bytes => GuestOutput::Live.stderr(bytes).await,
-            Self::Objects { stderr, .. } => print("stderr", stderr.add(bytes)).await,
+            Self::Objects { stderr, .. } => print("stderr", stderr.push(bytes)).await,
         }
     }
 
@@ -52,8 +52,8 @@ impl LogOutput {
     /// What was held back because it was half a character.
     pub(crate) async fn flush(&mut self) -> Result<(), CommandError> {
         if let Self::Objects { stdout, stderr } = self {
-            print("stdout", stdout.end()).await?;
-            print("stderr", stderr.end()).await?;
+            print("stdout", stdout.finish().unwrap_or_default()).await?;
+            print("stderr", stderr.finish().unwrap_or_default()).await?;
         }
         Ok(())
     }

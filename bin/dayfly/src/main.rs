@@ -27,7 +27,6 @@ mod local_tree;
 mod log_output;
 mod mounts;
 mod pairs;
-mod partial_text;
 mod places;
 mod prefixes;
 mod printer;

@@ -19,6 +19,7 @@ pub mod snapshot;
 pub mod system;
 pub mod template;
 pub mod tenancy;
+pub mod utf8;
 pub mod volume;
 
 pub use context::{

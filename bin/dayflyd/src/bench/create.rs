@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use dayfly_client::Client;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use super::environment::Environment;
 use super::figures::{Figures, Parts, round};
 use super::mark::Mark;
 use super::product::{create_sample, wait_for_pools};
-use super::run::on_daemon;
+use super::run::of_n;
 use crate::args::BenchArguments;
 
 /// Everything that the bench found. The shape is documented; fields are only added.
@@ -57,13 +57,7 @@ struct Samples {
 
 /// Runs the bench and answers what it found.
 pub(crate) async fn run(arguments: &BenchArguments) -> Result<Report> {
-    if arguments.n == 0 {
-        bail!("--n must be at least 1");
-    }
-    on_daemon(&arguments.data_dir, async |daemon, mark| {
-        measure(daemon, mark, arguments).await
-    })
-    .await
+    of_n(arguments, measure).await
 }
 
 async fn measure(daemon: &BenchDaemon, mark: &Mark, arguments: &BenchArguments) -> Result<Report> {

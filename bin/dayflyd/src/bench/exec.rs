@@ -17,7 +17,7 @@ use super::figures::{Figures, round};
 use super::goal::Goal;
 use super::mark::Mark;
 use super::product::{create_request, delete, exec_true};
-use super::run::on_daemon;
+use super::run::of_n;
 use crate::args::BenchArguments;
 
 /// The product may take this much of the bare channel's time, and this much more.
@@ -63,13 +63,7 @@ struct Samples {
 
 /// Runs the bench and answers what it found.
 pub(crate) async fn run(arguments: &BenchArguments) -> Result<Report> {
-    if arguments.n == 0 {
-        bail!("--n must be at least 1");
-    }
-    on_daemon(&arguments.data_dir, async |daemon, mark| {
-        measure(daemon, mark, arguments).await
-    })
-    .await
+    of_n(arguments, measure).await
 }
 
 async fn measure(daemon: &BenchDaemon, mark: &Mark, arguments: &BenchArguments) -> Result<Report> {

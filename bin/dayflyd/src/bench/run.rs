@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use super::daemon::BenchDaemon;
 use super::mark::Mark;
+use crate::args::BenchArguments;
 use crate::runtime::stop_on_signal;
 
 /// Measures on the daemon of a directory, or on one of the bench's own. Whether the work succeeds,
@@ -30,4 +31,18 @@ pub(crate) async fn on_daemon<T>(
     cleaned?;
     stopped?;
     Ok(found)
+}
+
+/// Runs a bench of so many samples on a daemon.
+pub(crate) async fn of_n<T>(
+    arguments: &BenchArguments,
+    measure: impl AsyncFnOnce(&BenchDaemon, &Mark, &BenchArguments) -> Result<T>,
+) -> Result<T> {
+    if arguments.n == 0 {
+        bail!("--n must be at least 1");
+    }
+    on_daemon(&arguments.data_dir, async |daemon, mark| {
+        measure(daemon, mark, arguments).await
+    })
+    .await
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
+use dayfly_api::utf8::Utf8Pieces;
 use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError, OutputStream};
 use futures::StreamExt;
 use serde::Serialize;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::sse;
-use super::utf8::Utf8Pieces;
 use crate::app::exec::{ExecError, TIMEOUT_GRACE, failed, lost, timed_out};
 use crate::app::exec_follow::Position;
 use crate::app::process::exit_event;

@@ -47,7 +47,6 @@ mod states;
 mod system;
 mod templates;
 mod tokens;
-mod utf8;
 mod volumes;
 
 pub use document::{openapi, router};

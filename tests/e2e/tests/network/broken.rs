@@ -16,10 +16,9 @@ use dayfly_netlab::wire;
 use hickory_proto::op::ResponseCode;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::guest::{GATEWAY, Guest, answer, connection, get, question, status};
+use super::guest::{AT_ONCE_MAX, GATEWAY, Guest, answer, connection, get, question, status};
 use super::lab::{Lab, allow};
 
-const AT_ONCE_MAX: Duration = Duration::from_secs(1);
 /// From a question to the word that nobody knows.
 const RESOLVER_MAX: Duration = Duration::from_millis(2500);
 const RESTORED_MAX: Duration = Duration::from_secs(10);

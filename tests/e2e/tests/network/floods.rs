@@ -13,7 +13,7 @@ use dayfly_types::limits::{EGRESS_CONNECTIONS_MAX, EGRESS_PEEK_DEADLINE};
 use hickory_proto::rr::RecordType;
 
 use super::frames::send;
-use super::guest::{GATEWAY, Guest, place, say, udp};
+use super::guest::{AT_ONCE_MAX, GATEWAY, Guest, place, say, udp};
 use super::lab::{Lab, allow, until_came};
 
 const BEYOND: usize = 40;
@@ -23,7 +23,6 @@ const SYNS: u16 = 3000;
 const TRACKED_MAX: usize = 6300;
 /// Twice what a neighbour had before, and what one emulated exec may vary by.
 const SLACK: Duration = Duration::from_millis(1500);
-const AT_ONCE_MAX: Duration = Duration::from_secs(1);
 
 fn hold(to: &str, count: usize, send: &[u8], drip_ms: u64, watch_ms: u64) -> Probe {
     Probe::Hold(Hold {

@@ -24,6 +24,8 @@ const STDIN_BYTES_MAX: usize = 32 << 10;
 const EXEC_SECONDS_MAX: f64 = 120.0;
 const RECORD_MAX: Duration = Duration::from_secs(20);
 const IN_FORCE_MAX: Duration = Duration::from_secs(20);
+/// What is told at once takes a guest this long, emulated, on a host that is not busy.
+pub(crate) const AT_ONCE_MAX: Duration = Duration::from_secs(1);
 /// How often a guest tries what is to be told at once. Any one try may wait for a busy host.
 const AT_ONCE_TRIES: usize = 5;
 const RECORDS_READ: u64 = 1000;

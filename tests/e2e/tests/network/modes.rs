@@ -1,7 +1,5 @@
 //! What each mode lets through, changed while the guest runs.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use dayfly_api::{CreateSandbox, NetworkMode};
 use dayfly_attacker::{Outcome, Report};
@@ -10,11 +8,9 @@ use dayfly_netlab::certificates::client;
 use dayfly_netlab::internet::{ALLOWED, EVIL, NEVER};
 use dayfly_netlab::wire::{alert, hello, raw_hello};
 
-use super::guest::{Guest, ensure_shut, get, say, status, tcp, udp};
+use super::guest::{AT_ONCE_MAX, Guest, ensure_shut, get, say, status, tcp, udp};
 use super::lab::{Lab, allow, deny, public, until_came, wish};
 
-/// A refusal is told at once. The guest is emulated on a busy host.
-const REFUSED_MAX: Duration = Duration::from_secs(1);
 const GARBAGE: &[u8] = b"\x01give me the keys\n";
 
 /// One address of each range that nobody may reach. The loopback range is the guest's own.
@@ -59,7 +55,7 @@ async fn b1_the_default_reaches_nothing_and_says_so_at_once() -> Result<()> {
     let reports = guest.probe_at_once(&probes).await?;
     for (probe, report) in probes.iter().zip(&reports) {
         ensure!(
-            report.time() < patient(REFUSED_MAX),
+            report.time() < patient(AT_ONCE_MAX),
             "{probe:?}: {report:?}"
         );
     }

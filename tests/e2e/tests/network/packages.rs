@@ -10,13 +10,12 @@ use dayfly_netlab::wire::question_packet;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
-use super::guest::{GATEWAY, Guest, answer, question};
+use super::guest::{AT_ONCE_MAX, GATEWAY, Guest, answer, question};
 use super::lab::{Lab, allow};
 use super::mirror;
 
 /// Interpreters that start under emulation on a busy host.
 const INSTALL_SECONDS_MAX: f64 = 180.0;
-const AT_ONCE_MAX: Duration = Duration::from_secs(1);
 const GIVES_UP_MAX: Duration = Duration::from_secs(120);
 
 struct Tool {

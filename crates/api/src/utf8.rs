@@ -3,14 +3,15 @@
 /// Turns bytes into text without ever cutting a character. What is not UTF-8 is replaced, each
 /// maximal wrong sequence by one U+FFFD.
 #[derive(Debug, Default)]
-pub(super) struct Utf8Pieces {
+pub struct Utf8Pieces {
     /// The beginning of a character whose rest is yet to come: at most three bytes.
     begun: Vec<u8>,
 }
 
 impl Utf8Pieces {
     /// The text of these bytes, as far as it is known.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+    #[must_use]
+    pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.begun);
         all.extend_from_slice(bytes);
         let mut text = String::with_capacity(all.len());
@@ -40,7 +41,8 @@ impl Utf8Pieces {
     }
 
     /// What stands for a character that never came to its end.
-    pub(super) fn finish(&mut self) -> Option<String> {
+    #[must_use]
+    pub fn finish(&mut self) -> Option<String> {
         let begun = std::mem::take(&mut self.begun);
         (!begun.is_empty()).then(|| char::REPLACEMENT_CHARACTER.to_string())
     }
@@ -60,5 +62,13 @@ mod tests {
             text.extend(pieces.finish());
             assert_eq!(text, whole, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced_and_not_held_back() {
+        let mut pieces = Utf8Pieces::default();
+        assert_eq!(pieces.push(b"a\xffb\xff"), "a\u{fffd}b\u{fffd}");
+        assert_eq!(pieces.push(b"\xe2\x82"), "");
+        assert_eq!(pieces.finish().as_deref(), Some("\u{fffd}"));
     }
 }
