@@ -66,6 +66,9 @@ fn words(template: &str, progress: &WaitProgress) -> String {
             format!("waiting: {template} is baking ({seconds} s)")
         }
         (WaitReason::NoCapacity, _) => format!("waiting: the host has no room ({seconds} s)"),
+        (WaitReason::NodeUnavailable, _) => {
+            format!("waiting: the node is not ready yet ({seconds} s)")
+        }
     }
 }
 

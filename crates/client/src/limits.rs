@@ -43,6 +43,8 @@ pub(crate) const WAIT_PAUSE_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) const BAKING_WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 /// Room comes back when other sandboxes end, which nobody promises.
 pub(crate) const CAPACITY_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The first start of a node looks for an accelerator, which takes seconds, on a busy host more.
+pub(crate) const NODE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Opening a socket, which may wake a sandbox first.
 pub(crate) const SOCKET_DEADLINE: Duration = Duration::from_secs(90);

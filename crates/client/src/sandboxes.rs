@@ -74,10 +74,11 @@ impl Client {
         decode(&answer)
     }
 
-    /// Creates a sandbox, and waits while its template is baked or the host has no room.
+    /// Creates a sandbox, and waits while its template is baked, the host has no room, or the node
+    /// is starting.
     ///
-    /// `on_progress` hears of each refusal. Waits at most half an hour for a bake and a minute
-    /// for room.
+    /// `on_progress` hears of each refusal. Waits at most half an hour for a bake, a minute for
+    /// room, and half a minute for a node.
     ///
     /// # Errors
     /// As [`Client::create_sandbox`].

@@ -14,6 +14,8 @@ pub enum WaitReason {
     TemplateBaking,
     /// The host has no room.
     NoCapacity,
+    /// The node is starting, or starting again.
+    NodeUnavailable,
 }
 
 /// News for whoever watches a waiting create. Nothing has been created yet.
@@ -27,6 +29,13 @@ pub struct WaitProgress {
     /// Since the first refusal.
     pub waited: Duration,
 }
+
+/// The refusals that leave nothing behind and pass by themselves.
+const WAITED_FOR: [(ErrorCode, WaitReason); 3] = [
+    (ErrorCode::TemplateBaking, WaitReason::TemplateBaking),
+    (ErrorCode::NoCapacity, WaitReason::NoCapacity),
+    (ErrorCode::NodeUnavailable, WaitReason::NodeUnavailable),
+];
 
 /// What to do about a refused create.
 pub(crate) struct Wait {
@@ -47,6 +56,7 @@ impl Wait {
         let waited_max = match reason {
             WaitReason::TemplateBaking => limits::BAKING_WAIT_MAX,
             WaitReason::NoCapacity => limits::CAPACITY_WAIT_MAX,
+            WaitReason::NodeUnavailable => limits::NODE_WAIT_MAX,
         };
         if waited >= waited_max {
             return Err(error);
@@ -67,10 +77,10 @@ impl Wait {
 
 fn reason_of(error: &ApiError) -> Option<WaitReason> {
     let code = error.known_code()?;
-    if code == ErrorCode::TemplateBaking {
-        return Some(WaitReason::TemplateBaking);
-    }
-    (code == ErrorCode::NoCapacity).then_some(WaitReason::NoCapacity)
+    let mut waited_for = WAITED_FOR.iter();
+    waited_for
+        .find(|(refusal, _)| *refusal == code)
+        .map(|(_, reason)| *reason)
 }
 
 #[cfg(test)]
@@ -90,10 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_two_refusals_that_created_nothing_are_waited_for() {
+    fn only_refusals_that_left_nothing_are_waited_for() {
         for code in ErrorCode::ALL {
             let waits = Wait::after(refusal(*code, None), Duration::ZERO).is_ok();
-            let expected = matches!(code, ErrorCode::TemplateBaking | ErrorCode::NoCapacity);
+            let expected = matches!(
+                code,
+                ErrorCode::TemplateBaking | ErrorCode::NoCapacity | ErrorCode::NodeUnavailable
+            );
             assert_eq!(waits, expected, "{code:?}");
         }
         assert!(
@@ -123,6 +136,8 @@ mod tests {
 
     #[test]
     fn waiting_ends() {
+        let waited = limits::NODE_WAIT_MAX;
+        assert!(Wait::after(refusal(ErrorCode::NodeUnavailable, None), waited).is_err());
         let waited = limits::CAPACITY_WAIT_MAX;
         assert!(Wait::after(refusal(ErrorCode::NoCapacity, None), waited).is_err());
         assert!(Wait::after(refusal(ErrorCode::TemplateBaking, None), waited).is_ok());
