@@ -18,6 +18,7 @@ use crate::key_ends::KeyEnds;
 use crate::limit::Limits;
 use crate::rates::Rates;
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
+use crate::store_check::StoreCheck;
 use crate::time::now_ms;
 use crate::turns::Turns;
 use crate::view::LiveView;
@@ -44,6 +45,7 @@ pub struct Control {
     pub(crate) audit: Audit,
     /// Why it is not well, when it is not.
     pub(crate) conditions: Conditions,
+    pub(crate) store_check: StoreCheck,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
     /// Held from the look at what a project has of them to the making of one more.
@@ -94,6 +96,7 @@ impl Control {
             gateway: Gateway::default(),
             audit: Audit::default(),
             conditions,
+            store_check: StoreCheck::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
             volume_turns: Turns::new(1),

@@ -21,6 +21,7 @@ pub mod reconcile;
 pub mod run;
 pub mod scope;
 pub mod store;
+mod store_check;
 pub mod time;
 mod turns;
 pub mod view;

@@ -15,7 +15,7 @@ use crate::app::sandbox_delete::DeleteError;
 use crate::app::sandbox_read::FindError;
 use crate::app::template::TemplateError;
 use crate::limit::TooMany;
-use crate::store::StoreError;
+use crate::store::{StoreError, Unavailable};
 use crate::turns::NoTurn;
 
 /// The published clients wait at most this long for one refusal.
@@ -70,8 +70,16 @@ impl ApiError {
         self
     }
 
-    /// A fault of ours: logged with its causes, told without them.
+    /// A fault of ours: logged with its causes, told without them. When all that is wrong is a
+    /// database that is locked or full, the caller is told to ask again.
     pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
+        if let Some(fault) = Unavailable::find(error) {
+            tracing::warn!(error, "the database is not available");
+            let text = format!("the database is not available: {}", fault.why());
+            return Self::new(ErrorCode::StoreUnavailable, text)
+                .hint("ask again; if it stays so, GET /health says what the operator can do")
+                .retry_after(RETRY_AFTER);
+        }
         tracing::error!(error, "internal error");
         Self::new(
             ErrorCode::Internal,

@@ -13,12 +13,14 @@ use super::auth::Caller;
 use super::error::{ApiError, usual_delay};
 use crate::conditions::Condition;
 use crate::control::Control;
+use crate::store_check;
 
 /// Is the server there, and well? A server that can change nothing refuses with
 /// `store_unavailable` or `audit_unavailable`, and the fields of `Health` stand beside the refusal's.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
 pub(super) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
+    store_check::look(&control).await;
     let held = control.conditions.current();
     let status = if held.is_empty() { "ok" } else { "degraded" };
     let conditions = held.iter().map(|(name, detail)| HealthCondition {

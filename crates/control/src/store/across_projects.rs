@@ -51,13 +51,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn ensure_project(&self, id: &ProjectId, now_ms: i64) -> Result<(), StoreError> {
-        sqlx::query(ENSURE_PROJECT)
-            .bind(id.as_str())
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(StoreError::during("ensure a project"))
+        let mut writing = self.writer.begin("ensure a project").await?;
+        let query = sqlx::query(ENSURE_PROJECT).bind(id.as_str()).bind(now_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Makes sure the key exists. Its project must.
@@ -65,7 +62,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn ensure_key(&self, key: &KeyRow) -> Result<(), StoreError> {
-        sqlx::query(ENSURE_KEY)
+        let mut writing = self.writer.begin("ensure a key").await?;
+        let query = sqlx::query(ENSURE_KEY)
             .bind(&key.hash)
             .bind(key.project.as_str())
             .bind(&key.prefix)
@@ -73,11 +71,9 @@ impl Store {
             .bind(&key.label)
             .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
-            .bind(key.expires_at_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(StoreError::during("ensure a key"))
+            .bind(key.expires_at_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Makes `hash` the operator's key of the default project, and the only one of its kind: an
@@ -102,20 +98,15 @@ impl Store {
             revoked_at_ms: None,
         };
         self.ensure_key(&key).await?;
-        let failed = || StoreError::during("ensure the admin key");
-        sqlx::query(RESTORE_KEY)
-            .bind(hash)
-            .execute(&self.writer)
-            .await
-            .map_err(failed())?;
-        sqlx::query(REVOKE_OTHERS)
+        let mut writing = self.writer.begin("ensure the admin key").await?;
+        let restore = sqlx::query(RESTORE_KEY).bind(hash);
+        writing.execute(restore).await?;
+        let revoke = sqlx::query(REVOKE_OTHERS)
             .bind(ADMIN_PREFIX)
             .bind(hash)
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(now_ms);
+        writing.execute(revoke).await?;
+        writing.commit().await
     }
 
     /// The key with this hash, whoever owns it, and what its project may use.
@@ -144,15 +135,11 @@ impl Store {
         if entries.is_empty() {
             return Ok(());
         }
-        let failed = || StoreError::during("add to the audit record");
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let mut writing = self.writer.begin("add to the audit record").await?;
         for entry in entries {
-            sqlx::query(NEXT_AUDIT)
-                .bind(entry.project.as_str())
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
-            sqlx::query(INSERT_AUDIT)
+            let next = sqlx::query(NEXT_AUDIT).bind(entry.project.as_str());
+            writing.execute(next).await?;
+            let insert = sqlx::query(INSERT_AUDIT)
                 .bind(entry.project.as_str())
                 .bind(entry.at_ms)
                 .bind(&entry.key_prefix)
@@ -160,12 +147,10 @@ impl Store {
                 .bind(&entry.operation)
                 .bind(&entry.subject)
                 .bind(i64::from(entry.status))
-                .bind(&entry.detail)
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
+                .bind(&entry.detail);
+            writing.execute(insert).await?;
         }
-        transaction.commit().await.map_err(failed())
+        writing.commit().await
     }
 
     /// Every row that says a node should have something.
@@ -227,11 +212,10 @@ impl Store {
             (PURGE_EVENTS, before.events_ms),
             (PURGE_AUDIT, before.audit_ms),
         ] {
-            sqlx::query(statement)
-                .bind(before)
-                .execute(&self.writer)
-                .await
-                .map_err(StoreError::during("purge old rows"))?;
+            // Each by itself, so that nobody waits for all of them.
+            let mut writing = self.writer.begin("purge old rows").await?;
+            writing.execute(sqlx::query(statement).bind(before)).await?;
+            writing.commit().await?;
         }
         Ok(())
     }
