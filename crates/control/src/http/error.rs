@@ -14,6 +14,7 @@ use crate::app::sandbox_create::CreateError;
 use crate::app::sandbox_delete::DeleteError;
 use crate::app::sandbox_read::FindError;
 use crate::app::template::TemplateError;
+use crate::audit::Unrecorded;
 use crate::limit::TooMany;
 use crate::store::{StoreError, Unavailable};
 use crate::turns::NoTurn;
@@ -209,6 +210,14 @@ impl From<NoTurn> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         Self::internal(&error)
+    }
+}
+
+impl From<Unrecorded> for ApiError {
+    fn from(error: Unrecorded) -> Self {
+        Self::new(ErrorCode::AuditUnavailable, error.to_string())
+            .hint("ask again; if it stays so, GET /health says what the operator can do")
+            .retry_after(RETRY_AFTER)
     }
 }
 

@@ -7,7 +7,7 @@ use super::key::{KnownKey, RawKey};
 use super::port_links::{PortLinkRow, RawPortLink};
 use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
-use super::{AuditEntry, KeyRow, Store, StoreError};
+use super::{KeyRow, Store, StoreError};
 use crate::scope::{Reach, Scopes};
 
 const ENSURE_PROJECT: &str =
@@ -37,10 +37,10 @@ const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
-const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq + 1 WHERE id = $1";
-const INSERT_AUDIT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, \
-    request_id, operation, subject, status, detail) \
-    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8)";
+const FREE_OLD_AUDIT: &str = "UPDATE projects SET audit_bytes = audit_bytes - CAST((SELECT \
+    COALESCE(SUM(audit_records.bytes), 0) FROM audit_records \
+    WHERE audit_records.project_id = projects.id AND audit_records.at_ms < $1) AS BIGINT) \
+    WHERE id IN (SELECT project_id FROM audit_records WHERE at_ms < $1)";
 
 /// The prefix of the operator's own key. No generated key can have it: theirs are longer.
 pub(crate) const ADMIN_PREFIX: &str = "admin";
@@ -127,32 +127,6 @@ impl Store {
         known.transpose()
     }
 
-    /// Adds entries to the audit record, all or none.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let mut writing = self.writer.begin("add to the audit record").await?;
-        for entry in entries {
-            let next = sqlx::query(NEXT_AUDIT).bind(entry.project.as_str());
-            writing.execute(next).await?;
-            let insert = sqlx::query(INSERT_AUDIT)
-                .bind(entry.project.as_str())
-                .bind(entry.at_ms)
-                .bind(&entry.key_prefix)
-                .bind(&entry.request_id)
-                .bind(&entry.operation)
-                .bind(&entry.subject)
-                .bind(i64::from(entry.status))
-                .bind(&entry.detail);
-            writing.execute(insert).await?;
-        }
-        writing.commit().await
-    }
-
     /// Every row that says a node should have something.
     ///
     /// # Errors
@@ -205,16 +179,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn purge(&self, before: PurgeBefore) -> Result<(), StoreError> {
-        for (statement, before) in [
-            (PURGE_SANDBOXES, before.deleted_ms),
-            (PURGE_KEYS, before.keys_ms),
-            (PURGE_PORT_LINKS, before.keys_ms),
-            (PURGE_EVENTS, before.events_ms),
-            (PURGE_AUDIT, before.audit_ms),
+        let (keys, audit) = (before.keys_ms, before.audit_ms);
+        for (statements, before) in [
+            (&[PURGE_SANDBOXES][..], before.deleted_ms),
+            (&[PURGE_KEYS], keys),
+            (&[PURGE_PORT_LINKS], keys),
+            (&[PURGE_EVENTS], before.events_ms),
+            (&[FREE_OLD_AUDIT, PURGE_AUDIT], audit),
         ] {
             // Each by itself, so that nobody waits for all of them.
             let mut writing = self.writer.begin("purge old rows").await?;
-            writing.execute(sqlx::query(statement).bind(before)).await?;
+            for statement in statements {
+                let query = sqlx::query(*statement).bind(before);
+                writing.execute(query).await?;
+            }
             writing.commit().await?;
         }
         Ok(())

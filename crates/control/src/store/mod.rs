@@ -6,6 +6,7 @@
 
 mod across_projects;
 mod audit;
+mod audit_write;
 mod connect;
 mod cursor;
 mod error;

@@ -16,6 +16,12 @@ const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
 /// Gives out the number of the next event, in the transaction of what it tells of.
 pub(super) const NEXT_EVENT: &str = "UPDATE projects SET events_seq = events_seq + 1 WHERE id = $1";
 pub(super) const LAST_EVENT: &str = "SELECT events_seq FROM projects WHERE id = $1";
+/// Gives out the number of the next entry of the audit record, and counts its size.
+pub(super) const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq + 1, \
+    audit_bytes = audit_bytes + $2 WHERE id = $1";
+pub(super) const FREE_AUDIT: &str =
+    "UPDATE projects SET audit_bytes = audit_bytes - $2 WHERE id = $1";
+pub(super) const AUDIT_BYTES: &str = "SELECT audit_bytes FROM projects WHERE id = $1";
 const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3, \
     memory_mb_max = $4, snapshot_mb_max = $5, volume_mb_max = $6, requests_per_second = $7, \
     keeps_output = $8 WHERE id = $1";

@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod audit_faults;
 mod auth;
 mod contexts;
 mod events;
