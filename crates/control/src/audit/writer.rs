@@ -140,17 +140,19 @@ impl<'a> Writer<'a> {
 
     /// Writes a batch, however long that takes.
     async fn write(&self, batch: &mut Batch) {
-        for attempt in 1.. {
+        for attempt in 1_usize.. {
             let Err(error) = self.append(&batch.entries).await else {
                 return;
             };
-            let count = batch.entries.len();
-            tracing::error!(
-                attempt,
-                count,
-                error = &error as &dyn std::error::Error,
-                "audit not written"
-            );
+            // Ever less often: the log may be on the same disk.
+            if attempt.is_power_of_two() {
+                tracing::error!(
+                    attempt,
+                    count = batch.entries.len(),
+                    error = &error as &dyn std::error::Error,
+                    "audit not written"
+                );
+            }
             // Who reads is told what there is.
             batch.release();
             if attempt >= ATTEMPTS_MAX && Unavailable::find(&error).is_none() {

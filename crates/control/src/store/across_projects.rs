@@ -22,7 +22,9 @@ const SELECT_KEY: &str = "SELECT api_keys.*, projects.sandboxes_max, projects.vc
     JOIN projects ON projects.id = api_keys.project_id WHERE api_keys.hash = $1";
 const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE prefix = $1 AND hash <> $2 AND revoked_at_ms IS NULL";
-const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL WHERE hash = $1";
+// Touches nothing where there is nothing to do: so a full disk keeps nobody from starting.
+const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL \
+    WHERE hash = $1 AND revoked_at_ms IS NOT NULL";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE node_id = $1 AND deleted_at_ms IS NULL";
 const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
     AND deleted_at_ms IS NULL \

@@ -15,6 +15,8 @@ const DISK_MIB: u64 = 12;
 /// A full disk leaves room in files that are there already; so many changes take that as well.
 const CHANGES_MAX: usize = 3000;
 
+const ADMIN_HASH: &str = "00";
+
 /// What the server said that it did.
 #[derive(Debug, Default)]
 struct Told {
@@ -100,6 +102,10 @@ async fn round(world: &World, disk: &SmallDisk, told: &mut Told, number: usize) 
     assert_eq!(status(world, &victim).await, StatusCode::OK);
     disk.fill();
     change_until_refused(world, told, number, &victim).await;
+    // Another process can start on it.
+    let store = Store::open(&disk.path().join("control.db")).await.unwrap();
+    store.ensure_admin_key(ADMIN_HASH, 2).await.unwrap();
+    store.close().await;
     disk.free();
     eventually("it can be changed again", async || {
         world.get("/health").await.status == StatusCode::OK
@@ -151,6 +157,8 @@ async fn fill_and_free(disk: SmallDisk, rounds: usize) {
         ..Setup::default()
     };
     let world = World::with(setup).await;
+    let store = &world.control.store;
+    store.ensure_admin_key(ADMIN_HASH, 1).await.unwrap();
     let mut told = Told::default();
     for number in 0..rounds {
         round(&world, &disk, &mut told, number).await;
