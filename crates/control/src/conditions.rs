@@ -10,12 +10,13 @@ macro_rules! conditions {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $remedy:literal;)*) => {
         /// Something that is wrong with this control plane, its database or its node.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(dead_code, reason = "each is set by the part that it is about")]
         pub(crate) enum Condition {
             $($(#[$doc])* $variant,)*
         }
 
         impl Condition {
+            const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
             /// The word that programs may match. Once released it is never renamed.
             pub(crate) const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -85,9 +86,9 @@ impl Conditions {
     /// What is wrong now, and why.
     pub(crate) fn current(&self) -> Vec<(Condition, String)> {
         let held = self.held();
-        held.iter()
-            .map(|(name, why)| (*name, why.clone()))
-            .collect()
+        let names = Condition::ALL.iter();
+        let told = names.filter_map(|name| Some((*name, held.get(name)?.clone())));
+        told.collect()
     }
 }
 

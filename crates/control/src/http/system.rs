@@ -40,9 +40,10 @@ pub(super) async fn health(State(control): State<Arc<Control>>) -> Result<Json<H
 }
 
 fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
-    let code = match name {
-        Condition::AuditUnwritable => ErrorCode::AuditUnavailable,
-        _ => ErrorCode::StoreUnavailable,
+    let code = if name == Condition::AuditUnwritable {
+        ErrorCode::AuditUnavailable
+    } else {
+        ErrorCode::StoreUnavailable
     };
     let mut error = ApiError::new(code, detail).hint(name.remedy());
     error.retry_after = usual_delay(code);

@@ -71,12 +71,13 @@ impl Unavailable {
     }
 
     fn of(error: &sqlx::Error) -> Option<Self> {
-        match error {
-            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => Some(Self::Slow),
-            sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => Some(Self::Disk),
-            sqlx::Error::Database(error) => Self::of_sqlite(error.code()?.parse().ok()?),
-            _ => None,
+        if let sqlx::Error::Database(error) = error {
+            return Self::of_sqlite(error.code()?.parse().ok()?);
         }
+        if matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) {
+            return Some(Self::Slow);
+        }
+        matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed).then_some(Self::Disk)
     }
 
     /// By SQLite's result code. The low byte is the kind, the rest says where.
