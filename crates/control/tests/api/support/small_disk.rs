@@ -19,6 +19,7 @@ pub(crate) struct SmallDisk {
 
 impl SmallDisk {
     /// `None` where nobody may mount; then the test has nothing to stand on.
+    #[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
     pub(crate) fn new(kind: Kind, mebibytes: u64) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("mount")).unwrap();
