@@ -21,7 +21,7 @@ CREATE TABLE audit_records (
     operation TEXT NOT NULL,
     subject TEXT,
     status BIGINT NOT NULL,
-    detail TEXT NOT NULL,
+    detail TEXT NOT NULL, bytes BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (project_id, seq)
 );
 
@@ -77,7 +77,7 @@ CREATE INDEX port_links_by_port ON port_links (sandbox_id, port);
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
     created_at_ms BIGINT NOT NULL
-, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0);
+, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
@@ -109,4 +109,9 @@ CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
     WHERE deleted_at_ms IS NULL AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch);
 
 CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+
+CREATE TABLE write_checks (
+    id TEXT PRIMARY KEY,
+    mark BIGINT NOT NULL
+);
 

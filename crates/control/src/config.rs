@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dayfly_types::{CellName, NodeId};
 
+use crate::audit::AuditSettings;
 use crate::gateway::GatewaySettings;
 use crate::key::KeyHash;
 
@@ -50,6 +51,7 @@ pub struct ReconcileSettings {
     pub events_kept: Duration,
     /// How long the audit record is kept.
     pub audit_kept: Duration,
+    pub audit: AuditSettings,
 }
 
 impl Default for ReconcileSettings {
@@ -64,6 +66,7 @@ impl Default for ReconcileSettings {
             idempotency_kept: Duration::from_secs(24 * 3600),
             events_kept: Duration::from_secs(7 * 24 * 3600),
             audit_kept: Duration::from_secs(90 * 24 * 3600),
+            audit: AuditSettings::default(),
         }
     }
 }

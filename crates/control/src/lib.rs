@@ -8,6 +8,7 @@
 
 pub mod app;
 pub mod audit;
+mod conditions;
 pub mod config;
 pub mod control;
 pub mod gateway;
@@ -20,6 +21,7 @@ pub mod reconcile;
 pub mod run;
 pub mod scope;
 pub mod store;
+mod store_check;
 pub mod time;
 mod turns;
 pub mod view;

@@ -79,7 +79,11 @@ impl Server {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let watcher = tokio::spawn(reconcile::watch(Arc::clone(&self.control)));
         let auditing = Arc::clone(&self.control);
-        let auditor = tokio::spawn(async move { auditing.audit.write(&auditing.store).await });
+        let auditor = tokio::spawn(async move {
+            let (store, conditions) = (&auditing.store, &auditing.conditions);
+            let settings = auditing.reconcile.audit;
+            auditing.audit.write(store, conditions, settings).await;
+        });
         tracing::info!(address = %self.address, "listening");
         http::serve(
             self.listener,
@@ -91,7 +95,7 @@ impl Server {
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;
         watcher.abort();
-        self.control.audit.flush().await;
+        self.control.audit.end().await;
         auditor.abort();
         self.control.store.close().await;
     }

@@ -232,6 +232,12 @@ pub const ENDED_KEY_RECORDS_PER_SECOND: u64 = 20;
 pub const PROJECTS_REMEMBERED_MAX: usize = 4096;
 /// Entries of the audit record that wait to be written.
 pub const AUDIT_QUEUE_LENGTH_MAX: usize = 4096;
+/// What the entries of one project take; the oldest make room.
+pub const AUDIT_BYTES_MAX: u64 = 256 << 20;
+/// Old entries that one addition removes at most.
+pub const AUDIT_DROPPED_AT_ONCE_MAX: i64 = 4096;
+/// Refusals that are remembered so that their repeats are counted.
+pub const AUDIT_REPEATS_MAX: usize = 4096;
 /// What an entry keeps of a command, and of each stream of its output where that is kept.
 pub const AUDIT_INPUT_BYTES_MAX: usize = 4096;
 pub const AUDIT_OUTPUT_BYTES_MAX: usize = 16 << 10;

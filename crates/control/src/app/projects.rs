@@ -4,6 +4,7 @@ use dayfly_api::{ChangeLimits, CreateProject, Project, ProjectLimits as Limits};
 use dayfly_types::ProjectId;
 
 use super::Invalid;
+use crate::audit::Unrecorded;
 use crate::control::Control;
 use crate::store::{ProjectLimits, ProjectRow, StoreError};
 use crate::time::{now_ms, rfc3339};
@@ -31,6 +32,8 @@ pub(crate) enum ProjectError {
     NotFound { id: String },
     #[error("project {id} exists already")]
     Exists { id: ProjectId },
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
     #[error("cannot read or write projects")]
     Store(#[from] StoreError),
 }
@@ -43,6 +46,7 @@ pub(crate) async fn create(
     control: &Control,
     wish: CreateProject,
 ) -> Result<Project, ProjectError> {
+    control.audit.ensure_writable()?;
     let wrong = |_| Invalid::field("id", "must be a DNS label of at most 63 characters");
     let id = ProjectId::parse(&wish.id).map_err(wrong)?;
     let row = ProjectRow {
@@ -75,6 +79,7 @@ pub(crate) async fn change(
     id: &str,
     wish: &ChangeLimits,
 ) -> Result<Project, ProjectError> {
+    control.audit.ensure_writable()?;
     let mut row = find(control, id).await?;
     row.limits = changed(row.limits, wish)?;
     control

@@ -8,6 +8,7 @@ use dayfly_types::{ProjectId, SandboxId};
 
 use super::Invalid;
 use super::sandbox_read::{FindError, locate};
+use crate::audit::Unrecorded;
 use crate::control::Control;
 use crate::key::{ApiKey, without_secret};
 use crate::scope::{Reach, Scope, Scopes};
@@ -33,6 +34,8 @@ pub(crate) enum TokenError {
     Find(#[from] FindError),
     #[error("cannot read or write keys")]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
     #[error("the work on the key stopped")]
     Stopped,
     #[error("cannot draw a key")]
@@ -56,6 +59,7 @@ pub(crate) async fn create(
     maker: Maker,
     wish: CreateToken,
 ) -> Result<NewToken, TokenError> {
+    control.audit.ensure_writable()?;
     let scopes = scopes(maker.scopes, wish.scopes.as_deref())?;
     let label = wish.label.unwrap_or_default();
     if label.chars().count() > TOKEN_LABEL_CHARACTERS_MAX || label.chars().any(char::is_control) {

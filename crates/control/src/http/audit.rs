@@ -28,6 +28,8 @@ const LIMIT_DEFAULT: u64 = 100;
 const SUBJECT_BYTES_MAX: usize = 128;
 const OPERATION_BYTES_MAX: usize = 256;
 const FILE_BYTES_MAX: usize = 1024;
+/// Of a refusal, which anybody with a key can have as many of as they like.
+const DENIED_FILE_BYTES_MAX: usize = 256;
 /// The status of a request whose caller went before the answer.
 const UNANSWERED: u16 = 499;
 
@@ -65,13 +67,21 @@ fn without_secrets(path: &str) -> String {
 /// The file that a request is about.
 fn file_of(uri: &Uri) -> Option<String> {
     let named = |pair: &str| decode(pair.strip_prefix("path=")?);
-    uri.query()?.split('&').find_map(named).map(recorded)
+    uri.query()?.split('&').find_map(named)
 }
 
 /// A path of the guest as the record has it: short, and without keys.
-fn recorded(mut path: String) -> String {
-    path.truncate(path.floor_char_boundary(FILE_BYTES_MAX));
-    without_secrets(&path)
+fn recorded(path: &str, bytes_max: usize) -> Value {
+    let cut = &path[..path.floor_char_boundary(bytes_max)];
+    let mut detail = json!({ "path": without_secrets(cut) });
+    if cut.len() < path.len() {
+        detail["path_bytes"] = path.len().into();
+    }
+    detail
+}
+
+const fn is_denial(status: u16) -> bool {
+    matches!(status, 401 | 403 | 404)
 }
 
 /// What a path is about: the thing that it names.
@@ -99,7 +109,10 @@ impl Asked {
             subject: self.subject.clone(),
             status,
             detail: match file_of(&self.uri) {
-                Some(file) => json!({ "path": file }).to_string(),
+                Some(file) if is_denial(status) => {
+                    recorded(&file, DENIED_FILE_BYTES_MAX).to_string()
+                }
+                Some(file) => recorded(&file, FILE_BYTES_MAX).to_string(),
                 None => "{}".to_owned(),
             },
         }
@@ -150,8 +163,8 @@ impl Notebook {
     }
 
     /// Names the file of the guest, where the query does not.
-    pub(super) fn names_file(&self, path: String) {
-        self.adds_detail(json!({ "path": recorded(path) }));
+    pub(super) fn names_file(&self, path: &str) {
+        self.adds_detail(recorded(path, FILE_BYTES_MAX));
     }
 
     /// From here on the entry is the caller's to write, with [`Notebook::write`].
@@ -186,7 +199,7 @@ impl Notebook {
 
     fn is_recorded(&self, status: u16) -> bool {
         let reads = matches!(self.asked.method, Method::GET | Method::HEAD);
-        let is_denied = matches!(status, 401 | 403 | 404);
+        let is_denied = is_denial(status);
         // Who asks too fast would fill the record with it.
         let is_too_fast = status == StatusCode::TOO_MANY_REQUESTS.as_u16();
         !self.notes().is_taken_over && !is_too_fast && (!reads || is_denied)
@@ -325,9 +338,14 @@ mod tests {
         assert_eq!(file_of(&write.parse().unwrap()).unwrap(), "/etc/a b");
         let secret = format!("/x?path=/tmp/{key}");
         let file = file_of(&secret.parse().unwrap()).unwrap();
-        assert_eq!(file, "/tmp/dfk_abcdefgh");
-        let long = format!("/x?path={}", "%C3%A4".repeat(9_000));
-        assert!(file_of(&long.parse().unwrap()).unwrap().len() <= FILE_BYTES_MAX);
+        assert_eq!(
+            recorded(&file, FILE_BYTES_MAX),
+            json!({"path": "/tmp/dfk_abcdefgh"})
+        );
+        let long = format!("/x?path=x{}", "%C3%A4".repeat(9_000));
+        let long = recorded(&file_of(&long.parse().unwrap()).unwrap(), FILE_BYTES_MAX);
+        assert_eq!(long["path"].as_str().unwrap().len(), FILE_BYTES_MAX - 1);
+        assert_eq!(long["path_bytes"], 18_001);
         assert_eq!(subject_of("/v1/sandboxes/"), None);
         assert_eq!(subject_of("/v1/volumes/mine").as_deref(), Some("mine"));
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
+use dayfly_api::Health;
 use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
 use http::StatusCode;
@@ -13,8 +14,9 @@ use crate::app::sandbox_create::CreateError;
 use crate::app::sandbox_delete::DeleteError;
 use crate::app::sandbox_read::FindError;
 use crate::app::template::TemplateError;
+use crate::audit::Unrecorded;
 use crate::limit::TooMany;
-use crate::store::StoreError;
+use crate::store::{StoreError, Unavailable};
 use crate::turns::NoTurn;
 
 /// The published clients wait at most this long for one refusal.
@@ -39,6 +41,8 @@ pub(crate) struct ApiError {
     pub(crate) hint: Option<String>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) percent: Option<u8>,
+    /// With the answer about health: all that is wrong.
+    pub(crate) health: Option<Box<Health>>,
 }
 
 impl ApiError {
@@ -49,6 +53,7 @@ impl ApiError {
             hint: None,
             retry_after: None,
             percent: None,
+            health: None,
         }
     }
 
@@ -66,8 +71,16 @@ impl ApiError {
         self
     }
 
-    /// A fault of ours: logged with its causes, told without them.
+    /// A fault of ours: logged with its causes, told without them. When all that is wrong is a
+    /// database that is locked or full, the caller is told to ask again.
     pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
+        if let Some(fault) = Unavailable::find(error) {
+            tracing::warn!(error, "the database is not available");
+            let text = format!("the database is not available: {}", fault.why());
+            return Self::new(ErrorCode::StoreUnavailable, text)
+                .hint("ask again; if it stays so, GET /health says what the operator can do")
+                .retry_after(RETRY_AFTER);
+        }
         tracing::error!(error, "internal error");
         Self::new(
             ErrorCode::Internal,
@@ -135,13 +148,17 @@ fn usual_hint(code: ErrorCode) -> Option<&'static str> {
 }
 
 /// When asking again is worth it, for the refusals that pass by themselves.
-fn usual_delay(code: ErrorCode) -> Option<Duration> {
+pub(super) fn usual_delay(code: ErrorCode) -> Option<Duration> {
     if code == ErrorCode::TemplateBaking {
         return Some(BAKING_RETRY_AFTER);
     }
     let soon = matches!(
         code,
-        ErrorCode::NoCapacity | ErrorCode::NodeUnavailable | ErrorCode::TooMany
+        ErrorCode::NoCapacity
+            | ErrorCode::NodeUnavailable
+            | ErrorCode::TooMany
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::AuditUnavailable
     );
     soon.then_some(RETRY_AFTER)
 }
@@ -193,6 +210,14 @@ impl From<NoTurn> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         Self::internal(&error)
+    }
+}
+
+impl From<Unrecorded> for ApiError {
+    fn from(error: Unrecorded) -> Self {
+        Self::new(ErrorCode::AuditUnavailable, error.to_string())
+            .hint("ask again; if it stays so, GET /health says what the operator can do")
+            .retry_after(RETRY_AFTER)
     }
 }
 

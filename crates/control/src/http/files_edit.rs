@@ -33,7 +33,7 @@ pub(super) async fn make_directory(
     JsonObject(body): JsonObject<MakeDirectory>,
 ) -> Result<StatusCode, ApiError> {
     let request = file_wish::make_directory(body)?;
-    caller.notebook.names_file(request.path.clone());
+    caller.notebook.names_file(&request.path);
     locate(&control, &caller.project, &id).await?;
     control.node.make_directory(&id, request).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -53,7 +53,7 @@ pub(super) async fn move_file(
     let request = file_wish::move_file(body)?;
     caller
         .notebook
-        .names_file(format!("{} to {}", request.from, request.to));
+        .names_file(&format!("{} to {}", request.from, request.to));
     locate(&control, &caller.project, &id).await?;
     control.node.move_file(&id, request).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -71,7 +71,7 @@ pub(super) async fn change_mode(
     JsonObject(body): JsonObject<ChangeMode>,
 ) -> Result<StatusCode, ApiError> {
     let request = file_wish::change_mode(body)?;
-    caller.notebook.names_file(request.path.clone());
+    caller.notebook.names_file(&request.path);
     locate(&control, &caller.project, &id).await?;
     control.node.change_mode(&id, request).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -95,6 +95,7 @@ impl From<ProjectError> for ApiError {
             ProjectError::Invalid(error) => error.into(),
             ProjectError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
             ProjectError::Exists { .. } => Self::new(ErrorCode::AlreadyExists, text),
+            ProjectError::Unrecorded(error) => error.into(),
             ProjectError::Store(error) => error.into(),
         }
     }

@@ -109,6 +109,7 @@ impl From<TokenError> for ApiError {
         match error {
             TokenError::Invalid(error) => error.into(),
             TokenError::Find(error) => error.into(),
+            TokenError::Unrecorded(error) => error.into(),
             TokenError::Wider | TokenError::EndsWider => Self::new(ErrorCode::Forbidden, text)
                 .hint("GET /v1/me says which scopes this key has"),
             TokenError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),

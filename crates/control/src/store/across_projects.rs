@@ -7,7 +7,7 @@ use super::key::{KnownKey, RawKey};
 use super::port_links::{PortLinkRow, RawPortLink};
 use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
-use super::{AuditEntry, KeyRow, Store, StoreError};
+use super::{KeyRow, Store, StoreError};
 use crate::scope::{Reach, Scopes};
 
 const ENSURE_PROJECT: &str =
@@ -22,7 +22,9 @@ const SELECT_KEY: &str = "SELECT api_keys.*, projects.sandboxes_max, projects.vc
     JOIN projects ON projects.id = api_keys.project_id WHERE api_keys.hash = $1";
 const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE prefix = $1 AND hash <> $2 AND revoked_at_ms IS NULL";
-const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL WHERE hash = $1";
+// Touches nothing where there is nothing to do: so a full disk keeps nobody from starting.
+const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL \
+    WHERE hash = $1 AND revoked_at_ms IS NOT NULL";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE node_id = $1 AND deleted_at_ms IS NULL";
 const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
     AND deleted_at_ms IS NULL \
@@ -37,10 +39,10 @@ const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
-const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq + 1 WHERE id = $1";
-const INSERT_AUDIT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, \
-    request_id, operation, subject, status, detail) \
-    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8)";
+const FREE_OLD_AUDIT: &str = "UPDATE projects SET audit_bytes = audit_bytes - CAST((SELECT \
+    COALESCE(SUM(audit_records.bytes), 0) FROM audit_records \
+    WHERE audit_records.project_id = projects.id AND audit_records.at_ms < $1) AS BIGINT) \
+    WHERE id IN (SELECT project_id FROM audit_records WHERE at_ms < $1)";
 
 /// The prefix of the operator's own key. No generated key can have it: theirs are longer.
 pub(crate) const ADMIN_PREFIX: &str = "admin";
@@ -51,13 +53,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn ensure_project(&self, id: &ProjectId, now_ms: i64) -> Result<(), StoreError> {
-        sqlx::query(ENSURE_PROJECT)
-            .bind(id.as_str())
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(StoreError::during("ensure a project"))
+        let mut writing = self.writer.begin("ensure a project").await?;
+        let query = sqlx::query(ENSURE_PROJECT).bind(id.as_str()).bind(now_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Makes sure the key exists. Its project must.
@@ -65,7 +64,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn ensure_key(&self, key: &KeyRow) -> Result<(), StoreError> {
-        sqlx::query(ENSURE_KEY)
+        let mut writing = self.writer.begin("ensure a key").await?;
+        let query = sqlx::query(ENSURE_KEY)
             .bind(&key.hash)
             .bind(key.project.as_str())
             .bind(&key.prefix)
@@ -73,11 +73,9 @@ impl Store {
             .bind(&key.label)
             .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
-            .bind(key.expires_at_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(StoreError::during("ensure a key"))
+            .bind(key.expires_at_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Makes `hash` the operator's key of the default project, and the only one of its kind: an
@@ -102,20 +100,15 @@ impl Store {
             revoked_at_ms: None,
         };
         self.ensure_key(&key).await?;
-        let failed = || StoreError::during("ensure the admin key");
-        sqlx::query(RESTORE_KEY)
-            .bind(hash)
-            .execute(&self.writer)
-            .await
-            .map_err(failed())?;
-        sqlx::query(REVOKE_OTHERS)
+        let mut writing = self.writer.begin("ensure the admin key").await?;
+        let restore = sqlx::query(RESTORE_KEY).bind(hash);
+        writing.execute(restore).await?;
+        let revoke = sqlx::query(REVOKE_OTHERS)
             .bind(ADMIN_PREFIX)
             .bind(hash)
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(now_ms);
+        writing.execute(revoke).await?;
+        writing.commit().await
     }
 
     /// The key with this hash, whoever owns it, and what its project may use.
@@ -134,38 +127,6 @@ impl Store {
             Ok(KnownKey { key, limits })
         });
         known.transpose()
-    }
-
-    /// Adds entries to the audit record, all or none.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let failed = || StoreError::during("add to the audit record");
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
-        for entry in entries {
-            sqlx::query(NEXT_AUDIT)
-                .bind(entry.project.as_str())
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
-            sqlx::query(INSERT_AUDIT)
-                .bind(entry.project.as_str())
-                .bind(entry.at_ms)
-                .bind(&entry.key_prefix)
-                .bind(&entry.request_id)
-                .bind(&entry.operation)
-                .bind(&entry.subject)
-                .bind(i64::from(entry.status))
-                .bind(&entry.detail)
-                .execute(&mut *transaction)
-                .await
-                .map_err(failed())?;
-        }
-        transaction.commit().await.map_err(failed())
     }
 
     /// Every row that says a node should have something.
@@ -220,18 +181,21 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn purge(&self, before: PurgeBefore) -> Result<(), StoreError> {
-        for (statement, before) in [
-            (PURGE_SANDBOXES, before.deleted_ms),
-            (PURGE_KEYS, before.keys_ms),
-            (PURGE_PORT_LINKS, before.keys_ms),
-            (PURGE_EVENTS, before.events_ms),
-            (PURGE_AUDIT, before.audit_ms),
+        let (keys, audit) = (before.keys_ms, before.audit_ms);
+        for (statements, before) in [
+            (&[PURGE_SANDBOXES][..], before.deleted_ms),
+            (&[PURGE_KEYS], keys),
+            (&[PURGE_PORT_LINKS], keys),
+            (&[PURGE_EVENTS], before.events_ms),
+            (&[FREE_OLD_AUDIT, PURGE_AUDIT], audit),
         ] {
-            sqlx::query(statement)
-                .bind(before)
-                .execute(&self.writer)
-                .await
-                .map_err(StoreError::during("purge old rows"))?;
+            // Each by itself, so that nobody waits for all of them.
+            let mut writing = self.writer.begin("purge old rows").await?;
+            for statement in statements {
+                let query = sqlx::query(*statement).bind(before);
+                writing.execute(query).await?;
+            }
+            writing.commit().await?;
         }
         Ok(())
     }

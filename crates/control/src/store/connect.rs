@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Pool, Sqlite};
-use tokio::sync::Notify;
+use sqlx::{ConnectOptions, Connection, Pool};
+use tokio::sync::{Mutex, Notify};
 
 use super::StoreError;
-use super::writing::TURNS_PER_PROJECT;
-use crate::turns::Turns;
+use super::writer::{Backend, Writer};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
@@ -25,12 +24,13 @@ const ACQUIRE_DEADLINE: Duration = Duration::from_secs(5);
 /// for it in turn but fail when they upgrade.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pub(super) reader: Pool<Sqlite>,
-    pub(super) writer: Pool<Sqlite>,
-    /// Who of those that want to write may ask the writer.
-    pub(super) turns: Turns,
+    /// Connections that cannot write.
+    pub(super) reader: Pool<Backend>,
+    pub(super) writer: Writer,
     /// Told of every event that was written.
     pub(super) new_event: Arc<Notify>,
+    /// Held while limits of a project are written and read again.
+    pub(super) limits_turn: Arc<Mutex<()>>,
 }
 
 impl Store {
@@ -40,6 +40,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Open`] or [`StoreError::Migrate`].
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source| StoreError::Open {
+            path: path.to_owned(),
+            source,
+        };
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -48,28 +52,22 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY_DEADLINE);
-        let open = async |connections: u32| {
+        migrate(&options, failed).await?;
+        let pool = |connections: u32, options| {
             SqlitePoolOptions::new()
                 .max_connections(connections)
                 .acquire_timeout(ACQUIRE_DEADLINE)
-                .connect_with(options.clone())
-                .await
-                .map_err(|source| StoreError::Open {
-                    path: path.to_owned(),
-                    source,
-                })
+                .connect_with(options)
         };
-        let writer = open(1).await?;
-        MIGRATIONS
-            .run(&writer)
-            .await
-            .map_err(|error| StoreError::Migrate(Box::new(error)))?;
-        let reader = open(READERS_MAX).await?;
+        let writer = pool(1, options.clone()).await.map_err(failed)?;
+        // No statement can go around the writer, whatever its author thought.
+        let read_only = options.pragma("query_only", "1");
+        let reader = pool(READERS_MAX, read_only).await.map_err(failed)?;
         Ok(Self {
             reader,
-            writer,
-            turns: Turns::new(TURNS_PER_PROJECT),
+            writer: Writer::new(writer),
             new_event: Arc::default(),
+            limits_turn: Arc::default(),
         })
     }
 
@@ -78,4 +76,18 @@ impl Store {
         self.reader.close().await;
         self.writer.close().await;
     }
+}
+
+/// Brings the schema up to date, on a connection of its own: migrations begin and end transactions
+/// in their own way.
+async fn migrate(
+    options: &SqliteConnectOptions,
+    failed: impl Fn(sqlx::Error) -> StoreError,
+) -> Result<(), StoreError> {
+    let mut connection = options.connect().await.map_err(&failed)?;
+    MIGRATIONS
+        .run(&mut connection)
+        .await
+        .map_err(|error| StoreError::Migrate(Box::new(error)))?;
+    connection.close().await.map_err(failed)
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dayfly_types::{ProjectId, SandboxId};
-use sqlx::{FromRow, Sqlite, Transaction};
-
+use sqlx::FromRow;
 use tokio::sync::Notify;
 
+use super::writer::Writing;
 use super::{Store, StoreError, projects};
 
 const INSERT: &str = "INSERT INTO events (project_id, seq, at_ms, sandbox_id, state, reason) \
@@ -34,23 +34,16 @@ pub(super) struct NewEvent<'a> {
     pub(super) at_ms: i64,
 }
 
-pub(super) async fn insert(
-    event: NewEvent<'_>,
-    transaction: &mut Transaction<'_, Sqlite>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(projects::NEXT_EVENT)
-        .bind(event.project.as_str())
-        .execute(&mut **transaction)
-        .await?;
-    sqlx::query(INSERT)
+pub(super) async fn insert(event: NewEvent<'_>, writing: &mut Writing) -> Result<(), StoreError> {
+    let next = sqlx::query(projects::NEXT_EVENT).bind(event.project.as_str());
+    writing.execute(next).await?;
+    let insert = sqlx::query(INSERT)
         .bind(event.project.as_str())
         .bind(event.at_ms)
         .bind(event.sandbox.as_str())
         .bind(event.state)
-        .bind(event.reason)
-        .execute(&mut **transaction)
-        .await
-        .map(drop)
+        .bind(event.reason);
+    writing.execute(insert).await.map(drop)
 }
 
 impl Store {

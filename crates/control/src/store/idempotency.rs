@@ -1,8 +1,8 @@
 //! Keys that make a request repeatable.
 
 use dayfly_types::ProjectId;
-use sqlx::{Sqlite, Transaction};
 
+use super::writer::Writing;
 use super::{Store, StoreError};
 
 const INSERT: &str = "INSERT INTO idempotency_keys \
@@ -54,13 +54,10 @@ impl Store {
         idempotency: &Idempotency,
         now_ms: i64,
     ) -> Result<Inserted, StoreError> {
-        let failed = || StoreError::during("insert an idempotency key");
-        let _turn = self.turn(project).await.map_err(failed())?;
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
-        let inserted = insert(project, subject, idempotency, now_ms, &mut transaction)
-            .await
-            .map_err(failed())?;
-        transaction.commit().await.map_err(failed())?;
+        let operation = "insert an idempotency key";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
+        let inserted = insert(project, subject, idempotency, now_ms, &mut writing).await?;
+        writing.commit().await?;
         Ok(inserted)
     }
 
@@ -74,16 +71,14 @@ impl Store {
         subject: &str,
         answer: &str,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("write the answer of a request");
-        let _turn = self.turn(project).await.map_err(failed())?;
-        sqlx::query(SET_ANSWER)
+        let operation = "write the answer of a request";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
+        let query = sqlx::query(SET_ANSWER)
             .bind(project.as_str())
             .bind(subject)
-            .bind(answer)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(answer);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Frees the key of a request that came to nothing.
@@ -91,15 +86,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn forget_key(&self, project: &ProjectId, subject: &str) -> Result<(), StoreError> {
-        let failed = || StoreError::during("free an idempotency key");
-        let _turn = self.turn(project).await.map_err(failed())?;
-        sqlx::query(DELETE)
-            .bind(project.as_str())
-            .bind(subject)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+        let operation = "free an idempotency key";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
+        let query = sqlx::query(DELETE).bind(project.as_str()).bind(subject);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 }
 
@@ -109,24 +100,21 @@ pub(super) async fn insert(
     subject: &str,
     idempotency: &Idempotency,
     now_ms: i64,
-    transaction: &mut Transaction<'_, Sqlite>,
-) -> Result<Inserted, sqlx::Error> {
-    let inserted = sqlx::query(INSERT)
+    writing: &mut Writing,
+) -> Result<Inserted, StoreError> {
+    let insert = sqlx::query(INSERT)
         .bind(project.as_str())
         .bind(&idempotency.key)
         .bind(&idempotency.request_hash)
         .bind(subject)
-        .bind(now_ms)
-        .execute(&mut **transaction)
-        .await?;
-    if inserted.rows_affected() > 0 {
+        .bind(now_ms);
+    if writing.execute(insert).await? > 0 {
         return Ok(Inserted::New);
     }
-    let (hash, id, answer): (String, String, Option<String>) = sqlx::query_as(SELECT)
+    let known = sqlx::query_as(SELECT)
         .bind(project.as_str())
-        .bind(&idempotency.key)
-        .fetch_one(&mut **transaction)
-        .await?;
+        .bind(&idempotency.key);
+    let (hash, id, answer): (String, String, Option<String>) = writing.fetch_one(known).await?;
     if hash != idempotency.request_hash {
         return Ok(Inserted::Conflict);
     }

@@ -15,7 +15,7 @@ const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
     ORDER BY created_at_ms, prefix";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE project_id = $1 AND prefix = $2 AND revoked_at_ms IS NULL";
-const IS_KNOWN: &str = "SELECT 1 FROM api_keys WHERE project_id = $1 AND prefix = $2";
+const REVOKED_AT: &str = "SELECT revoked_at_ms FROM api_keys WHERE project_id = $1 AND prefix = $2";
 
 /// A key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +82,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn insert_api_key(&self, key: &KeyRow) -> Result<(), StoreError> {
-        let failed = || StoreError::during("add a key");
-        let _turn = self.turn(&key.project).await.map_err(failed())?;
-        sqlx::query(INSERT)
+        let operation = "add a key";
+        let mut writing = self.writer.begin_in_turn(&key.project, operation).await?;
+        let query = sqlx::query(INSERT)
             .bind(&key.hash)
             .bind(key.project.as_str())
             .bind(&key.prefix)
@@ -92,11 +92,29 @@ impl Store {
             .bind(&key.label)
             .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
-            .bind(key.expires_at_ms)
-            .execute(&self.writer)
+            .bind(key.expires_at_ms);
+        writing.execute(query).await?;
+        writing.commit().await?;
+        // What is told to work must.
+        match self.key_is_revoked(&key.project, &key.prefix).await? {
+            Some(_) => Ok(()),
+            None => Err(StoreError::NotKept { operation }),
+        }
+    }
+
+    /// Whether a key of the project is over, as every reader sees it. `None`: there is none.
+    async fn key_is_revoked(
+        &self,
+        project: &ProjectId,
+        prefix: &str,
+    ) -> Result<Option<bool>, StoreError> {
+        let found: Option<(Option<i64>,)> = sqlx::query_as(REVOKED_AT)
+            .bind(project.as_str())
+            .bind(prefix)
+            .fetch_optional(&self.reader)
             .await
-            .map(drop)
-            .map_err(failed())
+            .map_err(StoreError::during("read a key again"))?;
+        Ok(found.map(|(revoked_at_ms,)| revoked_at_ms.is_some()))
     }
 
     /// The keys of a project that work now, oldest first.
@@ -128,24 +146,21 @@ impl Store {
         prefix: &str,
         now_ms: i64,
     ) -> Result<Revoked, StoreError> {
-        let failed = || StoreError::during("revoke a key");
-        let done = sqlx::query(REVOKE)
+        let operation = "revoke a key";
+        let mut writing = self.writer.begin(operation).await?;
+        let query = sqlx::query(REVOKE)
             .bind(project.as_str())
             .bind(prefix)
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map_err(failed())?;
-        if done.rows_affected() > 0 {
-            return Ok(Revoked::Now);
+            .bind(now_ms);
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        // A revocation that is told and not kept lets in whoever was to be kept out.
+        match self.key_is_revoked(project, prefix).await? {
+            Some(true) if rows > 0 => Ok(Revoked::Now),
+            Some(true) => Ok(Revoked::Before),
+            None if rows == 0 => Ok(Revoked::Unknown),
+            Some(false) | None => Err(StoreError::NotKept { operation }),
         }
-        let known: Option<(i64,)> = sqlx::query_as(IS_KNOWN)
-            .bind(project.as_str())
-            .bind(prefix)
-            .fetch_optional(&self.reader)
-            .await
-            .map_err(failed())?;
-        Ok(known.map_or(Revoked::Unknown, |_| Revoked::Before))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod across_projects;
 mod audit;
+mod audit_write;
 mod connect;
 mod cursor;
 mod error;
@@ -18,14 +19,15 @@ mod projects;
 mod quota;
 mod row;
 mod sandboxes;
-mod writing;
+mod write_check;
+mod writer;
 
 pub(crate) use across_projects::ADMIN_PREFIX;
 pub use across_projects::PurgeBefore;
 pub use audit::{AuditEntry, AuditRow};
 pub use connect::Store;
 pub use cursor::Cursor;
-pub use error::StoreError;
+pub use error::{StoreError, Unavailable};
 pub use events::EventRow;
 pub use idempotency::{Idempotency, Inserted, Subject};
 pub use key::{KeyRow, KnownKey, Revoked};

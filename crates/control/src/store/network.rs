@@ -76,20 +76,19 @@ impl Store {
         epoch: u64,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
-        let failed = || StoreError::during("write a network policy");
-        let _turn = self.turn(of.project).await.map_err(failed())?;
-        let done = sqlx::query(SET)
+        let operation = "write a network policy";
+        let mut writing = self.writer.begin_in_turn(of.project, operation).await?;
+        let query = sqlx::query(SET)
             .bind(of.project.as_str())
             .bind(of.sandbox.as_str())
             .bind(bigint(of.epoch))
             .bind(bigint(of.reserved))
             .bind(text(policy))
             .bind(bigint(epoch))
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map_err(failed())?;
-        Ok(done.rows_affected() > 0)
+            .bind(now_ms);
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        Ok(rows > 0)
     }
 
     /// Gives out an epoch for a policy that the node is asked for first. Says whether it did.
@@ -102,19 +101,18 @@ impl Store {
         epoch: u64,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
-        let failed = || StoreError::during("reserve an epoch");
-        let _turn = self.turn(of.project).await.map_err(failed())?;
-        let done = sqlx::query(RESERVE)
+        let operation = "reserve an epoch";
+        let mut writing = self.writer.begin_in_turn(of.project, operation).await?;
+        let query = sqlx::query(RESERVE)
             .bind(of.project.as_str())
             .bind(of.sandbox.as_str())
             .bind(bigint(of.epoch))
             .bind(bigint(of.reserved))
             .bind(bigint(epoch))
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map_err(failed())?;
-        Ok(done.rows_affected() > 0)
+            .bind(now_ms);
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        Ok(rows > 0)
     }
 
     /// Writes that the node goes by this epoch, if it is still the last.
@@ -127,14 +125,13 @@ impl Store {
         id: &SandboxId,
         epoch: u64,
     ) -> Result<(), StoreError> {
-        sqlx::query(CONFIRM)
+        let mut writing = self.writer.begin("confirm a network policy").await?;
+        let query = sqlx::query(CONFIRM)
             .bind(project.as_str())
             .bind(id.as_str())
-            .bind(bigint(epoch))
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(StoreError::during("confirm a network policy"))
+            .bind(bigint(epoch));
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// What new sandboxes of the project may reach, when it has said so.
@@ -167,16 +164,14 @@ impl Store {
         policy: &EgressPolicy,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("write a network default");
-        let _turn = self.turn(project).await.map_err(failed())?;
-        sqlx::query(SET_DEFAULT)
+        let operation = "write a network default";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
+        let query = sqlx::query(SET_DEFAULT)
             .bind(project.as_str())
             .bind(text(policy))
-            .bind(now_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(now_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 }
 

@@ -12,6 +12,7 @@ const SELECT: &str = "SELECT * FROM port_links WHERE project_id = $1 AND sandbox
     AND port = $3 AND expires_at_ms > $4 ORDER BY created_at_ms, id";
 const DELETE: &str = "DELETE FROM port_links WHERE project_id = $1 AND sandbox_id = $2 \
     AND port = $3 AND id = $4";
+const IS_KNOWN: &str = "SELECT 1 FROM port_links WHERE project_id = $1 AND id = $2";
 
 /// A port of a sandbox of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,20 +66,18 @@ impl Store {
         of: &PortOf,
         link: &PortLinkRow,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("write a link");
-        let _turn = self.turn(&of.project).await.map_err(failed())?;
-        sqlx::query(INSERT)
+        let operation = "write a link";
+        let mut writing = self.writer.begin_in_turn(&of.project, operation).await?;
+        let query = sqlx::query(INSERT)
             .bind(&link.id)
             .bind(of.project.as_str())
             .bind(of.sandbox.as_str())
             .bind(i64::from(of.port))
             .bind(link.token_hash.map(KeyHash::to_hex))
             .bind(link.created_at_ms)
-            .bind(link.expires_at_ms)
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(link.expires_at_ms);
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// The links of a port that have not expired, oldest first.
@@ -106,16 +105,25 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn delete_port_link(&self, of: &PortOf, id: &str) -> Result<bool, StoreError> {
-        let failed = || StoreError::during("delete a link");
-        let _turn = self.turn(&of.project).await.map_err(failed())?;
-        let done = sqlx::query(DELETE)
+        let operation = "delete a link";
+        let mut writing = self.writer.begin_in_turn(&of.project, operation).await?;
+        let query = sqlx::query(DELETE)
             .bind(of.project.as_str())
             .bind(of.sandbox.as_str())
             .bind(i64::from(of.port))
+            .bind(id);
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        // As for a key: what is told to be shut must be, as every reader sees it.
+        let left: Option<(i64,)> = sqlx::query_as(IS_KNOWN)
+            .bind(of.project.as_str())
             .bind(id)
-            .execute(&self.writer)
+            .fetch_optional(&self.reader)
             .await
-            .map_err(failed())?;
-        Ok(done.rows_affected() > 0)
+            .map_err(StoreError::during("read a link again"))?;
+        match left {
+            Some(_) if rows > 0 => Err(StoreError::NotKept { operation }),
+            Some(_) | None => Ok(rows > 0),
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Projects themselves, as an operator sees them, and what each may use.
 
 use dayfly_types::ProjectId;
-use sqlx::{FromRow, Sqlite, Transaction};
+use sqlx::FromRow;
 
+use super::writer::Writing;
 use super::{Store, StoreError};
 
 const INSERT: &str = "INSERT INTO projects (id, created_at_ms, sandboxes_max, vcpus_max, \
@@ -15,6 +16,12 @@ const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
 /// Gives out the number of the next event, in the transaction of what it tells of.
 pub(super) const NEXT_EVENT: &str = "UPDATE projects SET events_seq = events_seq + 1 WHERE id = $1";
 pub(super) const LAST_EVENT: &str = "SELECT events_seq FROM projects WHERE id = $1";
+/// Gives out the number of the next entry of the audit record, and counts its size.
+pub(super) const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq + 1, \
+    audit_bytes = audit_bytes + $2 WHERE id = $1";
+pub(super) const FREE_AUDIT: &str =
+    "UPDATE projects SET audit_bytes = audit_bytes - $2 WHERE id = $1";
+pub(super) const AUDIT_BYTES: &str = "SELECT audit_bytes FROM projects WHERE id = $1";
 const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3, \
     memory_mb_max = $4, snapshot_mb_max = $5, volume_mb_max = $6, requests_per_second = $7, \
     keeps_output = $8 WHERE id = $1";
@@ -107,12 +114,10 @@ impl ProjectLimits {
 /// What a project may use, as of a transaction.
 pub(super) async fn limits(
     project: &ProjectId,
-    transaction: &mut Transaction<'_, Sqlite>,
-) -> Result<ProjectLimits, sqlx::Error> {
-    let raw: RawLimits = sqlx::query_as(SELECT_LIMITS)
-        .bind(project.as_str())
-        .fetch_one(&mut **transaction)
-        .await?;
+    writing: &mut Writing,
+) -> Result<ProjectLimits, StoreError> {
+    let query = sqlx::query_as(SELECT_LIMITS).bind(project.as_str());
+    let raw: RawLimits = writing.fetch_one(query).await?;
     Ok(raw.into())
 }
 
@@ -122,18 +127,22 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn insert_project(&self, project: &ProjectRow) -> Result<bool, StoreError> {
+        let operation = "add a project";
+        let mut writing = self.writer.begin(operation).await?;
         let mut query = sqlx::query(INSERT)
             .bind(project.id.as_str())
             .bind(project.created_at_ms);
         for number in project.limits.numbers() {
             query = query.bind(number);
         }
-        let done = query
-            .bind(i64::from(project.limits.keeps_output))
-            .execute(&self.writer)
-            .await
-            .map_err(StoreError::during("add a project"))?;
-        Ok(done.rows_affected() > 0)
+        query = query.bind(i64::from(project.limits.keeps_output));
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        // What is told to be there must be.
+        if self.project(&project.id).await?.is_none() {
+            return Err(StoreError::NotKept { operation });
+        }
+        Ok(rows > 0)
     }
 
     /// All projects, oldest first.
@@ -170,15 +179,21 @@ impl Store {
         id: &ProjectId,
         limits: &ProjectLimits,
     ) -> Result<bool, StoreError> {
+        let operation = "write the limits of a project";
+        // Until they were read again: else another change in between would look like a loss.
+        let _alone = self.limits_turn.lock().await;
+        let mut writing = self.writer.begin(operation).await?;
         let mut query = sqlx::query(SET_LIMITS).bind(id.as_str());
         for number in limits.numbers() {
             query = query.bind(number);
         }
-        let done = query
-            .bind(i64::from(limits.keeps_output))
-            .execute(&self.writer)
-            .await
-            .map_err(StoreError::during("write the limits of a project"))?;
-        Ok(done.rows_affected() > 0)
+        query = query.bind(i64::from(limits.keeps_output));
+        let rows = writing.execute(query).await?;
+        writing.commit().await?;
+        let kept = self.project(id).await?;
+        if rows > 0 && kept.is_none_or(|kept| kept.limits != *limits) {
+            return Err(StoreError::NotKept { operation });
+        }
+        Ok(rows > 0)
     }
 }

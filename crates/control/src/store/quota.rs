@@ -1,10 +1,10 @@
 //! Whether a project has room for more sandboxes.
 
 use dayfly_types::ProjectId;
-use sqlx::{Sqlite, Transaction};
 
 use super::projects;
 use super::row::SandboxRow;
+use super::writer::Writing;
 use super::{Store, StoreError};
 
 // All that were not deleted, asleep or not: a wake must not find its place taken.
@@ -69,13 +69,11 @@ impl From<(i64, i64, i64)> for Used {
 pub(super) async fn check(
     project: &ProjectId,
     rows: &[SandboxRow],
-    transaction: &mut Transaction<'_, Sqlite>,
-) -> Result<Result<(), OverQuota>, sqlx::Error> {
-    let limits = projects::limits(project, transaction).await?;
-    let used: (i64, i64, i64) = sqlx::query_as(USED)
-        .bind(project.as_str())
-        .fetch_one(&mut **transaction)
-        .await?;
+    writing: &mut Writing,
+) -> Result<Result<(), OverQuota>, StoreError> {
+    let limits = projects::limits(project, writing).await?;
+    let query = sqlx::query_as(USED).bind(project.as_str());
+    let used: (i64, i64, i64) = writing.fetch_one(query).await?;
     let used = Used::from(used);
     let vcpus = rows.iter().map(|row| u64::from(row.cpu)).sum();
     let memory_mb = rows.iter().map(|row| row.memory_mb).sum();

@@ -6,6 +6,7 @@ use dayfly_types::{ProjectId, SandboxId, SandboxState, SnapshotId};
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
 use super::row::{RawSandbox, SandboxRow, bigint};
+use super::writer::Writing;
 use super::{Cursor, OverQuota, Store, StoreError, events, network, quota};
 use crate::time::deadline_ms;
 
@@ -62,33 +63,30 @@ impl Store {
         subject: &str,
         idempotency: Option<&Idempotency>,
     ) -> Result<Result<Inserted, OverQuota>, StoreError> {
-        let failed = || StoreError::during("insert a sandbox");
         let Some(first) = rows.first() else {
             return Ok(Ok(Inserted::New));
         };
-        let _turn = self.turn(&first.project).await.map_err(failed())?;
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let project = &first.project;
+        let begun = self.writer.begin_in_turn(project, "insert a sandbox").await;
+        let mut writing = begun?;
         if let Some(key) = idempotency {
-            let (project, at_ms) = (&first.project, first.created_at_ms);
-            let inserted = idempotency::insert(project, subject, key, at_ms, &mut transaction)
-                .await
-                .map_err(failed())?;
+            let at_ms = first.created_at_ms;
+            let inserted = idempotency::insert(project, subject, key, at_ms, &mut writing).await?;
             if inserted != Inserted::New {
+                writing.rollback().await?;
                 return Ok(Ok(inserted));
             }
         }
-        let fits = quota::check(&first.project, rows, &mut transaction).await;
-        if let Err(over) = fits.map_err(failed())? {
+        if let Err(over) = quota::check(project, rows, &mut writing).await? {
+            writing.rollback().await?;
             return Ok(Err(over));
         }
         for row in rows {
-            insert_row(row, &mut transaction).await.map_err(failed())?;
+            insert_row(row, &mut writing).await?;
             let event = event(&row.project, &row.id, row.state.as_str(), row.created_at_ms);
-            events::insert(event, &mut transaction)
-                .await
-                .map_err(failed())?;
+            events::insert(event, &mut writing).await?;
         }
-        transaction.commit().await.map_err(failed())?;
+        writing.commit().await?;
         self.new_event.notify_waiters();
         Ok(Ok(Inserted::New))
     }
@@ -161,19 +159,15 @@ impl Store {
         id: &SandboxId,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("take back a sandbox");
-        let _turn = self.turn(project).await.map_err(failed())?;
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        let operation = "take back a sandbox";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
         let statements = [idempotency::DELETE, DELETE];
-        let rows = run(&statements, project, id, &mut transaction).await;
         // Whoever follows events was told that it is being made.
-        if rows.map_err(failed())? > 0 {
+        if run(&statements, project, id, &mut writing).await? > 0 {
             let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
-            events::insert(event, &mut transaction)
-                .await
-                .map_err(failed())?;
+            events::insert(event, &mut writing).await?;
         }
-        transaction.commit().await.map_err(failed())?;
+        writing.commit().await?;
         self.new_event.notify_waiters();
         Ok(())
     }
@@ -187,8 +181,8 @@ impl Store {
         report: &SandboxReport,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("write a sandbox's state");
-        let _turn = self.turn(&report.project).await.map_err(failed())?;
+        let operation = "write a sandbox's state";
+        let _turn = self.writer.turn(&report.project, operation).await?;
         self.apply_report(report, now_ms).await
     }
 
@@ -207,9 +201,8 @@ impl Store {
                 .write_deleted(&report.project, &report.id, now_ms)
                 .await;
         }
-        let failed = || StoreError::during("write a sandbox's state");
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
-        let applied = sqlx::query(APPLY)
+        let mut writing = self.writer.begin("write a sandbox's state").await?;
+        let query = sqlx::query(APPLY)
             .bind(report.project.as_str())
             .bind(report.id.as_str())
             .bind(report.state.as_str())
@@ -224,21 +217,17 @@ impl Store {
             .bind(i64::from(report.lifecycle.persistent))
             .bind(report.lifecycle.idle_seconds.map(bigint))
             .bind(report.lifecycle.on_timeout.as_str())
-            .bind(deadline_ms(report.expires_in_seconds, now_ms))
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed())?;
-        if applied.rows_affected() > 0 {
+            .bind(deadline_ms(report.expires_in_seconds, now_ms));
+        let rows = writing.execute(query).await?;
+        if rows > 0 {
             let event = NewEvent {
                 reason: report.reason.as_deref(),
                 ..event(&report.project, &report.id, report.state.as_str(), now_ms)
             };
-            events::insert(event, &mut transaction)
-                .await
-                .map_err(failed())?;
+            events::insert(event, &mut writing).await?;
         }
-        transaction.commit().await.map_err(failed())?;
-        if applied.rows_affected() > 0 {
+        writing.commit().await?;
+        if rows > 0 {
             self.new_event.notify_waiters();
         }
         Ok(())
@@ -255,21 +244,19 @@ impl Store {
         report: &LifecycleReport,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("write a sandbox's lifecycle");
-        let _turn = self.turn(project).await.map_err(failed())?;
+        let operation = "write a sandbox's lifecycle";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
         let lifecycle = report.lifecycle;
-        sqlx::query(SET_LIFECYCLE)
+        let query = sqlx::query(SET_LIFECYCLE)
             .bind(project.as_str())
             .bind(id.as_str())
             .bind(lifecycle.ttl_seconds.map(bigint))
             .bind(i64::from(lifecycle.persistent))
             .bind(lifecycle.idle_seconds.map(bigint))
             .bind(lifecycle.on_timeout.as_str())
-            .bind(deadline_ms(report.expires_in_seconds, now_ms))
-            .execute(&self.writer)
-            .await
-            .map(drop)
-            .map_err(failed())
+            .bind(deadline_ms(report.expires_in_seconds, now_ms));
+        writing.execute(query).await?;
+        writing.commit().await
     }
 
     /// Writes the wish that it be deleted.
@@ -282,17 +269,14 @@ impl Store {
         id: &SandboxId,
         key: KeyFate,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("mark a sandbox as deleting");
         let statements: &[&'static str] = match key {
             KeyFate::Kept => &[MARK_DELETING],
             KeyFate::Freed => &[MARK_DELETING, idempotency::DELETE],
         };
-        let _turn = self.turn(project).await.map_err(failed())?;
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
-        run(statements, project, id, &mut transaction)
-            .await
-            .map_err(failed())?;
-        transaction.commit().await.map_err(failed())
+        let operation = "mark a sandbox as deleting";
+        let mut writing = self.writer.begin_in_turn(project, operation).await?;
+        run(statements, project, id, &mut writing).await?;
+        writing.commit().await
     }
 
     /// Writes that it is gone, when it is the project's turn.
@@ -305,8 +289,8 @@ impl Store {
         id: &SandboxId,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = StoreError::during("mark a sandbox as deleted");
-        let _turn = self.turn(project).await.map_err(failed)?;
+        let operation = "mark a sandbox as deleted";
+        let _turn = self.writer.turn(project, operation).await?;
         self.write_deleted(project, id, now_ms).await
     }
 
@@ -316,22 +300,16 @@ impl Store {
         id: &SandboxId,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let failed = || StoreError::during("mark a sandbox as deleted");
-        let mut transaction = self.writer.begin().await.map_err(failed())?;
-        let marked = sqlx::query(MARK_DELETED)
+        let mut writing = self.writer.begin("mark a sandbox as deleted").await?;
+        let query = sqlx::query(MARK_DELETED)
             .bind(project.as_str())
             .bind(id.as_str())
-            .bind(now_ms)
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed())?;
-        if marked.rows_affected() > 0 {
+            .bind(now_ms);
+        if writing.execute(query).await? > 0 {
             let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
-            events::insert(event, &mut transaction)
-                .await
-                .map_err(failed())?;
+            events::insert(event, &mut writing).await?;
         }
-        transaction.commit().await.map_err(failed())?;
+        writing.commit().await?;
         self.new_event.notify_waiters();
         Ok(())
     }
@@ -342,16 +320,14 @@ async fn run(
     statements: &[&'static str],
     project: &ProjectId,
     id: &SandboxId,
-    transaction: &mut sqlx::Transaction<'_, sqlx::Sqlite>,
-) -> Result<u64, sqlx::Error> {
+    writing: &mut Writing,
+) -> Result<u64, StoreError> {
     let mut rows = 0;
     for statement in statements {
-        let done = sqlx::query(*statement)
+        let query = sqlx::query(*statement)
             .bind(project.as_str())
-            .bind(id.as_str())
-            .execute(&mut **transaction)
-            .await?;
-        rows = done.rows_affected();
+            .bind(id.as_str());
+        rows = writing.execute(query).await?;
     }
     Ok(rows)
 }
@@ -380,11 +356,8 @@ pub enum KeyFate {
     Freed,
 }
 
-async fn insert_row(
-    row: &SandboxRow,
-    transaction: &mut sqlx::Transaction<'_, sqlx::Sqlite>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(INSERT)
+async fn insert_row(row: &SandboxRow, writing: &mut Writing) -> Result<(), StoreError> {
+    let query = sqlx::query(INSERT)
         .bind(row.id.as_str())
         .bind(row.project.as_str())
         .bind(row.node.as_str())
@@ -415,10 +388,8 @@ async fn insert_row(
         .bind(bigint(row.egress.epoch))
         .bind(bigint(row.egress.reserved))
         .bind(bigint(row.egress.confirmed))
-        .bind(row.egress.changed_at_ms)
-        .execute(&mut **transaction)
-        .await
-        .map(drop)
+        .bind(row.egress.changed_at_ms);
+    writing.execute(query).await.map(drop)
 }
 
 fn json<T: serde::Serialize>(value: &T) -> String {

@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod audit_faults;
 mod auth;
 mod contexts;
 mod events;
@@ -17,6 +18,7 @@ mod files_edit;
 mod files_stream;
 mod flow;
 mod forks;
+mod full_store;
 mod gateway;
 mod gateway_bytes;
 mod gateway_http2;
@@ -37,6 +39,7 @@ mod sandboxes;
 mod schema;
 mod snapshots;
 mod states;
+mod store_faults;
 mod support;
 mod templates;
 mod tenancy;

@@ -131,7 +131,13 @@ fn every_statement_on_a_tenant_s_table_names_the_project() {
     for file in std::fs::read_dir(crate_path("src/store")).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap();
-        if name == "across_projects.rs" || name == "projects.rs" {
+        let of_nobody = [
+            "across_projects.rs",
+            "projects.rs",
+            "write_check.rs",
+            "writer.rs",
+        ];
+        if of_nobody.iter().any(|file| name == *file) {
             continue;
         }
         for statement in statements(&std::fs::read_to_string(&path).unwrap()) {
@@ -164,6 +170,64 @@ fn no_statement_outside_the_store() {
             assert!(!source.contains("sqlx::query"), "{}", path.display());
         }
     }
+}
+
+/// The code of a source file without its tests and without white space.
+fn code(path: &Path) -> String {
+    let source = std::fs::read_to_string(path).unwrap();
+    let code = source.split("#[cfg(test)]").next().unwrap();
+    code.split_whitespace().collect()
+}
+
+#[test]
+fn nobody_writes_or_begins_a_transaction_around_the_writer() {
+    // How a transaction is begun, and how a statement is run on a connection by itself.
+    let around = [
+        "BEGIN",
+        "SAVEPOINT",
+        "Transaction",
+        ".begin()",
+        "begin_with",
+        ".acquire(",
+        ".detach(",
+        "PoolConnection",
+        "SqliteConnection",
+        "raw_sql",
+        ".execute(&",
+        ".execute_many(",
+    ];
+    let (mut folders, mut begun) = (vec![crate_path("src")], 0);
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let code = code(&path);
+            if !path.starts_with(crate_path("src/store")) {
+                assert!(!code.contains("sqlx"), "sqlx in {}", path.display());
+                continue;
+            }
+            begun += code.matches("self.writer.begin").count();
+            // The positive control: there they are.
+            let is_writer = path.ends_with("store/writer.rs");
+            for word in ["BEGIN", ".acquire(", ".execute(&"] {
+                assert_eq!(
+                    code.contains(word),
+                    is_writer,
+                    "{word} in {}",
+                    path.display()
+                );
+            }
+            // Migrations run before there is a writer, on a connection of their own.
+            let may = is_writer || path.ends_with("store/connect.rs");
+            for word in around.iter().filter(|_| !may) {
+                assert!(!code.contains(word), "{word} in {}", path.display());
+            }
+        }
+    }
+    assert!(begun >= 15, "only {begun} transactions were found");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! document; and a key without the scope learns nothing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, World};
+use crate::support::{Answer, Setup, World};
 
 const ABSENT_SANDBOX: &str = "sb-local-absent";
 
@@ -203,6 +204,13 @@ async fn foreign_key(world: &World) -> String {
     made.json()["token"].as_str().unwrap().to_owned()
 }
 
+/// Where two refusals of the same call are two entries.
+fn each_refusal_recorded() -> Setup {
+    let mut setup = Setup::default();
+    setup.reconcile.audit.repeats_within = Duration::ZERO;
+    setup
+}
+
 async fn audited(world: &World, key: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut cursor = String::new();
@@ -221,7 +229,7 @@ async fn audited(world: &World, key: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn i1_what_is_another_project_s_looks_like_what_does_not_exist() {
-    let world = World::start().await;
+    let world = World::with(each_refusal_recorded()).await;
     let mine = fill(&world).await;
     let before = everything(&world).await;
     let stranger = foreign_key(&world).await;

@@ -8,7 +8,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Is the server there? */
+        /**
+         * Is the server there, and well? A server that can change nothing refuses with
+         *     `store_unavailable` or `audit_unavailable`, and the fields of `Health` stand beside the refusal's.
+         */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -1820,9 +1823,20 @@ export interface components {
         };
         /** @description Answer of `GET /health`. */
         Health: {
-            /** @description `ok`, or `degraded` when the node process cannot be reached. */
+            /** @description What is wrong, when something is. */
+            conditions?: components["schemas"]["HealthCondition"][];
+            /** @description `ok`, or `degraded` when there are `conditions`. */
             status: string;
             version: string;
+        };
+        /** @description Something that is wrong with the server. */
+        HealthCondition: {
+            /** @description Why. */
+            detail: string;
+            /** @description A stable word that programs may match, as `store_unwritable` or `node_unreachable`. */
+            name: string;
+            /** @description What the operator can do about it. */
+            remedy: string;
         };
         /** @description Answer of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
         Lifecycle: {
@@ -2572,6 +2586,17 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     read_audit: {
@@ -2639,6 +2664,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2717,6 +2753,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     get_me: {
@@ -2774,6 +2821,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     list_tokens: {
@@ -2825,6 +2883,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2937,6 +3006,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     revoke_token: {
@@ -3004,6 +3084,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     get_network_default: {
@@ -3055,6 +3146,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3149,6 +3251,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     list_network_presets: {
@@ -3200,6 +3313,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3263,7 +3387,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -3331,6 +3455,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     list_projects: {
@@ -3382,6 +3517,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3494,6 +3640,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     get_project: {
@@ -3556,6 +3713,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3670,6 +3838,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     create_project_token: {
@@ -3778,6 +3957,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     list_sandboxes: {
@@ -3849,6 +4039,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3973,7 +4174,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4071,6 +4272,17 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
         };
     };
     delete_sandbox: {
@@ -4148,7 +4360,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4285,7 +4497,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4408,7 +4620,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4555,7 +4767,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4705,7 +4917,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -4855,7 +5067,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5018,7 +5230,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5167,7 +5379,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5307,7 +5519,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5446,7 +5658,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5592,7 +5804,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5737,7 +5949,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -5883,7 +6095,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6029,7 +6241,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6168,7 +6380,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6307,7 +6519,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6450,7 +6662,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6592,7 +6804,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6707,7 +6919,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6823,7 +7035,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -6970,7 +7182,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7101,7 +7313,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7193,6 +7405,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7317,7 +7540,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7464,7 +7687,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7579,7 +7802,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7659,7 +7882,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7756,7 +7979,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7872,7 +8095,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -7966,6 +8189,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8092,7 +8326,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8186,6 +8420,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8288,7 +8533,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8418,7 +8663,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8543,7 +8788,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8675,7 +8920,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8809,7 +9054,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -8956,7 +9201,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9103,7 +9348,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9233,7 +9478,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9390,7 +9635,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9537,7 +9782,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9671,7 +9916,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9827,7 +10072,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -9961,7 +10206,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10095,7 +10340,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10229,7 +10474,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10387,7 +10632,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10545,7 +10790,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10660,7 +10905,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10807,7 +11052,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -10963,7 +11208,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11113,7 +11358,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11228,7 +11473,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11326,7 +11571,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11406,7 +11651,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11503,7 +11748,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11571,7 +11816,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11633,6 +11878,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11708,7 +11964,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11788,7 +12044,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11856,7 +12112,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11924,7 +12180,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -11992,7 +12248,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -12127,7 +12383,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -12225,7 +12481,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -12322,7 +12578,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */
@@ -12451,7 +12707,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description No capacity, template not ready, or node not reachable. */
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
             503: {
                 headers: {
                     /** @description Seconds after which it is worth asking again, when that is known. */

@@ -8,6 +8,7 @@ pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
 pub(crate) mod service;
+pub(crate) mod small_disk;
 pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};

@@ -75,6 +75,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) reconcile: ReconcileSettings,
     pub(crate) gateway: GatewaySettings,
+    /// Where the database is, when not in a directory of its own.
+    pub(crate) database: Option<PathBuf>,
 }
 
 impl World {
@@ -86,9 +88,8 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("node.sock");
         let node = Arc::new(FakeNode::default());
-        let store = Store::open(&directory.path().join("control.db"))
-            .await
-            .unwrap();
+        let beside = setup.database.as_deref().unwrap_or(directory.path());
+        let store = Store::open(&beside.join("control.db")).await.unwrap();
         let key = add_key(&store, "default").await;
         let foreign_key = add_key(&store, "other").await;
         let client = Arc::new(NodeClient::new(&socket));
