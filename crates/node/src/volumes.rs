@@ -16,7 +16,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dayfly_host::files::{make_directory_durable, remove_tree, sync_directory, write_atomic};
+use dayfly_host::files::{
+    make_directory_durable, remove_tree, sync_directory, sync_file, write_atomic,
+};
 use dayfly_node_api::{EnsureVolume, NodeError, VolumeReport};
 use dayfly_types::{DiskMib, ErrorCode, ProjectId, SandboxId, VolumeName, limits};
 use serde::{Deserialize, Serialize};
@@ -545,9 +547,7 @@ fn length(path: &Path) -> Result<u64, VolumeError> {
 }
 
 fn sync(path: &Path) -> Result<(), VolumeError> {
-    fs::File::open(path)
-        .and_then(|image| image.sync_all())
-        .map_err(|source| file(path, source))
+    sync_file(path).map_err(|source| file(path, source))
 }
 
 #[cfg(test)]
