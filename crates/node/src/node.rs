@@ -26,6 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Promise, Reserve};
+use crate::disk_lane::off_runtime;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::execs;
@@ -430,7 +431,7 @@ impl NodeApi for Node {
     }
 
     async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
-        Ok(self.snapshot_reports())
+        Ok(self.snapshot_reports().await)
     }
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
@@ -449,7 +450,8 @@ impl NodeApi for Node {
     }
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
-        Ok(self.parts.volumes.reports())
+        let volumes = Arc::clone(&self.parts.volumes);
+        Ok(off_runtime(move || volumes.reports()).await)
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
