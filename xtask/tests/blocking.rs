@@ -33,7 +33,7 @@ const FILE_WORK: [&str; 18] = [
 ];
 
 /// What the modules below offer to the rest of the node: each of it blocks.
-const BLOCKING_CALLS: [&str; 22] = [
+const BLOCKING_CALLS: [&str; 23] = [
     "journal.write(",
     "journal.remove(",
     "journal.entries(",
@@ -43,6 +43,7 @@ const BLOCKING_CALLS: [&str; 22] = [
     "volumes.resume(",
     "volumes.delete(",
     "volumes.reports(",
+    "volumes.find(",
     "captures.begin(",
     "captures.take(",
     "captures.take_layer(",

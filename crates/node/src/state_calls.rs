@@ -181,13 +181,26 @@ impl Node {
         Ok(off_runtime(move || snapshot_report(&captures, &manifest)).await)
     }
 
-    pub(crate) async fn snapshot_reports(&self) -> Vec<SnapshotReport> {
+    /// The snapshots that are wanted, newest first.
+    pub(crate) async fn snapshot_reports(
+        &self,
+        is_wanted: impl Fn(&CaptureManifest) -> bool,
+    ) -> Vec<SnapshotReport> {
         let mut found = self.parts.captures.all();
-        found.retain(|capture| capture.is_snapshot());
+        found.retain(|capture| capture.is_snapshot() && is_wanted(capture));
         found.sort_by_key(|capture| std::cmp::Reverse(capture.created_at));
         let captures = Arc::clone(&self.parts.captures);
         let report = move |capture: &Arc<_>| snapshot_report(&captures, capture);
         off_runtime(move || found.iter().map(report).collect()).await
+    }
+
+    pub(crate) async fn one_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        let found = self.parts.captures.get(id);
+        let found = found
+            .filter(|capture| capture.is_snapshot())
+            .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))?;
+        let captures = Arc::clone(&self.parts.captures);
+        Ok(off_runtime(move || snapshot_report(&captures, &found)).await)
     }
 
     pub(crate) async fn hide_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {

@@ -280,11 +280,25 @@ impl VolumeStore {
         Ok(record)
     }
 
-    /// Every volume.
+    /// Every volume, or those of one project.
     #[must_use]
-    pub fn reports(&self) -> Vec<VolumeReport> {
-        let all: Vec<VolumeRecord> = self.lock().values().cloned().collect();
-        all.iter().map(|record| self.report(record)).collect()
+    pub fn reports(&self, project: Option<&ProjectId>) -> Vec<VolumeReport> {
+        let is_wanted = |record: &&VolumeRecord| project.is_none_or(|one| record.project == *one);
+        let found: Vec<_> = self.lock().values().filter(is_wanted).cloned().collect();
+        found.iter().map(|record| self.report(record)).collect()
+    }
+
+    /// One volume.
+    ///
+    /// # Errors
+    /// [`VolumeError::Absent`].
+    pub fn find(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, VolumeError> {
+        let record = self.record(&(project.clone(), name.clone()))?;
+        Ok(self.report(&record))
     }
 
     fn record(&self, key: &Key) -> Result<VolumeRecord, VolumeError> {
