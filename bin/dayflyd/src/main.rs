@@ -16,6 +16,7 @@ mod pause_guard;
 mod role_control;
 mod role_node;
 mod runtime;
+mod slow_sync;
 mod stop;
 mod supervise;
 

@@ -23,7 +23,7 @@ use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::data_directory::{DataDirectory, Instance};
 use crate::egress::Egress;
-use crate::{crash_point, engine, role_control, runtime};
+use crate::{crash_point, engine, role_control, runtime, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
@@ -42,6 +42,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
         .instance()?
         .context("the data directory has no instance")?;
     let effects = crash_point::effects_from_environment();
+    slow_sync::delay_from_environment();
     let slots: Arc<dyn SlotProvider> = Arc::new(open_slots(&directory, &instance)?);
     let host = HostEngine::find(&directory, &slots).await?;
     let baker = baker(arguments, &directory, &host, &slots, &stop)?;

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use dayfly_node_api::{LifecycleReport, NodeStatus, SandboxReport};
-use dayfly_types::{SandboxId, SandboxState};
+use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
 use crate::time::{deadline_ms, now_ms};
 
@@ -44,6 +44,21 @@ impl LiveView {
     #[must_use]
     pub fn get(&self, id: &SandboxId) -> Option<Live> {
         self.read().sandboxes.get(id).cloned()
+    }
+
+    /// Whether a sandbox is this project's, if the node has spoken of it. For the path of every
+    /// call, so nothing is copied.
+    #[must_use]
+    pub fn is_of(&self, id: &SandboxId, project: &ProjectId) -> Option<bool> {
+        let inner = self.read();
+        let live = inner.sandboxes.get(id)?;
+        Some(live.report.project == *project)
+    }
+
+    /// Whether the node has spoken of a sandbox.
+    #[must_use]
+    pub fn knows(&self, id: &SandboxId) -> bool {
+        self.read().sandboxes.contains_key(id)
     }
 
     /// Takes news, unless newer news is already here.

@@ -38,6 +38,9 @@ pub trait NodeApi:
 
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError>;
 
+    /// One template, in whatever state it is.
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError>;
+
     /// Makes sure that the template is baked or will be. Answers at once, with its state.
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError>;
 
@@ -140,6 +143,12 @@ pub trait NodeApi:
     /// Every published snapshot of the node, newest first.
     async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError>;
 
+    /// Those of one project, newest first.
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError>;
+
+    /// One snapshot, of whatever project.
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError>;
+
     /// Makes sure the snapshot does not exist. What others need of it stays until they go.
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError>;
 
@@ -149,6 +158,14 @@ pub trait NodeApi:
     async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError>;
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError>;
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError>;
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError>;
 
     /// Refused with `volume_busy` while a sandbox has it.
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError>;

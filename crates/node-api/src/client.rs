@@ -121,6 +121,11 @@ impl NodeClient {
 }
 
 impl NodeClient {
+    async fn question<T: DeserializeOwned>(&self, path: &str) -> Result<T, NodeError> {
+        self.call(Method::GET, path, Body::empty(), QUESTION_DEADLINE)
+            .await
+    }
+
     /// Asks for another state of a sandbox.
     async fn change(&self, id: &SandboxId, to: &str) -> Result<SandboxReport, NodeError> {
         let path = format!("/sandboxes/{id}/{to}");
@@ -167,6 +172,10 @@ impl NodeApi for NodeClient {
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
         self.call(Method::GET, "/templates", Body::empty(), QUESTION_DEADLINE)
             .await
+    }
+
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.question(&format!("/templates/{name}")).await
     }
 
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
@@ -364,6 +373,15 @@ impl NodeApi for NodeClient {
             .await
     }
 
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
+        self.question(&format!("/projects/{project}/snapshots"))
+            .await
+    }
+
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        self.question(&format!("/snapshots/{id}")).await
+    }
+
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
         let path = format!("/snapshots/{id}");
         self.call(Method::DELETE, &path, Body::empty(), DELETE_DEADLINE)
@@ -384,6 +402,18 @@ impl NodeApi for NodeClient {
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
         self.call(Method::GET, "/volumes", Body::empty(), QUESTION_DEADLINE)
             .await
+    }
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
+        self.question(&format!("/projects/{project}/volumes")).await
+    }
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError> {
+        self.question(&format!("/volumes/{project}/{name}")).await
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {

@@ -45,7 +45,7 @@ pub fn router(api: Arc<dyn NodeApi>) -> Router {
         .route("/status", get(status))
         .route("/loads/{project}", get(loads))
         .route("/templates", get(templates))
-        .route("/templates/{name}", put(ensure_template))
+        .route("/templates/{name}", put(ensure_template).get(find_template))
         .route("/watch", get(watch))
         .route("/sandboxes", get(sandboxes))
         .route(
@@ -118,6 +118,10 @@ async fn status(State(node): Node) -> Answer {
 
 async fn templates(State(node): Node) -> Answer {
     json(&node.templates().await?)
+}
+
+async fn find_template(State(node): Node, Path(name): Path<TemplateName>) -> Answer {
+    json(&node.find_template(&name).await?)
 }
 
 async fn ensure_template(State(node): Node, Path(name): Path<TemplateName>) -> Answer {

@@ -25,9 +25,17 @@ pub(crate) fn routes() -> Router<Arc<dyn NodeApi>> {
         .route("/sandboxes/{id}/snapshots", post(snapshot))
         .route("/sandboxes/{id}/fork", post(fork))
         .route("/snapshots", get(snapshots))
-        .route("/snapshots/{id}", delete(delete_snapshot))
+        .route(
+            "/snapshots/{id}",
+            delete(delete_snapshot).get(find_snapshot),
+        )
+        .route("/projects/{project}/snapshots", get(snapshots_of))
         .route("/volumes", get(volumes).put(ensure_volume))
-        .route("/volumes/{project}/{name}", delete(delete_volume))
+        .route(
+            "/volumes/{project}/{name}",
+            delete(delete_volume).get(find_volume),
+        )
+        .route("/projects/{project}/volumes", get(volumes_of))
 }
 
 async fn pause(State(node): Node, Path(id): Path<SandboxId>) -> Answer {
@@ -69,6 +77,14 @@ async fn snapshots(State(node): Node) -> Answer {
     json(&node.snapshots().await?)
 }
 
+async fn snapshots_of(State(node): Node, Path(project): Path<ProjectId>) -> Answer {
+    json(&node.snapshots_of(&project).await?)
+}
+
+async fn find_snapshot(State(node): Node, Path(id): Path<SnapshotId>) -> Answer {
+    json(&node.find_snapshot(&id).await?)
+}
+
 async fn delete_snapshot(State(node): Node, Path(id): Path<SnapshotId>) -> Answer {
     json(&node.delete_snapshot(&id).await?)
 }
@@ -83,6 +99,17 @@ async fn ensure_volume(State(node): Node, body: Bytes) -> Answer {
 
 async fn volumes(State(node): Node) -> Answer {
     json(&node.volumes().await?)
+}
+
+async fn volumes_of(State(node): Node, Path(project): Path<ProjectId>) -> Answer {
+    json(&node.volumes_of(&project).await?)
+}
+
+async fn find_volume(
+    State(node): Node,
+    Path((project, name)): Path<(ProjectId, VolumeName)>,
+) -> Answer {
+    json(&node.find_volume(&project, &name).await?)
 }
 
 async fn delete_volume(

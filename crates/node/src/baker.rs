@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::bake::{BakeDeps, agent_hash, bake_template, engine_identity, fingerprint};
+use crate::disk_lane::off_runtime;
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
 use crate::template_list::{TemplateList, ready_template};
@@ -83,7 +84,8 @@ impl Baker {
 
     /// Opens what is baked already, then bakes what is asked for until `stop`.
     pub async fn run(self: Arc<Self>, users: BakeUsers, stop: CancellationToken) {
-        if let Err(error) = self.deps.store.sweep() {
+        let (baker, users) = (Arc::clone(&self), Arc::new(users));
+        if let Err(error) = off_runtime(move || baker.deps.store.sweep()).await {
             tracing::warn!(error = %error_chain(&error), "cannot sweep unfinished bakes");
         }
         for recipe in self.in_order_of_opening() {
@@ -104,7 +106,8 @@ impl Baker {
                     () = self.bake(recipe) => {}
                 }
             }
-            self.remove_unused(&users);
+            let (baker, here) = (Arc::clone(&self), Arc::clone(&users));
+            off_runtime(move || baker.remove_unused(&here)).await;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.templates.wait_for_order() => {}

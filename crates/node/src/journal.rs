@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dayfly_host::files::sync_directory;
+use dayfly_host::files::{sync_directory, sync_file};
 use dayfly_node_api::VolumeMount;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
@@ -206,9 +206,7 @@ impl Journal {
         fs::write(&temporary, text).map_err(fail)?;
         if record.state == SandboxState::Hibernated {
             // This one has a use after the host lost power.
-            fs::File::open(&temporary)
-                .and_then(|file| file.sync_all())
-                .map_err(fail)?;
+            sync_file(&temporary).map_err(fail)?;
         }
         fs::rename(&temporary, &path).map_err(fail)?;
         if record.state == SandboxState::Hibernated {

@@ -15,6 +15,7 @@ use dayfly_node_api::{
     StdinWrite, TemplateReport, TerminalSize, VolumeReport, Watch,
 };
 use dayfly_snapshots::CaptureStore;
+use dayfly_snapshots::capture::CaptureManifest;
 use dayfly_types::{
     Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
     VolumeName,
@@ -26,6 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Promise, Reserve};
+use crate::disk_lane::off_runtime;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::execs;
@@ -252,11 +254,15 @@ impl NodeApi for Node {
         Ok(self.parts.templates.reports())
     }
 
-    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.parts.templates.order(name)?;
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
         let reports = self.parts.templates.reports();
         let found = reports.into_iter().find(|report| report.name == *name);
         found.ok_or_else(|| NodeError::not_found(format!("no template {name}")))
+    }
+
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.parts.templates.order(name)?;
+        self.find_template(name).await
     }
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
@@ -430,7 +436,16 @@ impl NodeApi for Node {
     }
 
     async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
-        Ok(self.snapshot_reports())
+        Ok(self.snapshot_reports(|_| true).await)
+    }
+
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
+        let is_own = |capture: &CaptureManifest| capture.project == *project;
+        Ok(self.snapshot_reports(is_own).await)
+    }
+
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        self.one_snapshot(id).await
     }
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
@@ -449,7 +464,24 @@ impl NodeApi for Node {
     }
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
-        Ok(self.parts.volumes.reports())
+        let volumes = Arc::clone(&self.parts.volumes);
+        Ok(off_runtime(move || volumes.reports(None)).await)
+    }
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
+        let (volumes, project) = (Arc::clone(&self.parts.volumes), project.clone());
+        Ok(off_runtime(move || volumes.reports(Some(&project))).await)
+    }
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError> {
+        let (project, name) = (project.clone(), name.clone());
+        let volumes = Arc::clone(&self.parts.volumes);
+        self.volume_work(move || volumes.find(&project, &name))
+            .await
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {

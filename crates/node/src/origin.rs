@@ -8,6 +8,7 @@ use dayfly_snapshots::capture::StackedFiles;
 use dayfly_types::SnapshotId;
 
 use crate::bake::engine_identity;
+use crate::disk_lane::off_runtime;
 use crate::parts::Parts;
 use crate::sandbox::bring_up::Origin;
 use crate::sandbox::{EarlyCapture, disk_of};
@@ -31,12 +32,19 @@ pub(crate) async fn origin_of_capture(
     event: IdentityEvent,
 ) -> Result<Origin, NodeError> {
     let (worker, wanted) = (Arc::clone(parts), id.clone());
-    // Before anything else: a capture whose manifest cannot be read is damaged, not absent.
-    let stacked = crate::sandbox::blocking(move || worker.captures.stack(&wanted)).await?;
-    let manifest = parts
-        .captures
-        .get(id)
-        .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))?;
+    let look = move || {
+        // Before anything else: a capture whose manifest cannot be read is damaged, not absent.
+        let stacked = worker.captures.stack(&wanted)?;
+        let found = worker.captures.get(&wanted).map(|manifest| {
+            let (name, version) = (&manifest.template, &manifest.template_version);
+            let template = worker.templates.version(name, version);
+            (manifest, template)
+        });
+        Ok((stacked, found))
+    };
+    let (stacked, found) = crate::sandbox::blocking(look).await?;
+    let (manifest, template) =
+        found.ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))?;
     if manifest.engine != engine_identity(parts.engine.capabilities()) {
         let text = format!(
             "snapshot {id} was made by {} {}, which is not this node's engine",
@@ -45,11 +53,8 @@ pub(crate) async fn origin_of_capture(
         );
         return Err(NodeError::new(dayfly_types::ErrorCode::SnapshotUnfit, text));
     }
-    let template = parts
-        .templates
-        .version(&manifest.template, &manifest.template_version)?;
     Ok(origin_of_files(
-        &template,
+        template?.as_ref(),
         stacked,
         manifest.disk_mib,
         event,
@@ -57,11 +62,14 @@ pub(crate) async fn origin_of_capture(
 }
 
 /// The source of a fork whose capture is not published yet.
-pub(crate) fn origin_of_early(parts: &Parts, early: &EarlyCapture) -> Result<Origin, NodeError> {
+pub(crate) async fn origin_of_early(
+    parts: &Arc<Parts>,
+    early: &EarlyCapture,
+) -> Result<Origin, NodeError> {
     let draft = &early.draft;
-    let template = parts
-        .templates
-        .version(&draft.template, &draft.template_version)?;
+    let (worker, name) = (Arc::clone(parts), draft.template.clone());
+    let version = draft.template_version.clone();
+    let template = off_runtime(move || worker.templates.version(&name, &version)).await?;
     let files = early.files.clone();
     Ok(origin_of_files(
         &template,

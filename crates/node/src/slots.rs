@@ -304,11 +304,14 @@ impl SlotProvider for HostSlots {
     }
 
     async fn reopen(&self, index: SlotIndex) -> Result<Slot, SlotError> {
-        let slot = self.inner.slot(index);
-        match is_directory(&slot.run_directory) {
-            Ok(()) => Ok(slot),
-            Err(error) => Err(step(index, "find the directory")(Box::new(error))),
-        }
+        let find = move |inner: &Inner| {
+            let slot = inner.slot(index);
+            match is_directory(&slot.run_directory) {
+                Ok(()) => Ok(slot),
+                Err(error) => Err(step(index, "find the directory")(Box::new(error))),
+            }
+        };
+        self.blocking(find).await
     }
 
     async fn launch(

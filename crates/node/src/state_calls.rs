@@ -8,20 +8,21 @@ use dayfly_core::admission::Demand;
 use dayfly_core::expiry;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{
-    CaptureReport, EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeApi,
-    NodeError, SnapshotReport, SnapshotRequest,
+    EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeApi, NodeError,
+    SnapshotReport, SnapshotRequest,
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId, limits};
 use futures::StreamExt;
 
-use crate::capacity::Promise;
+use crate::disk_lane::off_runtime;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::{Node, admit};
 use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
 use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
+use crate::snapshot_reports::{capture_report, snapshot_report};
 use crate::volumes::VolumeError;
 
 /// What every child has of its own, and what it shares with its source.
@@ -72,100 +73,32 @@ impl Node {
             .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))
     }
 
-    /// Admits a sandbox, notes it, and starts its owner.
+    /// Admits a sandbox and starts its owner, which does the rest: nothing here waits for a disk,
+    /// and nothing of it can be left undone by a caller that stops waiting.
     fn begin(
         &self,
         wanted: &EnsureSandbox,
         mut origin: Origin,
         lies_on: Option<SnapshotId>,
     ) -> Result<SandboxHandle, NodeError> {
-        let mut record = self.new_record(wanted, &origin, lies_on)?;
+        let record = self.new_record(wanted, &origin, lies_on)?;
         if record.disk != origin.template.restore.disk {
             origin.grow = record.disk;
         }
         let size = record.disk.unwrap_or(record.machine.disk);
         let demand = Demand::of_guest(record.machine.memory.into(), size.into());
         let promise = admit(&self.parts, demand)?;
-        // Leases first: a volume is on a disk, and the list of sandboxes must not wait for one. A
-        // repeat of the same call gets the same lease, so taking it back may harm only ourselves.
-        if let Err(error) = self.attach_volumes(&mut record, wanted, &mut origin) {
-            self.detach_unless_there(&record);
-            return Err(error.into());
-        }
-        let begun = self.note_and_start(wanted, record, origin, promise);
-        begun.map_err(|(error, record)| {
-            self.detach_unless_there(&record);
-            error
-        })
-    }
-
-    /// Writes the record and starts the owner, under the lock that makes a sandbox one.
-    fn note_and_start(
-        &self,
-        wanted: &EnsureSandbox,
-        record: SandboxRecord,
-        origin: Origin,
-        promise: Promise,
-    ) -> Result<SandboxHandle, (NodeError, Box<SandboxRecord>)> {
         let mut sandboxes = self.parts.sandboxes();
         // Asked again under the lock: two repeats of one call may have come this far.
         if let Some(handle) = sandboxes.get(&wanted.id) {
-            return same_project(handle.clone(), wanted).map_err(|error| (error, Box::new(record)));
+            return same_project(handle.clone(), wanted);
         }
-        let noted = self
-            .check_sharing(wanted, sandboxes.values())
-            .and_then(|()| {
-                self.parts.journal.write(&record).map_err(|error| {
-                    crate::failure::node_error("the node could not write its journal", &error)
-                })
-            });
-        if let Err(error) = noted {
-            drop(sandboxes);
-            return Err((error, Box::new(record)));
-        }
+        self.check_sharing(wanted, sandboxes.values())?;
         let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
         sandboxes.insert(wanted.id.clone(), handle.clone());
         drop(sandboxes);
         tokio::spawn(owner.create_and_run(origin, incoming));
         Ok(handle)
-    }
-
-    fn attach_volumes(
-        &self,
-        record: &mut SandboxRecord,
-        wanted: &EnsureSandbox,
-        origin: &mut Origin,
-    ) -> Result<(), VolumeError> {
-        for (spare, mount) in (0_u8..).zip(&wanted.volumes) {
-            let lease = self.parts.volumes.attach(
-                &wanted.project,
-                &mount.name,
-                &wanted.id,
-                mount.read_only,
-            )?;
-            let volume = AttachedVolume {
-                mount: mount.clone(),
-                spare,
-                fence: lease.fence,
-            };
-            origin.attach(&volume, lease, false);
-            record.volumes.push(volume);
-        }
-        Ok(())
-    }
-
-    /// Takes leases back for a sandbox that did not come to be.
-    fn detach_unless_there(&self, record: &SandboxRecord) {
-        if self.parts.find(&record.id).is_some() {
-            return;
-        }
-        for volume in &record.volumes {
-            let name = &volume.mount.name;
-            if let Err(error) = self.parts.volumes.detach(&record.project, name, &record.id) {
-                let error = crate::error_chain(&error);
-                tracing::error!(volume = %name, error, "cannot take a lease back");
-            }
-        }
     }
 
     fn new_record(
@@ -209,7 +142,7 @@ impl Node {
             asleep_in: None,
             sealing: None,
             next_layer: 0,
-            volumes: Vec::new(),
+            volumes: volumes_of(wanted),
             reseed_user_space: wanted.reseed_user_space,
             egress: wanted.egress.clone(),
             egress_epoch: wanted.egress_epoch,
@@ -244,36 +177,30 @@ impl Node {
                 .map(|seconds| self.parts.clock.wall() + Duration::from_secs(seconds)),
         };
         let manifest = handle.ask(|reply| Request::Capture { wish, reply }).await?;
-        Ok(self.snapshot_report(&manifest))
+        let captures = Arc::clone(&self.parts.captures);
+        Ok(off_runtime(move || snapshot_report(&captures, &manifest)).await)
     }
 
-    pub(crate) fn snapshot_reports(&self) -> Vec<SnapshotReport> {
-        let mut found: Vec<_> = self
-            .parts
-            .captures
-            .all()
-            .into_iter()
-            .filter(|capture| capture.is_snapshot())
-            .collect();
+    /// The snapshots that are wanted, newest first.
+    pub(crate) async fn snapshot_reports(
+        &self,
+        is_wanted: impl Fn(&CaptureManifest) -> bool,
+    ) -> Vec<SnapshotReport> {
+        let mut found = self.parts.captures.all();
+        found.retain(|capture| capture.is_snapshot() && is_wanted(capture));
         found.sort_by_key(|capture| std::cmp::Reverse(capture.created_at));
-        found
-            .iter()
-            .map(|capture| self.snapshot_report(capture))
-            .collect()
+        let captures = Arc::clone(&self.parts.captures);
+        let report = move |capture: &Arc<_>| snapshot_report(&captures, capture);
+        off_runtime(move || found.iter().map(report).collect()).await
     }
 
-    fn snapshot_report(&self, manifest: &CaptureManifest) -> SnapshotReport {
-        SnapshotReport {
-            id: manifest.id.clone(),
-            project: manifest.project.clone(),
-            sandbox: manifest.sandbox.clone(),
-            template: manifest.template.clone(),
-            name: manifest.name.clone(),
-            size_bytes: self.parts.captures.size_bytes(&manifest.id),
-            created_at: manifest.created_at.unix_timestamp(),
-            expires_at: manifest.expires_at.map(|at| at.unix_timestamp()),
-            capture: capture_report(manifest),
-        }
+    pub(crate) async fn one_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        let found = self.parts.captures.get(id);
+        let found = found
+            .filter(|capture| capture.is_snapshot())
+            .ok_or_else(|| NodeError::not_found(format!("no snapshot {id}")))?;
+        let captures = Arc::clone(&self.parts.captures);
+        Ok(off_runtime(move || snapshot_report(&captures, &found)).await)
     }
 
     pub(crate) async fn hide_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
@@ -379,7 +306,7 @@ impl Node {
                 return same_project(handle, &child);
             }
             let origin = match early {
-                Some(early) => origin_of_early(&self.parts, early)?,
+                Some(early) => origin_of_early(&self.parts, early).await?,
                 None => origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?,
             };
             self.begin(&child, origin, Some(capture.clone()))
@@ -460,16 +387,15 @@ fn check_sizes(wanted: &EnsureSandbox, origin: &Origin) -> Result<(), NodeError>
     Ok(())
 }
 
-fn capture_report(manifest: &CaptureManifest) -> CaptureReport {
-    let cost = manifest.cost;
-    CaptureReport {
-        pause_us: cost.pause_us,
-        frozen_us: cost.frozen_us,
-        device_us: cost.device_us,
-        memory_us: cost.memory_us,
-        disk_us: cost.disk_us,
-        total_us: cost.total_us,
-        memory_bytes: cost.memory_bytes,
-        disk_bytes: cost.disk_bytes,
-    }
+/// What a sandbox is to have, before it has a lease of any.
+fn volumes_of(wanted: &EnsureSandbox) -> Vec<AttachedVolume> {
+    let attached = (0_u8..).zip(&wanted.volumes).map(|(spare, mount)| {
+        let (mount, fence) = (mount.clone(), 0);
+        AttachedVolume {
+            mount,
+            spare,
+            fence,
+        }
+    });
+    attached.collect()
 }

@@ -8,21 +8,27 @@
 //! each writer; the lease names a sandbox, and it ends only when that sandbox has let go of it or
 //! is gone from the journal, which it leaves after its engine is dead. So a lease can never be
 //! taken over beside a machine that still writes.
+//!
+//! Everything here blocks, and nothing of it holds the map of volumes while it does: who works on
+//! a volume has a turn at it ([`Turns`]), and the map says afterwards what has become of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dayfly_host::files::{make_directory_durable, remove_tree, sync_directory, write_atomic};
+use dayfly_host::files::{
+    make_directory_durable, remove_tree, sync_directory, sync_file, write_atomic,
+};
 use dayfly_node_api::{EnsureVolume, NodeError, VolumeReport};
 use dayfly_types::{DiskMib, ErrorCode, ProjectId, SandboxId, VolumeName, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
 use crate::volume_tools::{needs_recovery, run, set_owner};
+use crate::volume_turns::{Turn, Turns};
 
 const DISK_FILE: &str = "disk.img";
 const RECORD_FILE: &str = "volume.json";
@@ -108,22 +114,9 @@ pub struct VolumeLease {
 #[derive(Debug)]
 pub struct VolumeStore {
     effects: Effects,
-    /// Being made, grown or removed.
-    maintained: Mutex<BTreeSet<Key>>,
+    turns: Turns<Key>,
     directory: PathBuf,
     records: Mutex<BTreeMap<Key, VolumeRecord>>,
-}
-
-/// Says that a volume is worked on for as long as it lives.
-struct Maintenance<'a> {
-    store: &'a VolumeStore,
-    key: Key,
-}
-
-impl Drop for Maintenance<'_> {
-    fn drop(&mut self) {
-        self.store.maintained().remove(&self.key);
-    }
 }
 
 impl VolumeStore {
@@ -156,7 +149,7 @@ impl VolumeStore {
         }
         Ok(Self {
             effects: Effects::default(),
-            maintained: Mutex::default(),
+            turns: Turns::default(),
             directory,
             records: Mutex::new(records),
         })
@@ -229,21 +222,9 @@ impl VolumeStore {
     }
 
     /// Keeps everybody else from a volume until the answer is dropped.
-    fn maintain(&self, key: &Key) -> Result<Maintenance<'_>, VolumeError> {
-        let mut maintained = self.maintained();
-        if !maintained.insert(key.clone()) {
-            return Err(VolumeError::Maintained(key.1.clone()));
-        }
-        Ok(Maintenance {
-            store: self,
-            key: key.clone(),
-        })
-    }
-
-    fn maintained(&self) -> MutexGuard<'_, BTreeSet<Key>> {
-        self.maintained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn maintain(&self, key: &Key) -> Result<Turn<'_, Key>, VolumeError> {
+        let turn = self.turns.maintenance(key);
+        turn.map_err(|_| VolumeError::Maintained(key.1.clone()))
     }
 
     fn create(&self, wanted: &EnsureVolume, created_at: i64) -> Result<VolumeRecord, VolumeError> {
@@ -299,13 +280,30 @@ impl VolumeStore {
         Ok(record)
     }
 
-    /// Every volume.
+    /// Every volume, or those of one project.
     #[must_use]
-    pub fn reports(&self) -> Vec<VolumeReport> {
-        self.lock()
-            .values()
-            .map(|record| self.report(record))
-            .collect()
+    pub fn reports(&self, project: Option<&ProjectId>) -> Vec<VolumeReport> {
+        let is_wanted = |record: &&VolumeRecord| project.is_none_or(|one| record.project == *one);
+        let found: Vec<_> = self.lock().values().filter(is_wanted).cloned().collect();
+        found.iter().map(|record| self.report(record)).collect()
+    }
+
+    /// One volume.
+    ///
+    /// # Errors
+    /// [`VolumeError::Absent`].
+    pub fn find(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, VolumeError> {
+        let record = self.record(&(project.clone(), name.clone()))?;
+        Ok(self.report(&record))
+    }
+
+    fn record(&self, key: &Key) -> Result<VolumeRecord, VolumeError> {
+        let record = self.lock().get(key).cloned();
+        record.ok_or_else(|| VolumeError::Absent(key.1.clone()))
     }
 
     fn report(&self, record: &VolumeRecord) -> VolumeReport {
@@ -333,23 +331,24 @@ impl VolumeStore {
 
     fn delete_here(&self, project: &ProjectId, name: &VolumeName) -> Result<(), VolumeError> {
         let key = (project.clone(), name.clone());
-        let _alone = self.maintain(&(project.clone(), name.clone()))?;
-        let mut records = self.lock();
-        if let Some(by) = records.get(&key).and_then(|record| record.users().next()) {
+        // A whole disk is removed below. The volume is found until it is gone, by whoever asks.
+        let _alone = self.maintain(&key)?;
+        let known = self.lock().get(&key).cloned();
+        if let Some(by) = known.as_ref().and_then(|record| record.users().next()) {
             return Err(VolumeError::Busy {
                 name: name.clone(),
                 by: by.clone(),
             });
         }
         let path = self.path(project, name);
-        if !records.contains_key(&key) && path.join(RECORD_FILE).exists() {
+        if known.is_none() && path.join(RECORD_FILE).exists() {
             return Err(VolumeError::Unreadable(name.clone()));
         }
         remove_tree(&path).map_err(|error| file(&path, io::Error::other(error)))?;
         if let Some(parent) = path.parent().filter(|parent| parent.exists()) {
             sync_directory(parent).map_err(|source| file(parent, source))?;
         }
-        records.remove(&key);
+        self.lock().remove(&key);
         Ok(())
     }
 
@@ -376,13 +375,10 @@ impl VolumeStore {
         sandbox: &SandboxId,
         read_only: bool,
     ) -> Result<VolumeLease, VolumeError> {
-        if self.maintained().contains(&(project.clone(), name.clone())) {
-            return Err(VolumeError::Maintained(name.clone()));
-        }
-        let mut records = self.lock();
-        let record = records
-            .get_mut(&(project.clone(), name.clone()))
-            .ok_or_else(|| VolumeError::Absent(name.clone()))?;
+        let key = (project.clone(), name.clone());
+        let turn = self.turns.change(&key);
+        let _turn = turn.map_err(|_| VolumeError::Maintained(name.clone()))?;
+        let record = self.record(&key)?;
         let mut changed = record.clone();
         changed.let_in(sandbox, read_only)?;
         let disk = self.path(project, name).join(DISK_FILE);
@@ -390,18 +386,19 @@ impl VolumeStore {
         if read_only && needs_recovery(&disk).map_err(|source| file(&disk, source))? {
             return Err(VolumeError::Dirty(name.clone()));
         }
-        if changed != *record {
+        let fence = changed.fence;
+        if changed != record {
             self.write(&changed)?;
             if read_only {
                 // Readers are several users; nobody may write.
                 set_owner(&disk, 0, 0o444).map_err(|source| file(&disk, source))?;
             }
-            *record = changed;
+            self.lock().insert(key, changed);
         }
         Ok(VolumeLease {
             bytes: length(&disk)?,
             file: disk,
-            fence: record.fence,
+            fence,
         })
     }
 
@@ -416,10 +413,7 @@ impl VolumeStore {
         sandbox: &SandboxId,
         fence: u64,
     ) -> Result<VolumeLease, VolumeError> {
-        let records = self.lock();
-        let record = records
-            .get(&(project.clone(), name.clone()))
-            .ok_or_else(|| VolumeError::Absent(name.clone()))?;
+        let record = self.record(&(project.clone(), name.clone()))?;
         let has_it = record.users().any(|user| user == sandbox);
         if !has_it || record.fence != fence {
             return Err(VolumeError::Fenced { name: name.clone() });
@@ -453,8 +447,9 @@ impl VolumeStore {
         name: &VolumeName,
         sandbox: &SandboxId,
     ) -> Result<(), VolumeError> {
-        let mut records = self.lock();
-        let Some(record) = records.get_mut(&(project.clone(), name.clone())) else {
+        let key = (project.clone(), name.clone());
+        let _turn = self.turns.certain_change(&key);
+        let Ok(record) = self.record(&key) else {
             return Ok(());
         };
         let mut changed = record.clone();
@@ -462,7 +457,7 @@ impl VolumeStore {
         if changed.writer.as_ref() == Some(sandbox) {
             changed.writer = None;
         }
-        if changed == *record {
+        if changed == record {
             return Ok(());
         }
         let disk = self.path(project, name).join(DISK_FILE);
@@ -470,7 +465,7 @@ impl VolumeStore {
             set_owner(&disk, 0, 0o600).map_err(|source| file(&disk, source))?;
         }
         self.write(&changed)?;
-        *record = changed;
+        self.lock().insert(key, changed);
         Ok(())
     }
 
@@ -545,9 +540,7 @@ fn length(path: &Path) -> Result<u64, VolumeError> {
 }
 
 fn sync(path: &Path) -> Result<(), VolumeError> {
-    fs::File::open(path)
-        .and_then(|image| image.sync_all())
-        .map_err(|source| file(path, source))
+    sync_file(path).map_err(|source| file(path, source))
 }
 
 #[cfg(test)]

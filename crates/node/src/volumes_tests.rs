@@ -1,5 +1,9 @@
 //! Who may have a volume, and what becomes of it.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use dayfly_types::CellName;
 
 use super::*;
@@ -88,4 +92,52 @@ fn a_volume_grows_and_never_shrinks() {
     store.delete(&project, &name).unwrap();
     store.delete(&project, &name).unwrap();
     assert!(!disk.exists());
+}
+
+#[test]
+fn a_volume_that_is_being_removed_keeps_nobody_from_another() {
+    const REMOVER: &str = "remover";
+    const LIMIT: Duration = Duration::from_secs(10);
+    let (_directory, store) = store();
+    let EnsureVolume { project, name, .. } = wanted(16);
+    let other = EnsureVolume {
+        name: VolumeName::parse("other").unwrap(),
+        ..wanted(16)
+    };
+    store.ensure(&wanted(16), 1).unwrap();
+    store.ensure(&other, 1).unwrap();
+    let (at_disk, is_at_disk) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let released = Mutex::new(released);
+    // The disk stops under the remover, and under nobody else.
+    dayfly_host::files::delay_syncs(move || {
+        if thread::current().name() == Some(REMOVER) {
+            at_disk.send(()).unwrap();
+            released.lock().unwrap().recv_timeout(LIMIT).unwrap();
+        }
+        Duration::ZERO
+    });
+    let (answered, has_answered) = mpsc::channel();
+    thread::scope(|scope| {
+        let remover = thread::Builder::new().name(REMOVER.to_owned());
+        let removal = remover.spawn_scoped(scope, || store.delete(&project, &name));
+        is_at_disk.recv_timeout(LIMIT).unwrap();
+        scope.spawn(|| {
+            let lease = store.attach(&project, &other.name, &sandbox(1), false);
+            let busy = store.attach(&project, &name, &sandbox(1), false);
+            answered
+                .send((lease, busy, store.reports(None).len()))
+                .unwrap();
+        });
+        let (lease, busy, known) = has_answered.recv_timeout(LIMIT / 2).unwrap();
+        release.send(()).unwrap();
+        removal.unwrap().join().unwrap().unwrap();
+        assert_eq!((lease.unwrap().fence, known), (1, 2));
+        assert!(matches!(busy, Err(VolumeError::Maintained(_))), "{busy:?}");
+    });
+    assert!(matches!(
+        store.find(&project, &name),
+        Err(VolumeError::Absent(_))
+    ));
+    assert_eq!(store.find(&project, &other.name).unwrap().fence, 1);
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use dayfly_host::files::copy_sparse;
+use dayfly_host::files::{copy_sparse, sync};
 use rustix::fs::OFlags;
 
 /// Mode of everything that was published: nobody writes it any more.
@@ -31,7 +31,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Makes a file read-only, root's where we are root, and durable.
 pub(crate) fn seal(path: &Path) -> io::Result<()> {
-    close_to_writers(path)?.sync_all()
+    sync(close_to_writers(path)?)
 }
 
 /// Makes a file read-only, and root's where we are root.
@@ -54,7 +54,7 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> 
     file.write_all(bytes)?;
     // The mode given at creation passes through the umask.
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-    file.sync_all()
+    sync(&file)
 }
 
 /// Moves a file in, by renaming where that is possible and by copying where it is not.

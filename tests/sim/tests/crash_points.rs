@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Node, Point};
 use dayfly_node_api::{
     EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, ForkRequest, NodeApi,
-    SnapshotRequest, VolumeMount,
+    SandboxReport, SnapshotRequest, VolumeMount,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
@@ -177,8 +177,20 @@ async fn until_answers(node: &Node, sandbox: &SandboxId) -> Result<()> {
     }
 }
 
+/// What the last life was deleting, or had only begun to make, goes by itself.
+async fn until_none_is_on_its_way_out(node: &Node) -> Result<()> {
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    let goes = |report: &SandboxReport| report.state == SandboxState::Deleting;
+    while node.sandboxes().await?.iter().any(goes) {
+        ensure!(Instant::now() < deadline, "a deletion has no end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
 /// Everything that must hold after a crash and a start, whatever was under way.
 async fn check(world: &World, node: &Arc<Node>, operation: Operation) -> Result<()> {
+    until_none_is_on_its_way_out(node).await?;
     let reports = node.sandboxes().await?;
     let ids: BTreeSet<_> = reports.iter().map(|report| report.id.clone()).collect();
     ensure!(!ids.contains(&id(DELETED)?), "a deleted sandbox is back");

@@ -4,11 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::{
-    ExecCommand, ExecRequest, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, SnapshotRequest,
+    EnsureVolume, ExecCommand, ExecRequest, ForkOutcome, ForkRequest, LifecycleChange, NodeApi,
+    SnapshotRequest, VolumeMount,
 };
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
-use dayfly_types::{ErrorCode, ExecId, OnTimeout, SandboxState, SnapshotId};
+use dayfly_types::{
+    DiskMib, ErrorCode, ExecId, OnTimeout, ProjectId, SandboxState, SnapshotId, VolumeName,
+};
 use futures::StreamExt;
 
 async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
@@ -361,5 +364,44 @@ async fn a_snapshot_of_another_project_is_not_found() -> Result<()> {
     let mut own = wanted(3, "p", None)?;
     own.from_snapshot = Some(SnapshotId::parse("snap-a")?);
     node.ensure_sandbox(own).await?;
+    Ok(())
+}
+
+/// A create that cannot have all of its volumes has none of them when it is refused.
+#[tokio::test]
+async fn a_refused_create_keeps_no_volume_from_others() -> Result<()> {
+    let world = World::with_room_for(5)?;
+    let node = world.start_node().await?;
+    let mount = |name: &str| -> Result<VolumeMount> {
+        Ok(VolumeMount {
+            name: VolumeName::parse(name)?,
+            path: format!("/volumes/{name}"),
+            read_only: false,
+        })
+    };
+    for name in ["one", "two"] {
+        let volume = EnsureVolume {
+            project: ProjectId::parse("p")?,
+            name: VolumeName::parse(name)?,
+            size: DiskMib::new(16)?,
+        };
+        node.ensure_volume(volume).await?;
+    }
+    let mut holder = wanted(1, "p", None)?;
+    holder.volumes = vec![mount("two")?];
+    node.ensure_sandbox(holder).await?;
+    for number in 2..12 {
+        let mut refused = wanted(number, "p", None)?;
+        refused.volumes = vec![mount("one")?, mount("two")?];
+        let refusal = node.ensure_sandbox(refused).await.err();
+        let refusal = refusal.context("both had the volume")?;
+        ensure!(refusal.code == ErrorCode::VolumeBusy, "{refusal:?}");
+        let volumes = node.volumes().await?;
+        let has_writer: Vec<_> = volumes.iter().map(|one| one.writer.is_some()).collect();
+        ensure!(has_writer == [false, true], "{volumes:?}");
+    }
+    let gone = async || (node.sandboxes().await.ok()?.len() == 1).then_some(());
+    until("the refused are gone", gone).await?;
+    ensure!(world.journal_entries()? == 1);
     Ok(())
 }

@@ -48,11 +48,10 @@ pub async fn locate(
     project: &ProjectId,
     id: &SandboxId,
 ) -> Result<(), FindError> {
-    if let Some(live) = control.view.get(id) {
-        if live.report.project == *project {
-            return Ok(());
-        }
-        return Err(FindError::NotFound { id: id.clone() });
+    match control.view.is_of(id, project) {
+        Some(true) => return Ok(()),
+        Some(false) => return Err(FindError::NotFound { id: id.clone() }),
+        None => {}
     }
     row_alive(control, project, id).await.map(drop)
 }

@@ -29,12 +29,11 @@ pub async fn find(
     project: &ProjectId,
     id: &SnapshotId,
 ) -> Result<SnapshotReport, FindSnapshotError> {
-    let reports = node.snapshots().await.map_err(FindSnapshotError::Node)?;
-    let mut mine = reports
-        .into_iter()
-        .filter(|report| report.project == *project);
-    mine.find(|report| report.id == *id)
-        .ok_or_else(|| FindSnapshotError::NotFound { id: id.clone() })
+    match node.find_snapshot(id).await {
+        Ok(report) if report.project == *project => Ok(report),
+        Err(error) if error.code != ErrorCode::NotFound => Err(FindSnapshotError::Node(error)),
+        Ok(_) | Err(_) => Err(FindSnapshotError::NotFound { id: id.clone() }),
+    }
 }
 
 /// All snapshots of a project, newest first; of one sandbox when it is given.
@@ -46,7 +45,7 @@ pub async fn list(
     project: &ProjectId,
     sandbox: Option<&SandboxId>,
 ) -> Result<Vec<Snapshot>, NodeError> {
-    let reports = node.snapshots().await?;
+    let reports = node.snapshots_of(project).await?;
     let is_asked_for = |report: &SnapshotReport| {
         report.project == *project && sandbox.is_none_or(|sandbox| report.sandbox == *sandbox)
     };

@@ -2,7 +2,7 @@
 
 use dayfly_api::{Template, TemplateRun, TemplateState};
 use dayfly_node_api::{BakeState, NodeApi, NodeError, TemplateReport};
-use dayfly_types::{RunMeaning, TemplateName};
+use dayfly_types::{ErrorCode, RunMeaning, TemplateName};
 
 use crate::time::rfc3339;
 
@@ -30,20 +30,29 @@ pub async fn find(
     node: &dyn NodeApi,
     name: &TemplateName,
 ) -> Result<TemplateReport, TemplateError> {
-    let reports = node.templates().await.map_err(TemplateError::Node)?;
-    let found = reports.iter().find(|report| report.name == *name).cloned();
-    found.ok_or_else(|| {
-        let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
-        let available = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        };
-        TemplateError::Unknown {
-            name: name.clone(),
-            available,
-        }
-    })
+    match node.find_template(name).await {
+        Ok(report) => Ok(report),
+        Err(error) if error.code == ErrorCode::NotFound => Err(unknown(node, name).await),
+        Err(error) => Err(TemplateError::Node(error)),
+    }
+}
+
+/// Says what there is instead.
+async fn unknown(node: &dyn NodeApi, name: &TemplateName) -> TemplateError {
+    let reports = match node.templates().await {
+        Ok(reports) => reports,
+        Err(error) => return TemplateError::Node(error),
+    };
+    let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
+    let available = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    TemplateError::Unknown {
+        name: name.clone(),
+        available,
+    }
 }
 
 /// Has the template baked, unless it is, and gives the state that it is in then.

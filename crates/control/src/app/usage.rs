@@ -165,7 +165,7 @@ async fn room_for_volume(control: &Control, wish: &VolumeWish) -> Result<(), Usa
     let Some(limit) = wish.limits.volume_mb else {
         return Ok(());
     };
-    let reports = control.node.volumes().await?;
+    let reports = control.node.volumes_of(&wish.project).await?;
     let others = reports
         .iter()
         .filter(|report| report.project == wish.project && report.name != wish.name);
@@ -180,14 +180,14 @@ async fn room_for_volume(control: &Control, wish: &VolumeWish) -> Result<(), Usa
 }
 
 async fn snapshot_mb(control: &Control, project: &ProjectId) -> Result<u64, NodeError> {
-    let reports = control.node.snapshots().await?;
+    let reports = control.node.snapshots_of(project).await?;
     let mine = reports.iter().filter(|report| report.project == *project);
     let bytes: u64 = mine.map(|report| report.size_bytes).sum();
     Ok(bytes.div_ceil(MIB))
 }
 
 async fn volume_mb(control: &Control, project: &ProjectId) -> Result<u64, NodeError> {
-    let reports = control.node.volumes().await?;
+    let reports = control.node.volumes_of(project).await?;
     let mine = reports.iter().filter(|report| report.project == *project);
     Ok(mine.map(|report| u64::from(report.size.get())).sum())
 }

@@ -112,7 +112,7 @@ pub async fn get(
 /// # Errors
 /// [`NodeError`].
 pub async fn list(node: &dyn NodeApi, project: &ProjectId) -> Result<Vec<Volume>, NodeError> {
-    let reports = node.volumes().await?;
+    let reports = node.volumes_of(project).await?;
     let mine = reports
         .into_iter()
         .filter(|report| report.project == *project);
@@ -141,12 +141,11 @@ async fn find(
     project: &ProjectId,
     name: &VolumeName,
 ) -> Result<VolumeReport, VolumeError> {
-    let reports = node.volumes().await?;
-    let mut mine = reports
-        .into_iter()
-        .filter(|report| report.project == *project);
-    mine.find(|report| report.name == *name)
-        .ok_or_else(|| VolumeError::NotFound { name: name.clone() })
+    match node.find_volume(project, name).await {
+        Ok(report) if report.project == *project => Ok(report),
+        Err(error) if error.code != ErrorCode::NotFound => Err(VolumeError::Node(error)),
+        Ok(_) | Err(_) => Err(VolumeError::NotFound { name: name.clone() }),
+    }
 }
 
 fn present(report: VolumeReport) -> Volume {

@@ -223,7 +223,7 @@ async fn connect(
 /// have.
 fn not_connected(control: &Control, address: &PortAddress, error: NodeError) -> GatewayError {
     let port = address.port;
-    let is_there = control.view.get(&address.sandbox).is_some();
+    let is_there = control.view.knows(&address.sandbox);
     if error.code == ErrorCode::NothingListens {
         return GatewayError::NothingListens { port };
     }

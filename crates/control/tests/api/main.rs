@@ -28,6 +28,7 @@ mod logs;
 mod network;
 mod network_change;
 mod network_log;
+mod one_call;
 mod openapi;
 mod overload;
 mod processes;

@@ -139,7 +139,7 @@ impl Tree {
         io::copy(&mut from, &mut to).map_err(write)?;
         let mode = Permissions::from_mode(mode.unwrap_or(plain));
         to.set_permissions(mode)
-            .and_then(|()| to.sync_all())
+            .and_then(|()| crate::files::sync(&to))
             .map_err(write)
     }
 

@@ -7,8 +7,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
+
+use super::sync::sync;
 
 /// How many names to try for the temporary file. A crashed process may have left a few behind.
 const ATTEMPTS_MAX: u32 = 1000;
@@ -36,7 +38,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), WriteAto
         let _ = unlinkat(&directory, &temporary.name, AtFlags::empty());
     }
     renamed?;
-    fsync(&directory).map_err(|error| failed("sync the directory of")(error.into()))
+    sync(&directory).map_err(failed("sync the directory of"))
 }
 
 /// Makes a directory and its parents, each synced into its own parent. Existing ones are kept.
@@ -61,18 +63,8 @@ pub fn make_directory_durable(path: &Path, mode: u32) -> io::Result<()> {
     let made = openat(CWD, path, directory_flags(), Mode::empty())?;
     // The mode of `mkdir` is cut by the umask; this one is not.
     fchmod(&made, Mode::from_raw_mode(mode))?;
-    fsync(&made)?;
-    fsync(open_parent(path)?)?;
-    Ok(())
-}
-
-/// Makes earlier changes to the entries of a directory durable.
-///
-/// # Errors
-/// What the kernel said.
-pub fn sync_directory(path: &Path) -> io::Result<()> {
-    fsync(openat(CWD, path, directory_flags(), Mode::empty())?)?;
-    Ok(())
+    sync(&made)?;
+    sync(open_parent(path)?)
 }
 
 /// Why a file could not be replaced.
@@ -126,7 +118,7 @@ fn fill(temporary: &Temporary, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = &temporary.file;
     file.write_all(bytes)?;
     fchmod(file, Mode::from_raw_mode(mode))?;
-    file.sync_all()
+    sync(file)
 }
 
 #[cfg(test)]

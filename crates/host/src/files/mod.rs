@@ -7,14 +7,16 @@ mod copy;
 mod durable;
 mod open;
 mod remove;
+mod sync;
 
 pub use copy::{
     CopyError, CopyMethod, allocated_bytes, copy_sparse, punch_hole, reflink_or_copy,
     reflink_supported,
 };
-pub use durable::{WriteAtomicError, make_directory_durable, sync_directory, write_atomic};
+pub use durable::{WriteAtomicError, make_directory_durable, write_atomic};
 pub use open::{link_regular, open_directory, open_without_links};
 pub use remove::{RemoveTreeError, remove_tree};
+pub use sync::{delay_syncs, sync, sync_directory, sync_file};
 
 use std::io;
 use std::path::Path;

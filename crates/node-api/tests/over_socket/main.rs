@@ -212,6 +212,13 @@ async fn snapshots_and_volumes_arrive_whole_and_so_do_their_refusals() {
     );
     assert_eq!(taken.capture, CAPTURE);
     assert_eq!(world.client.snapshots().await, Ok(Vec::new()));
+    let absent = |what: &str| NodeError::not_found(what);
+    let client = &world.client;
+    assert_eq!(client.find_snapshot(&id).await, Err(absent("snap-1")));
+    assert_eq!(
+        client.snapshots_of(&project()).await,
+        Err(absent("default"))
+    );
     let in_use = NodeError::new(ErrorCode::SnapshotInUse, "snap-1");
     assert_eq!(world.client.delete_snapshot(&id).await, Err(in_use));
 
@@ -227,6 +234,11 @@ async fn snapshots_and_volumes_arrive_whole_and_so_do_their_refusals() {
         (64, 3, 1)
     );
     assert_eq!(world.client.volumes().await, Ok(Vec::new()));
+    let found = client.find_volume(&project(), &name).await;
+    assert_eq!(found, Err(absent("default data")));
+    assert_eq!(client.volumes_of(&project()).await, Err(absent("default")));
+    let template = TemplateName::parse("base").unwrap();
+    assert_eq!(client.find_template(&template).await, Err(absent("base")));
     let busy = NodeError::new(ErrorCode::VolumeBusy, "default data");
     assert_eq!(
         world.client.delete_volume(&project(), &name).await,

@@ -52,6 +52,10 @@ impl NodeApi for SmallNode {
         Ok(Vec::new())
     }
 
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        Err(NodeError::not_found(name.as_str()))
+    }
+
     async fn ensure_template(&self, _: &TemplateName) -> Result<TemplateReport, NodeError> {
         Err(full())
     }
@@ -230,6 +234,14 @@ impl NodeApi for SmallNode {
         Ok(Vec::new())
     }
 
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
+        Err(NodeError::not_found(project.as_str()))
+    }
+
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        Err(NodeError::not_found(id.as_str()))
+    }
+
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
         Err(NodeError::new(ErrorCode::SnapshotInUse, id.as_str()))
     }
@@ -266,6 +278,18 @@ impl NodeApi for SmallNode {
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
         Ok(Vec::new())
+    }
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
+        Err(NodeError::not_found(project.as_str()))
+    }
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError> {
+        Err(NodeError::not_found(format!("{project} {name}")))
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {

@@ -54,6 +54,21 @@ impl Captures {
             .around(Effect::CaptureTake, || self.store.take(id, from, name))
     }
 
+    /// Takes the disk layer that a machine has sealed. Answers its size.
+    pub(crate) fn take_layer(&self, id: &SnapshotId, from: &Path) -> Result<u64, CaptureError> {
+        let bytes = std::fs::metadata(from).map_or(0, |metadata| metadata.len());
+        self.take(id, from, file_names::DISK_LAYER)?;
+        Ok(bytes)
+    }
+
+    /// The same for one that an earlier attempt may have taken.
+    pub(crate) fn take_if_there(&self, id: &SnapshotId, from: &Path) -> Result<(), CaptureError> {
+        if from.exists() {
+            self.take(id, from, file_names::DISK_LAYER)?;
+        }
+        Ok(())
+    }
+
     /// Gives the capture a second name of a disk that its machine still has.
     pub(crate) fn link_disk(&self, id: &SnapshotId, from: &Path) -> io::Result<u64> {
         let to = self.store.unfinished(id).join(file_names::DISK_LAYER);

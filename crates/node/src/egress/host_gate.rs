@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::{EgressGate, GateError, Permit};
 use super::log::NetworkLogs;
 use super::process::{EgressProcess, StartEgressError};
+use crate::disk_lane::off_runtime;
 
 /// How long a process that was started may take to listen.
 const LISTEN_LIMIT: Duration = Duration::from_secs(5);
@@ -159,7 +160,8 @@ impl HostEgress {
     /// The process that runs, or a new one in its place.
     async fn connect(&self) -> Result<(Connected, Option<Pidfd>), LinkError> {
         let socket = self.process.socket();
-        if self.process.is_current()
+        let process = self.process.clone();
+        if off_runtime(move || process.is_current()).await
             && let Ok(connected) = Client::connect(&socket).await
         {
             return Ok((connected, None));
@@ -199,7 +201,8 @@ impl HostEgress {
         };
         let taking = async {
             while let Some(event) = events.recv().await {
-                self.take(event);
+                let logs = Arc::clone(&self.logs);
+                off_runtime(move || keep(&logs, event)).await;
             }
         };
         tokio::select! {
@@ -249,28 +252,6 @@ impl HostEgress {
             }
         }
         unwanted
-    }
-
-    fn take(&self, event: Event) {
-        let kept = match event {
-            Event::Records(records) => {
-                let mut of_each: BTreeMap<_, Vec<_>> = BTreeMap::new();
-                for one in records {
-                    of_each
-                        .entry(one.lifecycle.sandbox)
-                        .or_default()
-                        .push(one.record);
-                }
-                of_each
-                    .into_iter()
-                    .try_for_each(|(id, records)| self.logs.append(&id, records))
-            }
-            Event::Lost { lifecycle, count } => self.logs.count_lost(&lifecycle.sandbox, count),
-        };
-        if let Err(error) = kept {
-            // The sandbox may have been deleted a moment ago.
-            tracing::debug!(error = crate::error_chain(&error), "records were not kept");
-        }
     }
 
     /// Brings one slot in line with its permit.
@@ -399,5 +380,28 @@ impl EgressGate for HostEgress {
             && wanted
                 .get(&slot.0)
                 .is_some_and(|one| one.served == Served::Epoch(epoch))
+    }
+}
+
+/// Puts what the egress process told into the records. Blocks.
+fn keep(logs: &NetworkLogs, event: Event) {
+    let kept = match event {
+        Event::Records(records) => {
+            let mut of_each: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for one in records {
+                of_each
+                    .entry(one.lifecycle.sandbox)
+                    .or_default()
+                    .push(one.record);
+            }
+            of_each
+                .into_iter()
+                .try_for_each(|(id, records)| logs.append(&id, records))
+        }
+        Event::Lost { lifecycle, count } => logs.count_lost(&lifecycle.sandbox, count),
+    };
+    if let Err(error) = kept {
+        // The sandbox may have been deleted a moment ago.
+        tracing::debug!(error = crate::error_chain(&error), "records were not kept");
     }
 }

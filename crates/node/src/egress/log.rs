@@ -2,6 +2,9 @@
 //!
 //! A sandbox has two files of lines, of at most half the limit each; when the newer one is full it
 //! becomes the older one. They lie in the sandbox's own directory and go with it.
+//!
+//! Who reads waits for no disk: the records are in memory before they are in a file, and no lock
+//! that a reader takes is held while a file is read or written.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
@@ -13,6 +16,8 @@ use dayfly_types::SandboxId;
 use dayfly_types::egress::EgressRecord;
 use dayfly_types::limits::EGRESS_RECORDS_MAX;
 use tokio::sync::Notify;
+
+use crate::disk_lane::off_runtime;
 
 const NEWER: &str = "network.log";
 const OLDER: &str = "network.log.1";
@@ -57,6 +62,8 @@ pub(crate) struct Page {
 #[derive(Debug)]
 struct SandboxLog {
     directory: PathBuf,
+    /// Held while a file is written, so that lines come in order. Only who may block takes it.
+    writing: Mutex<()>,
     kept: Mutex<Kept>,
     grew: Notify,
 }
@@ -71,6 +78,14 @@ struct Kept {
     in_newer: usize,
 }
 
+/// What is to be done to the files, in order.
+#[derive(Debug)]
+enum Step {
+    Write(Vec<u8>),
+    /// The newer file becomes the older one.
+    Turn,
+}
+
 impl NetworkLogs {
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
@@ -80,17 +95,22 @@ impl NetworkLogs {
         }
     }
 
-    fn log(&self, id: &SandboxId) -> Result<Arc<SandboxLog>, LogError> {
-        let mut open = lock(&self.open);
-        if let Some(log) = open.get(id) {
-            return Ok(Arc::clone(log));
-        }
-        let log = Arc::new(SandboxLog::load(self.directory.join(id.as_str()))?);
-        open.insert(id.clone(), Arc::clone(&log));
-        Ok(log)
+    fn opened(&self, id: &SandboxId) -> Option<Arc<SandboxLog>> {
+        lock(&self.open).get(id).map(Arc::clone)
     }
 
-    /// Numbers the records of one sandbox and keeps them.
+    /// Reads the files of a log that is not open yet. Blocks then.
+    fn log(&self, id: &SandboxId) -> Result<Arc<SandboxLog>, LogError> {
+        if let Some(log) = self.opened(id) {
+            return Ok(log);
+        }
+        let loaded = Arc::new(SandboxLog::load(self.directory.join(id.as_str()))?);
+        // Somebody else may have read the same meanwhile, and added to it.
+        let mut open = lock(&self.open);
+        Ok(Arc::clone(open.entry(id.clone()).or_insert(loaded)))
+    }
+
+    /// Numbers the records of one sandbox and keeps them. Blocks.
     ///
     /// # Errors
     /// [`LogError`]; the records are in memory all the same.
@@ -98,7 +118,7 @@ impl NetworkLogs {
         self.log(id)?.append(records)
     }
 
-    /// Notes that records of a sandbox are gone for good.
+    /// Notes that records of a sandbox are gone for good. Blocks.
     ///
     /// # Errors
     /// [`LogError`].
@@ -109,13 +129,19 @@ impl NetworkLogs {
 
     /// The records behind a sequence number, waiting for as long as `limit` for the first of them.
     pub(crate) async fn follow(
-        &self,
+        self: &Arc<Self>,
         id: &SandboxId,
         after: u64,
         max: usize,
         limit: std::time::Duration,
     ) -> Result<Page, LogError> {
-        let log = self.log(id)?;
+        let log = match self.opened(id) {
+            Some(log) => log,
+            None => {
+                let (logs, id) = (Arc::clone(self), id.clone());
+                off_runtime(move || logs.log(&id)).await?
+            }
+        };
         let wait = async {
             loop {
                 let grown = log.grew.notified();
@@ -153,34 +179,23 @@ impl SandboxLog {
         kept.latest = kept.records.back().map_or(0, |record| record.sequence);
         Ok(Self {
             directory,
+            writing: Mutex::default(),
             kept: Mutex::new(kept),
             grew: Notify::new(),
         })
     }
 
     fn append(&self, records: Vec<EgressRecord>) -> Result<(), LogError> {
-        let mut kept = lock(&self.kept);
-        let mut lines = Vec::new();
+        let _in_order = lock(&self.writing);
+        let steps = lock(&self.kept).add(records);
         let mut written = Ok(());
-        for mut record in records {
-            if kept.in_newer == FILE_RECORDS_MAX {
-                written = written.and(self.write(&lines)).and(self.turn());
-                lines.clear();
-                kept.in_newer = 0;
-            }
-            kept.latest += 1;
-            kept.in_newer += 1;
-            record.sequence = kept.latest;
-            if serde_json::to_writer(&mut lines, &record).is_ok() {
-                lines.push(b'\n');
-            }
-            kept.records.push_back(record);
-            if kept.records.len() > EGRESS_RECORDS_MAX {
-                kept.records.pop_front();
-            }
+        for step in steps {
+            let done = match step {
+                Step::Write(lines) => self.write(&lines),
+                Step::Turn => self.turn(),
+            };
+            written = written.and(done);
         }
-        written = written.and_then(|()| self.write(&lines));
-        drop(kept);
         self.grew.notify_waiters();
         written
     }
@@ -211,6 +226,32 @@ impl SandboxLog {
             latest: kept.latest,
             lost: kept.lost,
         }
+    }
+}
+
+impl Kept {
+    /// Takes records in, and says how the files follow.
+    fn add(&mut self, records: Vec<EgressRecord>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut lines = Vec::new();
+        for mut record in records {
+            if self.in_newer == FILE_RECORDS_MAX {
+                steps.extend([Step::Write(std::mem::take(&mut lines)), Step::Turn]);
+                self.in_newer = 0;
+            }
+            self.latest += 1;
+            self.in_newer += 1;
+            record.sequence = self.latest;
+            if serde_json::to_writer(&mut lines, &record).is_ok() {
+                lines.push(b'\n');
+            }
+            self.records.push_back(record);
+            if self.records.len() > EGRESS_RECORDS_MAX {
+                self.records.pop_front();
+            }
+        }
+        steps.push(Step::Write(lines));
+        steps
     }
 }
 
@@ -272,9 +313,9 @@ mod tests {
         SandboxId::parse("sbx-network-log").unwrap()
     }
 
-    fn logs(directory: &Path) -> NetworkLogs {
+    fn logs(directory: &Path) -> Arc<NetworkLogs> {
         fs::create_dir_all(directory.join(id().as_str())).unwrap();
-        NetworkLogs::new(directory.to_owned())
+        Arc::new(NetworkLogs::new(directory.to_owned()))
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm, VolumeFile};
 
 use super::network;
 use super::stages::Stages;
+use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
 use crate::guest::{OpenAgentError, open_agent};
 use crate::journal::{AttachedVolume, JournalError, SandboxRecord};
@@ -143,6 +144,7 @@ pub(crate) enum Supply {
 /// slot is in the record before anything else is done with it.
 pub(crate) async fn bring_up(
     parts: &Arc<Parts>,
+    disk: &DiskLane,
     record: &mut SandboxRecord,
     origin: &Origin,
     supply: Supply,
@@ -153,7 +155,7 @@ pub(crate) async fn bring_up(
         Supply::Any | Supply::FreshOnly => parts.pool.make(&origin.template).await,
     }
     .map_err(BringUpError::Engine)?;
-    note(parts, record, &parked)?;
+    note(parts, disk, record, &parked).await?;
     if let Some(cpu) = record.cpu {
         let limited = parts.slots.limit_cpu(parked.slot.index, cpu).await;
         limited.map_err(BringUpError::Limit)?;
@@ -221,11 +223,18 @@ async fn set_up_disks(
     Ok(())
 }
 
-fn note(parts: &Parts, record: &mut SandboxRecord, parked: &Parked) -> Result<(), BringUpError> {
+async fn note(
+    parts: &Arc<Parts>,
+    disk: &DiskLane,
+    record: &mut SandboxRecord,
+    parked: &Parked,
+) -> Result<(), BringUpError> {
     record.slot = Some(parked.slot.index);
     record.process = Some(parked.vm.process());
     record.network_start = unix_nanos(parts.clock.as_ref());
-    parts.journal.write(record).map_err(BringUpError::Journal)
+    let (parts, record) = (Arc::clone(parts), record.clone());
+    let written = disk.run(move || parts.journal.write(&record)).await;
+    written.map_err(BringUpError::Journal)
 }
 
 /// Everything that must differ between two guests of one snapshot.

@@ -27,9 +27,11 @@ use dayfly_vmm::{CaptureSpec, Captured, MemoryCapture, PagePatch, Slot, file_nam
 use super::CaptureWish;
 use super::bring_up::unix_nanos;
 use super::handle::wrong_state;
+pub(crate) use super::layer::keep_layer;
 use super::owner::Owner;
 use crate::bake::engine_identity;
-use crate::effects::Effect;
+use crate::disk_lane::off_runtime;
+use crate::effects::{Captures, Effect};
 use crate::failure::{capture_error, node_error};
 use crate::journal::Sealing;
 
@@ -69,7 +71,7 @@ impl Owner {
             Err(error) => Err(error),
         };
         if published.is_err() {
-            self.keep_layer_if_sealed(&wish.id);
+            self.keep_layer_if_sealed(&wish.id).await;
         }
         published
     }
@@ -130,7 +132,7 @@ impl Owner {
         };
         if published.is_err() {
             self.let_go(&agent).await;
-            self.abandon(&wish.id);
+            self.abandon(&wish.id).await;
         }
         published
     }
@@ -166,21 +168,31 @@ impl Owner {
     }
 
     async fn begin_capture(&self, id: &SnapshotId) -> Result<(), NodeError> {
-        let (captures, id) = (Arc::clone(&self.parts.captures), id.clone());
-        blocking(move || captures.begin(&id)).await
+        let begun = self.on_captures(id, Captures::begin).await;
+        begun.map_err(|error| capture_error(WHAT, &error))
     }
 
-    pub(super) fn abandon(&self, id: &SnapshotId) {
-        if let Err(error) = self.parts.captures.abandon(id) {
+    /// Does something to one unfinished capture, behind what was begun before.
+    pub(super) async fn on_captures<T: Send + 'static>(
+        &self,
+        id: &SnapshotId,
+        work: impl FnOnce(&Captures, &SnapshotId) -> T + Send + 'static,
+    ) -> T {
+        let (captures, id) = (Arc::clone(&self.parts.captures), id.clone());
+        self.disk.run(move || work(&captures, &id)).await
+    }
+
+    pub(super) async fn abandon(&self, id: &SnapshotId) {
+        if let Err(error) = self.on_captures(id, Captures::abandon).await {
             let error = crate::error_chain(&error);
             tracing::warn!(capture = %id, error, "cannot remove an unfinished capture");
         }
     }
 
     /// Drops what a capture that was cut short by a delete has made.
-    pub(super) fn abandon_capture(&mut self) {
+    pub(super) async fn abandon_capture(&mut self) {
         if let Some(sealing) = self.record.sealing.take() {
-            self.abandon(&sealing.capture);
+            self.abandon(&sealing.capture).await;
         }
     }
 
@@ -201,7 +213,7 @@ impl Owner {
             if self.record.sealing.is_some() {
                 self.settle_sealing().await?;
             } else if !self.record.sealed.contains(id) {
-                self.abandon(id);
+                self.abandon(id).await;
             }
         }
         taken
@@ -209,11 +221,13 @@ impl Owner {
 
     /// Opens the next disk layer, and notes in the journal what is about to happen.
     async fn prepare_seal(&mut self, id: &SnapshotId) -> Result<(), NodeError> {
+        let (parts, record) = (Arc::clone(&self.parts), self.record.clone());
+        let look = move || {
+            let templates = &parts.templates;
+            templates.version(&record.template, &record.template_version)
+        };
+        let template = off_runtime(look).await?;
         let record = &self.record;
-        let template = self
-            .parts
-            .templates
-            .version(&record.template, &record.template_version)?;
         let empty = template.restore.disks.empty_layer.clone();
         let layer = format!("disk-{}.img", self.record.next_layer + 1);
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(record.state))?;
@@ -228,7 +242,7 @@ impl Owner {
             layer,
             sealed,
         });
-        self.write_record()
+        self.write_record().await
     }
 
     /// The part in which the sandbox stands still. It goes on afterwards, also after a failure.
@@ -350,10 +364,10 @@ impl Owner {
         }
         let pause = paused.elapsed();
         let from = slot.run_directory.join(slot_files::DEVICE_STATE);
-        self.parts
-            .captures
-            .take(id, &from, file_names::DEVICE_STATE)
-            .map_err(|error| capture_error(WHAT, &error))?;
+        let take =
+            move |captures: &Captures, id: &_| captures.take(id, &from, file_names::DEVICE_STATE);
+        let taken = self.on_captures(id, take).await;
+        taken.map_err(|error| capture_error(WHAT, &error))?;
         let memory_bytes = captured.extents.iter().map(|extent| extent.bytes()).sum();
         let cost = CaptureCost {
             pause_us: micros(pause),
@@ -386,13 +400,11 @@ impl Owner {
         // From here on the machine cannot do without the sealed file.
         self.record.sealed.push(id.clone());
         let from = slot.run_directory.join(&sealing.sealed);
-        let bytes = std::fs::metadata(&from).map_or(0, |metadata| metadata.len());
-        self.parts
-            .captures
-            .take(id, &from, file_names::DISK_LAYER)
-            .map_err(|error| capture_error(WHAT, &error))?;
+        let take = move |captures: &Captures, id: &_| captures.take_layer(id, &from);
+        let bytes = self.on_captures(id, take).await;
+        let bytes = bytes.map_err(|error| capture_error(WHAT, &error))?;
         self.record.sealing = None;
-        self.write_record()?;
+        self.write_record().await?;
         Ok(bytes)
     }
 
@@ -403,7 +415,8 @@ impl Owner {
         let name = vm.writable_disk().await;
         let name = name.map_err(|error| node_error(WHAT, &error))?;
         let from = slot.run_directory.join(name);
-        let linked = self.parts.captures.link_disk(id, &from);
+        let link = move |captures: &Captures, id: &_| captures.link_disk(id, &from);
+        let linked = self.on_captures(id, link).await;
         linked.map_err(|error| node_error(WHAT, &error))
     }
 
@@ -462,46 +475,6 @@ impl Owner {
         };
         Ok((draft, sealed))
     }
-
-    /// The disk layer of a capture that could not be published is still part of the machine.
-    pub(super) fn keep_layer(&self, id: &SnapshotId, sealed: &[SnapshotId]) {
-        if let Err(error) = keep_layer(&self.parts, &self.record, id, sealed) {
-            // A later start tries again; until then the file lies where it is.
-            let error = crate::error_chain(&error);
-            tracing::warn!(capture = %id, error, "cannot publish a disk layer yet");
-        }
-    }
-}
-
-/// Publishes the disk layer of an unfinished capture, and nothing else of it.
-pub(crate) fn keep_layer(
-    parts: &crate::parts::Parts,
-    record: &crate::journal::SandboxRecord,
-    id: &SnapshotId,
-    sealed: &[SnapshotId],
-) -> Result<(), CaptureError> {
-    parts.captures.keep_disk_only(id);
-    let (_, disk_below) = parts.captures.below(record.origin.as_ref(), sealed)?;
-    let draft = CaptureDraft {
-        id: id.clone(),
-        purpose: CapturePurpose::Layer,
-        project: record.project.clone(),
-        sandbox: record.id.clone(),
-        template: record.template.clone(),
-        template_version: record.template_version.clone(),
-        name: None,
-        created_at: parts.clock.wall(),
-        frozen_at: None,
-        expires_at: None,
-        machine: record.machine.clone(),
-        disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
-        engine: engine_identity(parts.engine.capabilities()),
-        memory_below: Vec::new(),
-        disk_below,
-        extents: Vec::new(),
-        cost: CaptureCost::default(),
-    };
-    parts.captures.publish(draft).map(drop)
 }
 
 /// The manifest for the caller, with the time that it took to make it durable, which it could not

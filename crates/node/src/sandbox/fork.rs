@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use super::CaptureWish;
 use super::capture::{keep_layer, told_in_full};
 use super::owner::Owner;
+use crate::effects::Captures;
 use crate::failure::{capture_error, node_error};
 
 const WHAT: &str = "the sandbox could not be forked";
@@ -65,7 +66,7 @@ impl Owner {
         }
         let early = self.take_early(wish, start).await;
         if early.is_err() {
-            self.keep_layer_if_sealed(&wish.id);
+            self.keep_layer_if_sealed(&wish.id).await;
         }
         early
     }
@@ -77,11 +78,13 @@ impl Owner {
     ) -> Result<ForkSource, NodeError> {
         let taken = self.take_capture(wish).await?;
         let (draft, sealed) = self.draft(wish, taken, start)?;
-        let captures = &self.parts.captures;
-        let files = captures
-            .hand_out(&wish.id)
-            .and_then(|()| captures.stack_unfinished(&draft))
-            .map_err(|error| capture_error(WHAT, &error))?;
+        let early = draft.clone();
+        let hand_out = move |captures: &Captures, id: &_| {
+            captures.hand_out(id)?;
+            captures.stack_unfinished(&early)
+        };
+        let files = self.on_captures(&wish.id, hand_out).await;
+        let files = files.map_err(|error| capture_error(WHAT, &error))?;
         let (first_children, have_links) = sync_channel(1);
         let (is_over, publication) = watch::channel(false);
         self.publication = Some(publication);

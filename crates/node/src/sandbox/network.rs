@@ -58,7 +58,7 @@ impl Owner {
             let before = (self.record.egress_epoch, self.record.egress.clone());
             self.record.egress_epoch = wanted.epoch;
             self.record.egress = wanted.policy;
-            if let Err(error) = self.write_record() {
+            if let Err(error) = self.write_record().await {
                 (self.record.egress_epoch, self.record.egress) = before;
                 return Err(error);
             }

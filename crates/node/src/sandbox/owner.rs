@@ -18,6 +18,7 @@ use super::network::network_report;
 use super::report::{captures_of, report};
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
+use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
@@ -31,6 +32,8 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Owner {
     pub(super) parts: Arc<Parts>,
     pub(super) record: SandboxRecord,
+    /// All that it does to the disk, in order.
+    pub(super) disk: DiskLane,
     pub(super) vm: Option<Box<dyn Vm>>,
     pub(super) agent: Option<AgentClient>,
     pub(super) stages: Vec<Stage>,
@@ -94,6 +97,7 @@ impl Owner {
         let owner = Self {
             parts,
             record,
+            disk: DiskLane::default(),
             vm: None,
             agent: None,
             stages: Vec::new(),
@@ -113,11 +117,11 @@ impl Owner {
     /// Creates the sandbox and then serves it until it is gone.
     pub(crate) async fn create_and_run(
         mut self,
-        origin: Origin,
+        mut origin: Origin,
         incoming: mpsc::Receiver<Request>,
     ) {
         let under_way = self.parts.pool.create_begins();
-        let next = self.create_unless_deleted(&origin).await;
+        let next = self.create_unless_deleted(&mut origin).await;
         under_way.linger();
         self.run(next, incoming).await;
     }
@@ -153,10 +157,10 @@ impl Owner {
     }
 
     /// Runs the creation; a delete wins over it at any point.
-    async fn create_unless_deleted(&mut self, origin: &Origin) -> Next {
+    async fn create_unless_deleted(&mut self, origin: &mut Origin) -> Next {
         let doomed = self.doomed.clone();
         let outcome = tokio::select! {
-            outcome = self.start_machine(origin) => outcome,
+            outcome = self.create(origin) => outcome,
             () = doomed.cancelled() => {
                 let text = "deleted while it was being created";
                 Err(NodeError::new(ErrorCode::WrongState, text))
@@ -215,7 +219,7 @@ impl Owner {
     ) -> Result<BroughtUp, BringUpError> {
         let limit = limits::CREATE_DEADLINE;
         let parts = Arc::clone(&self.parts);
-        let work = bring_up(&parts, &mut self.record, origin, supply);
+        let work = bring_up(&parts, &self.disk, &mut self.record, origin, supply);
         tokio::time::timeout(limit, work)
             .await
             .unwrap_or(Err(BringUpError::TimedOut(limit)))
@@ -238,7 +242,7 @@ impl Owner {
             Event::Ready
         };
         self.vm = Some(vm);
-        self.transition(event, None)?;
+        self.transition(event, None).await?;
         let now = unix_nanos(self.parts.clock.as_ref());
         let effects = &self.parts.effects;
         effects
@@ -382,7 +386,7 @@ impl Owner {
                 let _ = reply.send(Ok(network_report(&self.parts, &self.record)));
             }
             Request::SetLifecycle { change, reply } => {
-                let _ = reply.send(self.set_lifecycle(change));
+                let _ = reply.send(self.set_lifecycle(change).await);
             }
         }
     }
@@ -401,14 +405,14 @@ impl Owner {
             self.release_slot(slot).await;
         }
         self.promise = None;
-        if let Err(error) = self.change(Event::Fault, Some(reason)) {
+        if let Err(error) = self.change(Event::Fault, Some(reason)).await {
             tracing::error!(sandbox_id = %self.record.id, %error, "cannot record a failure");
         }
     }
 
     /// Ends everything of the sandbox. Goes on until it is done; every step may be repeated.
     async fn tear_down(&mut self, incoming: &mut mpsc::Receiver<Request>) {
-        if let Err(error) = self.change(Event::Delete, None) {
+        if let Err(error) = self.change(Event::Delete, None).await {
             tracing::warn!(sandbox_id = %self.record.id, %error, "deleting without a record of it");
         }
         self.leave_volumes().await;
@@ -423,11 +427,11 @@ impl Owner {
         }
         self.vm = None;
         // Behind the engine's end, before the record's: nobody writes, and nobody forgets.
-        while !self.release_volumes() {
+        while !self.release_volumes().await {
             self.pause_and_collect(incoming).await;
         }
-        self.abandon_capture();
-        while let Err(error) = self.parts.journal.remove(&self.record.id) {
+        self.abandon_capture().await;
+        while let Err(error) = self.forget_record().await {
             tracing::error!(sandbox_id = %self.record.id, error = %crate::error_chain(&error), "cannot forget");
             self.pause_and_collect(incoming).await;
         }
@@ -471,14 +475,18 @@ impl Owner {
     }
 
     /// Moves to the next state: journal first, then everybody else.
-    pub(super) fn change(&mut self, event: Event, reason: Option<String>) -> Result<(), NodeError> {
-        let written = self.transition(event, reason);
+    pub(super) async fn change(
+        &mut self,
+        event: Event,
+        reason: Option<String>,
+    ) -> Result<(), NodeError> {
+        let written = self.transition(event, reason).await;
         self.publish_now();
         written
     }
 
     /// Moves to the next state in the journal alone.
-    pub(super) fn transition(
+    pub(super) async fn transition(
         &mut self,
         event: Event,
         reason: Option<String>,
@@ -497,19 +505,13 @@ impl Owner {
         if reason.is_some() {
             self.record.reason = reason;
         }
-        let written = self.write_record();
+        let written = self.write_record().await;
         // A state that the journal does not have could neither be left nor be found again. An end
         // is an end, written down or not.
         if written.is_err() && !matches!(event, Event::Delete | Event::Fault) {
             (self.record.state, self.record.generation) = before;
         }
         written
-    }
-
-    pub(super) fn write_record(&self) -> Result<(), NodeError> {
-        self.parts.journal.write(&self.record).map_err(|error| {
-            crate::failure::node_error("the node could not write its journal", &error)
-        })
     }
 
     pub(super) fn report(&self) -> SandboxReport {

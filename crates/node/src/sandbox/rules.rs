@@ -52,7 +52,7 @@ impl Owner {
         }
     }
 
-    pub(super) fn set_lifecycle(
+    pub(super) async fn set_lifecycle(
         &mut self,
         change: LifecycleChange,
     ) -> Result<LifecycleReport, NodeError> {
@@ -73,7 +73,7 @@ impl Owner {
             self.record.expires_wall_ms = expiry::wall_deadline_ms(clock.wall(), ttl_seconds);
         }
         self.record.generation = self.record.generation.next();
-        self.write_record()?;
+        self.write_record().await?;
         self.publish_now();
         let now = self.parts.clock.now();
         Ok(LifecycleReport {

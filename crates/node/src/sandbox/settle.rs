@@ -5,12 +5,15 @@
 //! and a sealed layer that could not be published. Each is settled here or refuses what depends on
 //! it; nothing is captured on top of a doubt.
 
+use std::sync::Arc;
+
 use dayfly_node_api::NodeError;
-use dayfly_snapshots::capture::{CapturePurpose, file_names};
+use dayfly_snapshots::capture::{CaptureError, CapturePurpose};
 use dayfly_types::{ErrorCode, SnapshotId};
 
 use super::capture::keep_layer;
 use super::owner::Owner;
+use crate::effects::Captures;
 use crate::failure::{capture_error, node_error};
 
 const WHAT: &str = "an earlier capture is not settled";
@@ -29,8 +32,8 @@ impl Owner {
         for index in 0..self.record.sealed.len() {
             let id = self.record.sealed[index].clone();
             if self.parts.captures.get(&id).is_none() {
-                keep_layer(&self.parts, &self.record, &id, &self.record.sealed[..index])
-                    .map_err(|error| capture_error(WHAT, &error))?;
+                let kept = self.publish_layer(&id, index).await;
+                kept.map_err(|error| capture_error(WHAT, &error))?;
             }
         }
         Ok(())
@@ -46,23 +49,21 @@ impl Owner {
         let now = now.map_err(|error| node_error(WHAT, &error))?;
         let id = &sealing.capture;
         if now != sealing.layer {
-            self.abandon(id);
+            self.abandon(id).await;
             self.record.sealing = None;
-            return self.write_record();
+            return self.write_record().await;
         }
         if !self.record.sealed.contains(id) {
             self.record.sealed.push(id.clone());
             self.publish_now();
         }
         let from = self.slot().await?.run_directory.join(&sealing.sealed);
-        if from.exists() {
-            self.parts
-                .captures
-                .take(id, &from, file_names::DISK_LAYER)
-                .map_err(|error| capture_error(WHAT, &error))?;
-        }
+        // Looked for behind an attempt to take it that was given up and may still be under way.
+        let take = move |captures: &Captures, id: &_| captures.take_if_there(id, &from);
+        let taken = self.on_captures(id, take).await;
+        taken.map_err(|error| capture_error(WHAT, &error))?;
         self.record.sealing = None;
-        self.write_record()
+        self.write_record().await
     }
 
     /// Refuses an id under which an earlier call sealed a layer and then failed.
@@ -78,12 +79,25 @@ impl Owner {
     }
 
     /// Keeps the disk layer of a capture that failed behind its seal.
-    pub(super) fn keep_layer_if_sealed(&self, id: &SnapshotId) {
+    pub(super) async fn keep_layer_if_sealed(&self, id: &SnapshotId) {
         let Some(index) = self.record.sealed.iter().position(|sealed| sealed == id) else {
             return;
         };
-        if self.parts.captures.get(id).is_none() && self.record.sealing.is_none() {
-            self.keep_layer(id, &self.record.sealed[..index]);
+        if self.parts.captures.get(id).is_some() || self.record.sealing.is_some() {
+            return;
         }
+        if let Err(error) = self.publish_layer(id, index).await {
+            // A later start tries again; until then the file lies where it is.
+            let error = crate::error_chain(&error);
+            tracing::warn!(capture = %id, error, "cannot publish a disk layer yet");
+        }
+    }
+
+    /// Publishes the layer that the machine has sealed at this place. It is part of the machine,
+    /// also when its capture could not be published.
+    async fn publish_layer(&self, id: &SnapshotId, index: usize) -> Result<(), CaptureError> {
+        let (parts, record, id) = (Arc::clone(&self.parts), self.record.clone(), id.clone());
+        let keep = move || keep_layer(&parts, &record, &id, &record.sealed[..index]);
+        self.disk.run(keep).await
     }
 }

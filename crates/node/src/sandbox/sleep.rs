@@ -32,14 +32,14 @@ impl Owner {
         if self.record.state == SandboxState::Paused {
             return Ok(());
         }
-        self.transition(Event::Pause, None)?;
+        self.transition(Event::Pause, None).await?;
         let state = self.record.state;
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.pause().await {
-            self.force(SandboxState::Running)?;
+            self.force(SandboxState::Running).await?;
             return Err(node_error("the sandbox could not be paused", &error));
         }
-        self.change(Event::PauseDone, None)
+        self.change(Event::PauseDone, None).await
     }
 
     /// Lets the guest's processors run, with the right time on its clock.
@@ -47,11 +47,11 @@ impl Owner {
         if self.record.state == SandboxState::Running {
             return Ok(());
         }
-        self.transition(Event::Resume, None)?;
+        self.transition(Event::Resume, None).await?;
         let state = self.record.state;
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.resume().await {
-            self.force(SandboxState::Paused)?;
+            self.force(SandboxState::Paused).await?;
             return Err(node_error("the sandbox could not be resumed", &error));
         }
         if let Some(agent) = self.agent.clone() {
@@ -66,14 +66,14 @@ impl Owner {
             }
         }
         self.activity.note(self.parts.clock.now());
-        self.change(Event::ResumeDone, None)
+        self.change(Event::ResumeDone, None).await
     }
 
     /// Goes back to where a failed step began.
-    fn force(&mut self, state: SandboxState) -> Result<(), NodeError> {
+    async fn force(&mut self, state: SandboxState) -> Result<(), NodeError> {
         self.record.state = state;
         self.record.generation = self.record.generation.next();
-        let written = self.write_record();
+        let written = self.write_record().await;
         self.publish_now();
         written
     }
@@ -98,27 +98,27 @@ impl Owner {
             expires_at: None,
         };
         let _pin = self.parts.pins.pin(&wish.id);
-        self.change(Event::Hibernate, None)?;
+        self.change(Event::Hibernate, None).await?;
         // A call that began before this was announced counts; one that begins now waits for it.
         if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
-            return self.force(SandboxState::Running);
+            return self.force(SandboxState::Running).await;
         }
         // The steps below see a running machine, which it is until its capture is published.
         self.record.state = SandboxState::Running;
         let captured = self.capture_to_end(&wish).await;
         self.record.state = SandboxState::Hibernating;
         if let Err(error) = captured {
-            self.force(SandboxState::Running)?;
+            self.force(SandboxState::Running).await?;
             return Err(error);
         }
         self.record.asleep_in = Some(wish.id.clone());
         // Written before the machine ends: whoever finds this record wakes from the capture.
-        if let Err(error) = self.transition(Event::HibernateDone, None) {
+        if let Err(error) = self.transition(Event::HibernateDone, None).await {
             self.record.asleep_in = None;
             if let Some(agent) = self.agent.clone() {
                 self.let_go(&agent).await;
             }
-            self.force(SandboxState::Running)?;
+            self.force(SandboxState::Running).await?;
             return Err(error);
         }
         self.release_guard().await;
@@ -126,7 +126,7 @@ impl Owner {
         self.record.origin = None;
         self.record.sealed.clear();
         self.promise = None;
-        let written = self.write_record();
+        let written = self.write_record().await;
         self.publish_now();
         self.parts.housekeeping.notify_one();
         written
@@ -160,8 +160,8 @@ impl Owner {
         // rollback was cut short has not.
         let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
         let are_mounted = purpose == Some(CapturePurpose::Hibernation);
-        self.add_volumes(&mut origin, are_mounted)?;
-        self.change(Event::Wake, None)?;
+        self.add_volumes(&mut origin, are_mounted).await?;
+        self.change(Event::Wake, None).await?;
         self.start_from(id, origin, promise).await
     }
 
@@ -196,14 +196,14 @@ impl Owner {
             let writes = |volume: &VolumeDisk| volume.is_mounted && !volume.read_only;
             if self.may_have_run && origin.volumes.iter().any(writes) {
                 let reason = "its wake failed after it may have written to a volume".to_owned();
-                self.change(Event::Fault, Some(reason))?;
+                self.change(Event::Fault, Some(reason)).await?;
             } else {
-                self.force(SandboxState::Hibernated)?;
+                self.force(SandboxState::Hibernated).await?;
             }
             return Err(error);
         }
         self.record.asleep_in = None;
-        let written = self.write_record();
+        let written = self.write_record().await;
         self.publish_now();
         self.parts.housekeeping.notify_one();
         written
@@ -238,14 +238,14 @@ impl Owner {
         self.record.asleep_in = Some(to.clone());
         self.record.disk = disk_of(manifest.disk_mib, &self.record.machine);
         // Written or not, there is no way back from here: the machine ends.
-        let _ = self.force(SandboxState::Waking);
+        let _ = self.force(SandboxState::Waking).await;
         self.end_machine().await;
         self.start_from(to.clone(), origin, promise).await
     }
 
     async fn prepare_rollback(&mut self, to: &SnapshotId) -> Result<Origin, NodeError> {
         let mut origin = origin_of_capture(&self.parts, to, IdentityEvent::Rollback).await?;
-        self.add_volumes(&mut origin, false)?;
+        self.add_volumes(&mut origin, false).await?;
         if self.record.state == SandboxState::Running
             && let Some(agent) = self.agent.clone()
         {

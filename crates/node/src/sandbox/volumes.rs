@@ -1,15 +1,17 @@
 //! The volumes of one sandbox: leases on the host, mounts in the guest.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
 use dayfly_guest_proto::GuestErrorCode;
 use dayfly_node_api::NodeError;
-use dayfly_types::ErrorCode;
+use dayfly_types::{ErrorCode, ProjectId, SandboxId};
 
 use super::bring_up::Origin;
 use super::owner::Owner;
 use crate::effects::Effect;
+use crate::volumes::VolumeStore;
 
 /// How long a guest has to unmount its volumes before it is deleted.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
@@ -19,22 +21,50 @@ impl Owner {
     ///
     /// # Errors
     /// `volume_busy` when a lease does not hold any more.
-    pub(super) fn add_volumes(
+    pub(super) async fn add_volumes(
         &self,
         origin: &mut Origin,
         are_mounted: bool,
     ) -> Result<(), NodeError> {
         let record = &self.record;
         for volume in &record.volumes {
-            let lease = self.parts.volumes.resume(
-                &record.project,
-                &volume.mount.name,
-                &record.id,
-                volume.fence,
-            )?;
+            let (name, fence) = (volume.mount.name.clone(), volume.fence);
+            let resume = move |volumes: &VolumeStore, project: &ProjectId, id: &SandboxId| {
+                volumes.resume(project, &name, id, fence)
+            };
+            let lease = self.on_volumes(resume).await?;
             origin.attach(volume, lease, are_mounted);
         }
         Ok(())
+    }
+
+    /// Takes the lease of each volume that the record names. When one cannot be had, the creation
+    /// ends, and its end gives back those before it.
+    ///
+    /// # Errors
+    /// `volume_busy` names who has it.
+    pub(super) async fn attach_volumes(&mut self, origin: &mut Origin) -> Result<(), NodeError> {
+        for index in 0..self.record.volumes.len() {
+            let mount = self.record.volumes[index].mount.clone();
+            let attach = move |volumes: &VolumeStore, project: &ProjectId, id: &SandboxId| {
+                volumes.attach(project, &mount.name, id, mount.read_only)
+            };
+            let lease = self.on_volumes(attach).await?;
+            let volume = &mut self.record.volumes[index];
+            volume.fence = lease.fence;
+            origin.attach(volume, lease, false);
+        }
+        Ok(())
+    }
+
+    /// Does something to the volumes of this sandbox, behind what was begun before.
+    async fn on_volumes<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&VolumeStore, &ProjectId, &SandboxId) -> T + Send + 'static,
+    ) -> T {
+        let volumes = Arc::clone(&self.parts.volumes);
+        let (project, id) = (self.record.project.clone(), self.record.id.clone());
+        self.disk.run(move || work(&volumes, &project, &id)).await
     }
 
     /// Unmounts every volume, so that no copy carries a file system whose disk moves on. All or
@@ -102,18 +132,19 @@ impl Owner {
     }
 
     /// Gives the leases back. The engine is dead. `false`: try again later.
-    pub(super) fn release_volumes(&self) -> bool {
+    pub(super) async fn release_volumes(&self) -> bool {
         let record = &self.record;
-        record.volumes.iter().all(|volume| {
-            let name = &volume.mount.name;
-            match self.parts.volumes.detach(&record.project, name, &record.id) {
-                Ok(()) => true,
-                Err(error) => {
-                    let error = crate::error_chain(&error);
-                    tracing::error!(sandbox_id = %record.id, volume = %name, error, "cannot detach");
-                    false
-                }
+        for volume in &record.volumes {
+            let name = volume.mount.name.clone();
+            let detach = move |volumes: &VolumeStore, project: &ProjectId, id: &SandboxId| {
+                volumes.detach(project, &name, id)
+            };
+            if let Err(error) = self.on_volumes(detach).await {
+                let (name, error) = (&volume.mount.name, crate::error_chain(&error));
+                tracing::error!(sandbox_id = %record.id, volume = %name, error, "cannot detach");
+                return false;
             }
-        })
+        }
+        true
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Counters {
     pub(crate) bytes_out: AtomicU64,
     /// Bytes that writes took in.
     pub(crate) bytes_in: AtomicU64,
+    /// Questions for everything of a kind, whoever it is of.
+    pub(crate) lists_of_all: AtomicU64,
     /// Exec streams that were dropped before their end.
     pub(crate) dropped: AtomicU64,
 }

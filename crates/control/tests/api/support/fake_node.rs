@@ -222,7 +222,16 @@ impl NodeApi for FakeNode {
     }
 
     async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
+        self.count_list();
         Ok(self.with(|inner| inner.templates.clone()))
+    }
+
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        let found = self.with(|inner| {
+            let mut templates = inner.templates.iter();
+            templates.find(|one| one.name == *name).cloned()
+        });
+        found.ok_or_else(|| NodeError::not_found("no such template"))
     }
 
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
@@ -443,7 +452,19 @@ impl NodeApi for FakeNode {
     }
 
     async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
-        Ok(self.with(|inner| inner.snapshots.iter().rev().cloned().collect()))
+        self.count_list();
+        Ok(self.snapshots_now())
+    }
+
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
+        let mut snapshots = self.snapshots_now();
+        snapshots.retain(|snapshot| snapshot.project == *project);
+        Ok(snapshots)
+    }
+
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        let found = self.snapshots_now().into_iter().find(|one| one.id == *id);
+        found.ok_or_else(|| NodeError::not_found("no such snapshot"))
     }
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
@@ -463,7 +484,24 @@ impl NodeApi for FakeNode {
     }
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        self.count_list();
         Ok(self.volumes_now())
+    }
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
+        let mut volumes = self.volumes_now();
+        volumes.retain(|volume| volume.project == *project);
+        Ok(volumes)
+    }
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError> {
+        let own = self.volumes_of(project).await?;
+        let found = own.into_iter().find(|one| one.name == *name);
+        found.ok_or_else(|| NodeError::not_found("no such volume"))
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {

@@ -1,5 +1,6 @@
 //! What the node in memory does with snapshots, forks, volumes and lifecycles.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dayfly_node_api::{
@@ -220,6 +221,19 @@ impl FakeNode {
     }
 
     /// Every volume with those that have it now.
+    pub(super) fn count_list(&self) {
+        self.counters.lists_of_all.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often somebody asked for everything of a kind.
+    pub(crate) fn lists_of_all(&self) -> u64 {
+        self.counters.lists_of_all.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn snapshots_now(&self) -> Vec<SnapshotReport> {
+        self.with(|inner| inner.snapshots.iter().rev().cloned().collect())
+    }
+
     pub(super) fn volumes_now(&self) -> Vec<VolumeReport> {
         self.with(|inner| {
             let mut volumes = inner.volumes.clone();

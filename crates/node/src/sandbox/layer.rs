@@ -1,0 +1,39 @@
+//! A disk layer that is part of a machine although its capture failed.
+
+use dayfly_snapshots::capture::{CaptureCost, CaptureDraft, CaptureError, CapturePurpose};
+use dayfly_types::SnapshotId;
+
+use crate::bake::engine_identity;
+use crate::journal::SandboxRecord;
+use crate::parts::Parts;
+
+/// Publishes the disk layer of an unfinished capture, and nothing else of it. Blocks.
+pub(crate) fn keep_layer(
+    parts: &Parts,
+    record: &SandboxRecord,
+    id: &SnapshotId,
+    sealed: &[SnapshotId],
+) -> Result<(), CaptureError> {
+    parts.captures.keep_disk_only(id);
+    let (_, disk_below) = parts.captures.below(record.origin.as_ref(), sealed)?;
+    let draft = CaptureDraft {
+        id: id.clone(),
+        purpose: CapturePurpose::Layer,
+        project: record.project.clone(),
+        sandbox: record.id.clone(),
+        template: record.template.clone(),
+        template_version: record.template_version.clone(),
+        name: None,
+        created_at: parts.clock.wall(),
+        frozen_at: None,
+        expires_at: None,
+        machine: record.machine.clone(),
+        disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
+        engine: engine_identity(parts.engine.capabilities()),
+        memory_below: Vec::new(),
+        disk_below,
+        extents: Vec::new(),
+        cost: CaptureCost::default(),
+    };
+    parts.captures.publish(draft).map(drop)
+}

@@ -1,0 +1,227 @@
+//! A disk that takes half a second for each sync of the node, and those who do not wait for it.
+
+use std::future::Future;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use dayfly_api::{CreateSandbox, CreateSnapshot, CreateVolume, VolumeMount};
+use dayfly_client::Client;
+use dayfly_e2e::{Daemon, DaemonOptions, create, exec, figure, setting_or_skip, until};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+const VOLUME: &str = "data";
+/// What a sync takes, in milliseconds.
+const SLOW_SYNC: &str = "500";
+/// Samples of each kind in each phase.
+const SAMPLES: usize = 40;
+/// How often each kind of load begins anew, whatever the disk does: the machines that it starts
+/// take processor time, which must be the same with a quick disk and with a slow one.
+const LOAD_PERIOD: Duration = Duration::from_secs(12);
+const RATIO_MAX: f64 = 1.3;
+
+/// What one phase found.
+struct Phase {
+    exec: Vec<Duration>,
+    create: Vec<Duration>,
+}
+
+fn p99(samples: &[Duration]) -> f64 {
+    let mut ordered = samples.to_vec();
+    ordered.sort();
+    let place = (ordered.len() * 99).div_ceil(100).max(1) - 1;
+    ordered[place].as_secs_f64() * 1000.0
+}
+
+fn p50(samples: &[Duration]) -> f64 {
+    let mut ordered = samples.to_vec();
+    ordered.sort();
+    ordered[(ordered.len() - 1) / 2].as_secs_f64() * 1000.0
+}
+
+impl Phase {
+    fn tell(&self, name: &str) {
+        let of = |samples: &[Duration]| format!("{:.1} / {:.1}", p50(samples), p99(samples));
+        let (exec, create) = (of(&self.exec), of(&self.create));
+        figure!("{name}: p50 / p99 ms, n {SAMPLES}: exec {exec}, create {create}");
+    }
+}
+
+async fn pools_are_full(client: &Client) -> Result<()> {
+    until("the pools are full", Duration::from_secs(60), || async {
+        let node = client.node().await.ok()?;
+        let mut engines = node.parked_engines.iter();
+        engines
+            .all(|pool| pool.parked >= pool.target)
+            .then_some(())
+            .filter(|()| node.parked_slots >= node.parked_slots_target)
+    })
+    .await
+}
+
+async fn timed<T>(work: impl Future<Output = Result<T>>) -> Result<(Duration, T)> {
+    let start = Instant::now();
+    let done = work.await?;
+    Ok((start.elapsed(), done))
+}
+
+/// Execs in one sandbox and creates of others.
+async fn measure(client: &Client, bystander: &str) -> Result<Phase> {
+    let mut phase = Phase {
+        exec: Vec::new(),
+        create: Vec::new(),
+    };
+    for _ in 0..SAMPLES {
+        pools_are_full(client).await?;
+        let (took, _) = timed(exec(client, bystander, "true")).await?;
+        phase.exec.push(took);
+        let (took, made) = timed(create(client, "base")).await?;
+        phase.create.push(took);
+        client.delete_sandbox(&made.id).await?;
+    }
+    Ok(phase)
+}
+
+/// What keeps the disk busy.
+#[derive(Debug, Clone)]
+enum Load {
+    Attach,
+    Sleep(String),
+    Snapshot(String),
+}
+
+impl Load {
+    async fn round(&self, client: &Client) -> Result<()> {
+        match self {
+            Self::Attach => {
+                let request = CreateSandbox {
+                    volumes: Some(vec![VolumeMount {
+                        name: VOLUME.to_owned(),
+                        path: None,
+                        read_only: None,
+                    }]),
+                    ..CreateSandbox::default()
+                };
+                let made = client.create_sandbox(&request).await?;
+                client.delete_sandbox(&made.id).await?;
+            }
+            Self::Sleep(id) => {
+                client.hibernate_sandbox(id).await?;
+                client.wake_sandbox(id).await?;
+            }
+            Self::Snapshot(id) => {
+                let request = CreateSnapshot::default();
+                let taken = client.create_snapshot(id, &request).await?;
+                client.delete_snapshot(&taken.id).await?;
+                // So that its chain of disks stays short.
+                client.hibernate_sandbox(id).await?;
+                client.wake_sandbox(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn go_on(self, client: Client, mut is_over: watch::Receiver<bool>) -> Result<usize> {
+        let mut rounds = 0;
+        let mut period = tokio::time::interval(LOAD_PERIOD);
+        loop {
+            tokio::select! {
+                _ = period.tick() => {}
+                _ = is_over.wait_for(|is_over| *is_over) => return Ok(rounds),
+            }
+            let round = self.round(&client).await;
+            round.with_context(|| format!("{self:?}"))?;
+            rounds += 1;
+        }
+    }
+}
+
+async fn measure_loaded(client: &Client, bystander: &str, loads: &[Load]) -> Result<Phase> {
+    let (end, is_over) = watch::channel(false);
+    let mut working = JoinSet::new();
+    for load in loads {
+        working.spawn(load.clone().go_on(client.clone(), is_over.clone()));
+    }
+    let phase = measure(client, bystander).await;
+    end.send_replace(true);
+    while let Some(ended) = working.join_next().await {
+        let rounds = ended.context("the load panicked")??;
+        ensure!(rounds >= 2, "the disk was not kept busy");
+    }
+    phase
+}
+
+fn compare(quiet: &Phase, loaded: &Phase, slow: &Phase) -> Result<()> {
+    let kinds: [(&str, fn(&Phase) -> f64); 2] = [
+        ("exec", |phase| p99(&phase.exec)),
+        ("create", |phase| p99(&phase.create)),
+    ];
+    let ratios = kinds.map(|(name, of)| (name, of(slow) / of(quiet), of(slow) / of(loaded)));
+    for (name, to_quiet, to_loaded) in ratios {
+        figure!(
+            "{name}: p99 with slow syncs {to_quiet:.2} times quiet, {to_loaded:.2} times loaded"
+        );
+    }
+    // The machines of the load take processor time of their own, which is no wait for a disk.
+    for (name, _, to_loaded) in ratios {
+        ensure!(to_loaded <= RATIO_MAX, "{name}: {to_loaded:.2}");
+    }
+    Ok(())
+}
+
+fn set_sync(file: &Path, milliseconds: &str) -> Result<()> {
+    Ok(std::fs::write(file, milliseconds)?)
+}
+
+#[tokio::test]
+#[ignore = "soak: minutes, and its figures need a quiet host"]
+async fn a_slow_disk_slows_only_those_who_wait_for_it() -> Result<()> {
+    let setting = setting_or_skip!();
+    let scratch = tempfile::tempdir()?;
+    let file = scratch.path().join("sync");
+    set_sync(&file, "0")?;
+    let options = DaemonOptions {
+        environment: vec![("DAYFLY_SLOW_SYNC_FILE".to_owned(), file.clone())],
+        ..DaemonOptions::default()
+    };
+    let daemon = Daemon::start(&setting, options).await?;
+    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let client = daemon.client()?;
+    let volume = CreateVolume {
+        name: VOLUME.to_owned(),
+        size_mb: Some(64),
+        size_gb: None,
+    };
+    client.create_volume(&volume).await?;
+    let bystander = create(&client, "base").await?.id;
+    let sleeper = create(&client, "base").await?.id;
+    let subject = create(&client, "base").await?.id;
+    let loads = [
+        Load::Attach,
+        Load::Sleep(sleeper.clone()),
+        Load::Snapshot(subject),
+    ];
+    // One of each, unmeasured.
+    exec(&client, &bystander, "true").await?;
+    for load in &loads {
+        load.round(&client).await?;
+    }
+    let quiet = measure(&client, &bystander).await?;
+    quiet.tell("quiet");
+    let loaded = measure_loaded(&client, &bystander, &loads).await?;
+    loaded.tell("loaded, quick syncs");
+    set_sync(&file, SLOW_SYNC)?;
+    // That the seam works: falling asleep waits for several.
+    let (took, ()) = timed(async { Ok(client.hibernate_sandbox(&sleeper).await?) }).await?;
+    ensure!(
+        took > Duration::from_secs(1),
+        "syncs are not slow: {took:?}"
+    );
+    client.wake_sandbox(&sleeper).await?;
+    let slow = measure_loaded(&client, &bystander, &loads).await?;
+    slow.tell("loaded, slow syncs");
+    set_sync(&file, "0")?;
+    compare(&quiet, &loaded, &slow)?;
+    daemon.finish().await
+}
