@@ -45,7 +45,7 @@ pub use network::{
 pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList};
 pub use sandbox::{CreateSandbox, Sandbox, SandboxList};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
-pub use system::{Health, Me, NodeView, PoolView};
+pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{Template, TemplateRun, TemplateState};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project,

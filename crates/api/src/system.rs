@@ -6,9 +6,23 @@ use utoipa::ToSchema;
 /// Answer of `GET /health`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`, or `degraded` when the node process cannot be reached.
+    /// `ok`, or `degraded` when there are `conditions`.
     pub status: String,
     pub version: String,
+    /// What is wrong, when something is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<HealthCondition>,
+}
+
+/// Something that is wrong with the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HealthCondition {
+    /// A stable word that programs may match, as `store_unwritable` or `node_unreachable`.
+    pub name: String,
+    /// Why.
+    pub detail: String,
+    /// What the operator can do about it.
+    pub remedy: String,
 }
 
 /// Answer of `GET /v1/me`.

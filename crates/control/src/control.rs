@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
+use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::key::KeyHash;
@@ -41,6 +42,8 @@ pub struct Control {
     pub(crate) unconfirmed_network: Notify,
     pub(crate) gateway: Gateway,
     pub(crate) audit: Audit,
+    /// Why it is not well, when it is not.
+    pub(crate) conditions: Conditions,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
     /// Held from the look at what a project has of them to the making of one more.
@@ -75,6 +78,9 @@ struct CachedKey {
 impl Control {
     #[must_use]
     pub fn new(store: Store, node: Arc<dyn NodeApi>, cell: CellName, node_id: NodeId) -> Self {
+        let conditions = Conditions::default();
+        let detail = "the node process has not answered since this process started";
+        conditions.set(Condition::NodeUnreachable, detail.to_owned());
         Self {
             store,
             node,
@@ -87,6 +93,7 @@ impl Control {
             unconfirmed_network: Notify::new(),
             gateway: Gateway::default(),
             audit: Audit::default(),
+            conditions,
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
             volume_turns: Turns::new(1),

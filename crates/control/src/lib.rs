@@ -8,6 +8,7 @@
 
 pub mod app;
 pub mod audit;
+mod conditions;
 pub mod config;
 pub mod control;
 pub mod gateway;

@@ -90,6 +90,10 @@ codes! {
     TemplateFailed = "template_failed", 503;
     /// The node process cannot be reached.
     NodeUnavailable = "node_unavailable", 503;
+    /// The database is locked or full, or its disk fails. Ask again.
+    StoreUnavailable = "store_unavailable", 503;
+    /// The audit record takes no entries now, so keys and projects are left as they are.
+    AuditUnavailable = "audit_unavailable", 503;
     /// The command ran past its time limit.
     Timeout = "timeout", 504;
     /// The guest's disk is full.

@@ -21,10 +21,11 @@ macro_rules! refusals {
 }
 
 refusals! {
+    HealthRefusals = [503];
     /// A question that is answered from the server's own memory.
-    ReadRefusals = [401, 403, 429, 500];
+    ReadRefusals = [401, 403, 429, 500, 503];
     /// A question about one object of the server.
-    FindRefusals = [401, 403, 404, 429, 500];
+    FindRefusals = [401, 403, 404, 429, 500, 503];
     /// A question to the node.
     NodeRefusals = [401, 403, 429, 500, 503];
     /// A question to the node about one object.
@@ -51,13 +52,13 @@ refusals! {
     /// A fork, whose children may be refused for what they would reach.
     ForkRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
     /// A default of the project.
-    DefaultRefusals = [400, 401, 403, 413, 415, 429, 500];
+    DefaultRefusals = [400, 401, 403, 413, 415, 429, 500, 503];
     /// The record of what a sandbox tried to reach.
     NetworkLogRefusals = [400, 401, 403, 404, 429, 500, 503];
     /// A question with something to choose by, answered from the server's own memory.
-    SearchRefusals = [400, 401, 403, 429, 500];
+    SearchRefusals = [400, 401, 403, 429, 500, 503];
     /// A key or a project.
-    TokenRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500];
+    TokenRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 503];
     /// The end of a snapshot or a volume.
     RemoveRefusals = [401, 403, 404, 409, 429, 500, 502, 503];
     FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
@@ -97,7 +98,9 @@ fn meaning(status: u16) -> &'static str {
         429 => "Too many at once. Nothing was done.",
         501 => "Not built yet, or not in this template. Nothing was done.",
         502 => "The guest stopped answering.",
-        503 => "No capacity, template not ready, or node not reachable.",
+        503 => {
+            "No capacity, template not ready, node not reachable, or the database takes no writes."
+        }
         504 => "A time limit passed; the text contains `timeout`.",
         507 => "The disk of the guest, or of its host, is full.",
         _ => "A fault of the server.",

@@ -3,11 +3,12 @@
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use dayfly_api::ErrorBody;
+use dayfly_api::{ErrorBody, Health};
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ErrorCode, RequestId};
 use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
 use tracing::Instrument;
 
 use super::error::ApiError;
@@ -17,6 +18,15 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Marks an answer that a service in a sandbox gave, which is not ours to change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FromService;
+
+/// The refusal of a server that is not well, and all that is wrong.
+#[derive(Debug, Serialize)]
+struct Unwell {
+    #[serde(flatten)]
+    body: ErrorBody,
+    #[serde(flatten)]
+    health: Box<Health>,
+}
 
 /// Middleware: names the request, and turns every refusal into the documented envelope, those of
 /// the framework included.
@@ -101,7 +111,10 @@ fn write(error: ApiError, id: &RequestId, refused: Response) -> Response {
         request_id: id.to_string(),
         percent: error.percent,
     };
-    let mut response = (status, axum::Json(body)).into_response();
+    let mut response = match error.health {
+        None => (status, axum::Json(body)).into_response(),
+        Some(health) => (status, axum::Json(Unwell { body, health })).into_response(),
+    };
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
+use dayfly_api::Health;
 use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
 use http::StatusCode;
@@ -39,6 +40,8 @@ pub(crate) struct ApiError {
     pub(crate) hint: Option<String>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) percent: Option<u8>,
+    /// With the answer about health: all that is wrong.
+    pub(crate) health: Option<Box<Health>>,
 }
 
 impl ApiError {
@@ -49,6 +52,7 @@ impl ApiError {
             hint: None,
             retry_after: None,
             percent: None,
+            health: None,
         }
     }
 
@@ -135,13 +139,17 @@ fn usual_hint(code: ErrorCode) -> Option<&'static str> {
 }
 
 /// When asking again is worth it, for the refusals that pass by themselves.
-fn usual_delay(code: ErrorCode) -> Option<Duration> {
+pub(super) fn usual_delay(code: ErrorCode) -> Option<Duration> {
     if code == ErrorCode::TemplateBaking {
         return Some(BAKING_RETRY_AFTER);
     }
     let soon = matches!(
         code,
-        ErrorCode::NoCapacity | ErrorCode::NodeUnavailable | ErrorCode::TooMany
+        ErrorCode::NoCapacity
+            | ErrorCode::NodeUnavailable
+            | ErrorCode::TooMany
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::AuditUnavailable
     );
     soon.then_some(RETRY_AFTER)
 }

@@ -4,28 +4,48 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{Health, Me, NodeView, PoolView};
+use dayfly_api::{Health, HealthCondition, Me, NodeView, PoolView};
 use dayfly_node_api::NodeStatus;
+use dayfly_types::ErrorCode;
 
-use super::answer::{NodeRefusals, ReadRefusals};
+use super::answer::{HealthRefusals, NodeRefusals, ReadRefusals};
 use super::auth::Caller;
-use super::error::ApiError;
+use super::error::{ApiError, usual_delay};
+use crate::conditions::Condition;
 use crate::control::Control;
 
-/// Is the server there?
+/// Is the server there, and well? A server that can change nothing refuses with
+/// `store_unavailable` or `audit_unavailable`, and the fields of `Health` stand beside the refusal's.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
-    responses((status = 200, body = Health)))]
-pub(super) async fn health(State(control): State<Arc<Control>>) -> Json<Health> {
-    let status = if control.view.is_connected() {
-        "ok"
-    } else {
-        "degraded"
-    };
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    Json(Health {
+    responses((status = 200, body = Health), HealthRefusals))]
+pub(super) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
+    let held = control.conditions.current();
+    let status = if held.is_empty() { "ok" } else { "degraded" };
+    let conditions = held.iter().map(|(name, detail)| HealthCondition {
+        name: name.as_str().to_owned(),
+        detail: detail.clone(),
+        remedy: name.remedy().to_owned(),
+    });
+    let health = Health {
         status: status.to_owned(),
-        version,
-    })
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        conditions: conditions.collect(),
+    };
+    match held.into_iter().find(|(name, _)| name.stops_changes()) {
+        None => Ok(Json(health)),
+        Some((name, detail)) => Err(unwell(name, detail, health)),
+    }
+}
+
+fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
+    let code = match name {
+        Condition::AuditUnwritable => ErrorCode::AuditUnavailable,
+        _ => ErrorCode::StoreUnavailable,
+    };
+    let mut error = ApiError::new(code, detail).hint(name.remedy());
+    error.retry_after = usual_delay(code);
+    error.health = Some(Box::new(health));
+    error
 }
 
 /// Whose key is this?

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use tokio::time::Instant;
 
 use super::{Sweep, network};
+use crate::conditions::Condition;
 use crate::control::Control;
 use crate::time::now_ms;
 
@@ -23,6 +24,8 @@ pub async fn watch(control: Arc<Control>) {
         let started = Instant::now();
         let Err(error) = watch_once(&control, &mut sweep).await;
         control.view.set_connected(false);
+        let detail = "the node process does not answer; sandboxes go on".to_owned();
+        control.conditions.set(Condition::NodeUnreachable, detail);
         if started.elapsed() > BACKOFF_MAX {
             backoff = BACKOFF_MIN;
         }
@@ -37,6 +40,7 @@ async fn watch_once(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infalli
     let reports = control.node.watch().await?;
     control.view.set_status(control.node.status().await?);
     control.view.set_connected(true);
+    control.conditions.clear(Condition::NodeUnreachable);
     tracing::info!(node_id = %control.node_id, "watching the node");
     // Side by side, so that a slow delete does not hold up the news.
     let (never, _, _) = tokio::try_join!(

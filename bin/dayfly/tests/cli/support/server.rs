@@ -351,5 +351,6 @@ async fn health() -> Json<Health> {
     Json(Health {
         status: "ok".to_owned(),
         version: "9.9.9".to_owned(),
+        conditions: Vec::new(),
     })
 }
