@@ -248,7 +248,7 @@ impl VolumeStore {
 
     fn create(&self, wanted: &EnsureVolume, created_at: i64) -> Result<VolumeRecord, VolumeError> {
         let path = self.path(&wanted.project, &wanted.name);
-        if path.join(RECORD_FILE).exists() {
+        if may_exist(&path.join(RECORD_FILE)) {
             // Somebody's data under a record that this program cannot read.
             return Err(VolumeError::Unreadable(wanted.name.clone()));
         }
@@ -299,6 +299,15 @@ impl VolumeStore {
         Ok(record)
     }
 
+    /// Whether there is nothing at all, readable or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut it| it.next().is_none());
+        let projects = fs::read_dir(&self.directory);
+        projects.is_ok_and(|mut projects| {
+            projects.all(|project| project.is_ok_and(|project| is_empty(&project.path())))
+        })
+    }
+
     /// Every volume.
     #[must_use]
     pub fn reports(&self) -> Vec<VolumeReport> {
@@ -342,7 +351,7 @@ impl VolumeStore {
             });
         }
         let path = self.path(project, name);
-        if !records.contains_key(&key) && path.join(RECORD_FILE).exists() {
+        if !records.contains_key(&key) && may_exist(&path.join(RECORD_FILE)) {
             return Err(VolumeError::Unreadable(name.clone()));
         }
         remove_tree(&path).map_err(|error| file(&path, io::Error::other(error)))?;
@@ -521,6 +530,11 @@ impl VolumeRecord {
         }
         Ok(())
     }
+}
+
+/// Whether a file is there, or nobody can tell.
+fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
 }
 
 fn read_record(directory: &Path) -> io::Result<VolumeRecord> {

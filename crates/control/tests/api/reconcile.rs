@@ -104,6 +104,8 @@ async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
         reseed_user_space: false,
         egress: EgressPolicy::deny(),
         egress_epoch: 1,
+        metadata: std::collections::BTreeMap::new(),
+        created_at_ms: None,
     };
     world.node.ensure_sandbox(orphan).await.unwrap();
     assert_eq!(world.node.ids().len(), 2);
