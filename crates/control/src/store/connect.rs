@@ -65,12 +65,16 @@ impl Store {
             .await
             .map_err(|error| StoreError::Migrate(Box::new(error)))?;
         let reader = open(READERS_MAX).await?;
-        Ok(Self {
+        let store = Self {
             reader,
             writer,
             turns: Turns::new(TURNS_PER_PROJECT),
             new_event: Arc::default(),
-        })
+        };
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).map_err(|_| StoreError::Randomness)?;
+        store.name_database(&hex::encode(name)).await?;
+        Ok(store)
     }
 
     /// Closes every connection, after the last write.

@@ -19,6 +19,8 @@ pub enum StoreError {
         #[source]
         source: sqlx::Error,
     },
+    #[error("no randomness could be had")]
+    Randomness,
     #[error("column {column} of a row of {table} cannot be read")]
     Corrupt {
         table: &'static str,

@@ -93,6 +93,30 @@ impl Store {
         Ok(Ok(Inserted::New))
     }
 
+    /// Writes the row of a sandbox that the node has, whatever its project may have.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn adopt_sandbox(&self, row: &SandboxRow, now_ms: i64) -> Result<(), StoreError> {
+        let failed = || StoreError::during("adopt a sandbox");
+        let _turn = self.turn(&row.project).await.map_err(failed())?;
+        let mut transaction = self.writer.begin().await.map_err(failed())?;
+        insert_row(row, &mut transaction).await.map_err(failed())?;
+        let adopted = NewEvent {
+            reason: Some("the database did not know it"),
+            ..event(&row.project, &row.id, "adopted", now_ms)
+        };
+        let state = event(&row.project, &row.id, row.state.as_str(), now_ms);
+        for event in [adopted, state] {
+            events::insert(event, &mut transaction)
+                .await
+                .map_err(failed())?;
+        }
+        transaction.commit().await.map_err(failed())?;
+        self.new_event.notify_waiters();
+        Ok(())
+    }
+
     /// One sandbox, deleted or not.
     ///
     /// # Errors

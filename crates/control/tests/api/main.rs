@@ -37,6 +37,7 @@ mod sandboxes;
 mod schema;
 mod snapshots;
 mod states;
+mod strange_database;
 mod support;
 mod templates;
 mod tenancy;

@@ -131,7 +131,8 @@ fn every_statement_on_a_tenant_s_table_names_the_project() {
     for file in std::fs::read_dir(crate_path("src/store")).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap();
-        if name == "across_projects.rs" || name == "projects.rs" {
+        let is_across = ["across_projects.rs", "projects.rs", "identity.rs"];
+        if is_across.iter().any(|across| name == *across) {
             continue;
         }
         for statement in statements(&std::fs::read_to_string(&path).unwrap()) {

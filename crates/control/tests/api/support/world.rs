@@ -75,6 +75,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) reconcile: ReconcileSettings,
     pub(crate) gateway: GatewaySettings,
+    /// A node that has been there before.
+    pub(crate) node: Option<Arc<FakeNode>>,
 }
 
 impl World {
@@ -85,7 +87,7 @@ impl World {
     pub(crate) async fn with(setup: Setup) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("node.sock");
-        let node = Arc::new(FakeNode::default());
+        let node = setup.node.unwrap_or_default();
         let store = Store::open(&directory.path().join("control.db"))
             .await
             .unwrap();
