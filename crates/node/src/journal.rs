@@ -153,6 +153,17 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// What is wrong, for whoever must not learn where this host keeps what.
+    pub(crate) fn without_path(&self) -> String {
+        match self {
+            Self::Format { found, .. } => {
+                format!("it has format {found}, and this program reads {JOURNAL_FORMAT}")
+            }
+            Self::Malformed { .. } => "it is damaged".to_owned(),
+            Self::Read { .. } | Self::Write { .. } => "the disk does not give it".to_owned(),
+        }
+    }
+
     fn is_absence(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

@@ -140,7 +140,7 @@ pub(crate) fn keep_unreadable(
     let entrusted = Entrusted {
         project: glimpse.project,
         slot: glimpse.slot,
-        reason: format!("its record cannot be read: {text}"),
+        reason: format!("its record cannot be read: {}", error.without_path()),
         _promise: machine.map(|machine| parts.book(&machine, None)),
         is_claimed: false,
     };

@@ -317,13 +317,20 @@ async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Result<Option<Box<
     let slot = match parts.slots.reopen(index).await {
         Ok(slot) => slot,
         Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(crate::error_chain(&error)),
+        Err(error) => return Err(doubt(record, &error)),
     };
     match parts.engine.adopt(&slot, process).await {
         Ok(vm) => Ok(Some(vm)),
         Err(AdoptError::Gone) => Ok(None),
-        Err(error) => Err(crate::error_chain(&error)),
+        Err(error) => Err(doubt(record, &error)),
     }
+}
+
+/// Why it cannot be told whether there is a machine: all of it for the log, and what names no path
+/// for the sandbox's project.
+fn doubt(record: &SandboxRecord, error: &dyn std::error::Error) -> String {
+    tracing::debug!(sandbox_id = %record.id, error = %crate::error_chain(error), "cannot adopt");
+    error.to_string()
 }
 
 fn is_absent(error: &SlotError) -> bool {
