@@ -234,7 +234,11 @@ async fn nothing_is_collected_while_a_record_cannot_be_read() -> Result<()> {
         name: None,
         retain_seconds: None,
     };
-    node.snapshot(&ids[0], request).await?;
+    // Its agent is being spoken to again.
+    until("a snapshot", async || {
+        node.snapshot(&ids[0], request.clone()).await.ok()
+    })
+    .await?;
     node.delete_snapshot(&snapshot).await?;
     node.delete_sandbox(&ids[0]).await?;
     node.delete_sandbox(&ids[1]).await?;
@@ -436,7 +440,11 @@ async fn a_wall_clock_that_jumps_ends_no_snapshot_before_it_has_lasted() -> Resu
             name: None,
             retain_seconds: retain,
         };
-        node.snapshot(&ids[0], request).await?;
+        // Its agent is being spoken to again.
+        until("a snapshot", async || {
+            node.snapshot(&ids[0], request.clone()).await.ok()
+        })
+        .await?;
     }
     let count = async || node.snapshots().await.map_or(0, |found| found.len());
     // The clock is looked at once before it jumps; what is over by time that passed goes.
