@@ -29,6 +29,21 @@ CREATE INDEX audit_records_by_age ON audit_records (at_ms);
 
 CREATE INDEX audit_records_by_subject ON audit_records (project_id, subject, seq);
 
+CREATE TABLE database_identity (
+    singleton BIGINT PRIMARY KEY CHECK (singleton = 1),
+    id TEXT NOT NULL,
+    -- Grows each time that a control plane begins to work with the node.
+    epoch BIGINT NOT NULL,
+    -- Whether it has never met a node.
+    is_new BIGINT NOT NULL,
+    node_id TEXT,
+    -- Another one after the node's directory was emptied.
+    node_incarnation TEXT,
+    -- Whether it was found to be older than the node knows. What happens to it afterwards does not
+    -- make it younger, so this stays until the operator accepts it.
+    is_older BIGINT NOT NULL DEFAULT 0
+);
+
 CREATE TABLE events (
     project_id TEXT NOT NULL REFERENCES projects (id),
     seq BIGINT NOT NULL,

@@ -27,8 +27,13 @@ pub(crate) enum Command {
     /// Measures the product beside the bare engine, in one run.
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Deletes running sandboxes. Never a volume, a snapshot or a hibernated sandbox.
+    /// Deletes running sandboxes of all projects. Never a volume, a snapshot or a hibernated one.
     Stop(StopArguments),
+    /// Says which database a node works for.
+    #[command(subcommand)]
+    Database(DatabaseCommand),
+    /// Gives up what cannot be read. It cannot be had back.
+    Forget(ForgetArguments),
     /// Started by the node beside a capture.
     #[command(name = crate::pause_guard::COMMAND, hide = true)]
     GuardPause(GuardArguments),
@@ -210,6 +215,31 @@ pub(crate) struct StopArguments {
     /// Delete every running sandbox.
     #[arg(long, required = true)]
     pub(crate) all: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DatabaseCommand {
+    /// Accepts the database that is there, new, older or foreign, as the right one of this node.
+    Accept(DatabaseArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArguments {
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArguments {
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// A sandbox whose record cannot be read, see `dayflyd doctor`.
+    #[arg(long, value_name = "ID")]
+    pub(crate) unreadable: String,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -12,6 +12,7 @@ mod data_directory;
 mod doctor;
 mod egress;
 mod engine;
+mod operator;
 mod pause_guard;
 mod role_control;
 mod role_node;
@@ -24,7 +25,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use args::{Arguments, BenchCommand, Command, Role, RunArguments};
+use args::{Arguments, BenchCommand, Command, DatabaseCommand, Role, RunArguments};
 use clap::Parser;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
@@ -131,6 +132,14 @@ fn run_command(command: &Command) -> Result<ExitCode> {
                     code = ExitCode::from(EXIT_FAILED);
                 }
                 print(arguments.json, &stopped, stop::render)
+            }
+            Command::Database(DatabaseCommand::Accept(arguments)) => {
+                let decided = operator::accept_database(arguments).await?;
+                print(arguments.json, &decided, operator::render)
+            }
+            Command::Forget(arguments) => {
+                let decided = operator::forget(arguments).await?;
+                print(arguments.json, &decided, operator::render)
             }
             Command::GuardPause(_) => Ok(()),
         }

@@ -43,7 +43,8 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
         .context("the data directory has no instance")?;
     let effects = crash_point::effects_from_environment();
     slow_sync::delay_from_environment();
-    let slots: Arc<dyn SlotProvider> = Arc::new(open_slots(&directory, &instance)?);
+    let host_slots = open_slots(&directory, &instance)?;
+    let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
     let baker = baker(arguments, &directory, &host, &slots, &stop)?;
     let egress = Egress::open(arguments, &directory, &instance)?;
@@ -72,6 +73,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
         adopted = node.reconciled().adopted,
         failed = node.reconciled().failed,
         removed = node.reconciled().removed,
+        kept = node.reconciled().kept,
         orphan_slots = node.reconciled().orphan_slots,
         accelerator = host.accelerator.as_str(),
         isolation = host.accelerator.isolation().as_str(),
@@ -90,7 +92,9 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     dayfly_node_api::server::serve(listener, server, stop.cancelled_owned()).await;
     node.stopped().await;
     keeping.join_all().await;
-    baking.await.context("the bakes ended badly")
+    let baked = baking.await.context("the bakes ended badly");
+    host_slots.close().await;
+    baked
 }
 
 /// The engine of this host.
@@ -278,6 +282,7 @@ fn node_config(
         journal_directory: directory.node().join("sandboxes"),
         captures_directory: directory.node().join("captures"),
         volumes_directory: directory.node().join("volumes"),
+        identity_file: directory.node().join("identity.json"),
         housekeeping_period: dayfly_node::HOUSEKEEPING_PERIOD,
         reserve,
         pool: PoolTargets {

@@ -1,7 +1,9 @@
-//! `dayflyd stop`: deletes running sandboxes through the daemon that owns them.
+//! `dayflyd stop`: deletes running sandboxes through the node that owns them.
 
 use anyhow::{Context, Result, bail};
 use dayfly_client::{ApiKey, Client, ClientConfig};
+use dayfly_node_api::{NodeApi, NodeClient, SandboxReport};
+use dayfly_types::SandboxState;
 use serde::Serialize;
 
 use crate::args::StopArguments;
@@ -14,32 +16,38 @@ pub(crate) struct Stopped {
     pub(crate) failed: Vec<String>,
 }
 
-/// Deletes every running sandbox of the daemon on this directory.
+/// Deletes every running sandbox of the daemon on this directory. The node is asked: a key sees one
+/// project, and a machine runs whatever the database knows of it.
 pub(crate) async fn run(arguments: &StopArguments) -> Result<Stopped> {
     let directory = DataDirectory::open(&arguments.data_dir)?;
-    let client = client_of(&directory)?;
+    // Says so when there is no daemon.
+    client_of(&directory)?;
+    let node = NodeClient::new(directory.node_socket());
     let mut stopped = Stopped {
         deleted: Vec::new(),
         failed: Vec::new(),
     };
-    for sandbox in client
-        .list_sandboxes()
-        .await
-        .context("cannot list sandboxes")?
-    {
-        // A hibernated sandbox is data, and data goes only when somebody names it.
-        if sandbox.status == "hibernated" || sandbox.status == "hibernating" {
-            continue;
-        }
-        match client.delete_sandbox(&sandbox.id).await {
-            Ok(()) => stopped.deleted.push(sandbox.id),
+    let sandboxes = node.sandboxes().await.context("cannot list sandboxes")?;
+    for sandbox in sandboxes.into_iter().filter(is_no_data) {
+        let id = sandbox.id.to_string();
+        match node.delete_sandbox(&sandbox.id).await {
+            Ok(()) => stopped.deleted.push(id),
             Err(error) => {
-                tracing::error!(sandbox_id = sandbox.id, %error, "cannot delete");
-                stopped.failed.push(sandbox.id);
+                tracing::error!(sandbox_id = id, %error, "cannot delete");
+                stopped.failed.push(id);
             }
         }
     }
     Ok(stopped)
+}
+
+/// A hibernated sandbox is data, and data goes only when somebody names it.
+fn is_no_data(sandbox: &SandboxReport) -> bool {
+    let is_asleep = matches!(
+        sandbox.state,
+        SandboxState::Hibernated | SandboxState::Hibernating
+    );
+    !is_asleep && sandbox.unavailable.is_none()
 }
 
 /// A client of the daemon that runs on this directory, with the administrator's key.

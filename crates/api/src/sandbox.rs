@@ -88,9 +88,10 @@ pub struct Sandbox {
     pub id: String,
     pub template: String,
     /// creating, running, pausing, paused, resuming, hibernating, hibernated, waking, deleting,
-    /// deleted or failed.
+    /// deleted, failed, or unavailable: the node keeps it and cannot use it until what `reason` says
+    /// is over.
     pub status: String,
-    /// Why it failed, when it did.
+    /// Why it failed or is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub cpu: u32,

@@ -41,7 +41,7 @@ pub struct ReconcileSettings {
     pub fork_lost_after: Duration,
     /// A wider network that nobody wrote for this long is taken back. Longer than a node takes.
     pub network_lost_after: Duration,
-    /// A sandbox without a row is removed after this long.
+    /// A sandbox without a row is adopted after this long. Longer than a refused create is undone.
     pub orphan_after: Duration,
     /// How long deleted rows are told from wrong ids.
     pub deleted_kept: Duration,
@@ -61,7 +61,7 @@ impl Default for ReconcileSettings {
             lost_after: Duration::from_secs(60),
             fork_lost_after: Duration::from_secs(330),
             network_lost_after: Duration::from_secs(45),
-            orphan_after: Duration::from_secs(120),
+            orphan_after: Duration::from_secs(30),
             deleted_kept: Duration::from_secs(7 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             events_kept: Duration::from_secs(7 * 24 * 3600),

@@ -22,7 +22,10 @@ pub struct Live {
 struct Inner {
     sandboxes: HashMap<SandboxId, Live>,
     status: Option<NodeStatus>,
+    /// What the node keeps without being able to use it, and why.
+    kept: HashMap<SandboxId, String>,
     connected: bool,
+    is_known: bool,
 }
 
 /// Everything that the node said last.
@@ -106,7 +109,33 @@ impl LiveView {
     }
 
     pub fn set_status(&self, status: NodeStatus) {
-        self.write().status = Some(status);
+        let mut inner = self.write();
+        let kept = status.kept.iter();
+        inner.kept = kept
+            .map(|kept| (kept.id.clone(), kept.reason.clone()))
+            .collect();
+        inner.status = Some(status);
+    }
+
+    /// Why the node cannot use a sandbox that it keeps.
+    #[must_use]
+    pub fn unavailable(&self, id: &SandboxId) -> Option<String> {
+        let inner = self.read();
+        let live = inner.sandboxes.get(id);
+        match live {
+            Some(live) => live.report.unavailable.clone(),
+            None => inner.kept.get(id).cloned(),
+        }
+    }
+
+    /// Whether node and database know each other.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.read().is_known
+    }
+
+    pub fn set_known(&self, is_known: bool) {
+        self.write().is_known = is_known;
     }
 
     /// Whether the node is being watched right now.

@@ -1,4 +1,4 @@
-//! Rules without I/O and without a clock: lifecycle, admission, expiry, egress.
+//! Rules without I/O and without a clock: lifecycle, admission, expiry, egress, clocks.
 //!
 //! Time and randomness are arguments. Everything here is a pure function, so that property tests
 //! and simulations can cover it. Start reading at [`lifecycle`].
@@ -8,3 +8,4 @@ pub mod admission;
 pub mod egress;
 pub mod expiry;
 pub mod lifecycle;
+pub mod wall_clock;

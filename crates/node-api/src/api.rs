@@ -8,6 +8,7 @@ use futures::stream::BoxStream;
 use crate::error::NodeError;
 use crate::exec::{AttachExec, ExecEvent, ExecReport, ExecRequest, StdinWrite, TerminalSize};
 use crate::files::NodeFiles;
+use crate::identity::NodeIdentity;
 use crate::ingress::NodeIngress;
 use crate::network::NodeNetwork;
 use crate::state::{
@@ -32,7 +33,7 @@ pub type Watch = BoxStream<'static, Result<SandboxReport, NodeError>>;
 /// A node, near or far.
 #[async_trait]
 pub trait NodeApi:
-    NodeFiles + NodeIngress + NodeNetwork + Send + Sync + std::fmt::Debug + 'static
+    NodeFiles + NodeIdentity + NodeIngress + NodeNetwork + Send + Sync + std::fmt::Debug + 'static
 {
     async fn status(&self) -> Result<NodeStatus, NodeError>;
 

@@ -9,12 +9,14 @@
 pub mod api;
 pub mod client;
 mod client_files;
+mod client_identity;
 mod client_ingress;
 mod client_network;
 mod connector;
 pub mod error;
 pub mod exec;
 pub mod files;
+pub mod identity;
 pub mod ingress;
 pub mod network;
 mod receive;
@@ -22,6 +24,7 @@ pub mod record;
 pub mod server;
 mod server_exec;
 mod server_files;
+mod server_identity;
 mod server_ingress;
 mod server_network;
 mod server_state;
@@ -43,6 +46,7 @@ pub use files::{
     FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath, ListChanges,
     ListDirectory, MakeDirectory, MoveFile, NodeFiles, RemoveFile, WatchFiles, WritePlace,
 };
+pub use identity::{DatabaseMark, IdentityReport, NodeIdentity};
 pub use ingress::{ListeningPort, NodeIngress, PortBytes, PortStream};
 pub use network::{NetworkLog, NetworkReport, NodeNetwork, ReadNetworkLog, SetNetwork};
 pub use state::{
@@ -50,6 +54,6 @@ pub use state::{
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeMount, VolumeReport,
 };
 pub use types::{
-    BakeState, EnsureSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, Stage,
-    TemplateReport,
+    BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,
+    Stage, TemplateReport,
 };

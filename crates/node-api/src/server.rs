@@ -54,6 +54,7 @@ pub fn router(api: Arc<dyn NodeApi>) -> Router {
         )
         .merge(crate::server_exec::routes())
         .merge(crate::server_files::routes())
+        .merge(crate::server_identity::routes())
         .merge(crate::server_ingress::routes())
         .merge(crate::server_network::routes())
         .merge(crate::server_state::routes())

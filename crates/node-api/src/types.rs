@@ -1,5 +1,7 @@
 //! Plain data that crosses between control and node. JSON, additive only.
 
+use std::collections::BTreeMap;
+
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
@@ -38,6 +40,12 @@ pub struct EnsureSandbox {
     pub egress: EgressPolicy,
     #[serde(default)]
     pub egress_epoch: u64,
+    /// Labels of the caller's own. The node only keeps them, for a database that lost its row.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// When its row was written, Unix milliseconds; kept for the same reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at_ms: Option<i64>,
 }
 
 /// What a sandbox that runs costs the host.
@@ -79,6 +87,25 @@ pub struct SandboxReport {
     pub from_snapshot: Option<SnapshotId>,
     #[serde(default)]
     pub volumes: Vec<VolumeMount>,
+    /// Why the node cannot use it now, although nothing happened to it. Its state is what it will
+    /// be again when the cause is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at_ms: Option<i64>,
+}
+
+/// A sandbox of which a node has no more than an entry that it cannot read or take over now. It is
+/// in no list of sandboxes, and it is not gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSandbox {
+    pub id: SandboxId,
+    /// Whose it is, as far as that can be read.
+    pub project: Option<ProjectId>,
+    /// For a person.
+    pub reason: String,
 }
 
 /// One timed part of a create.
@@ -154,6 +181,8 @@ pub struct NodeStatus {
     /// Slots that the pool holds, with or without an engine.
     #[serde(default)]
     pub held_slots: Vec<u32>,
+    #[serde(default)]
+    pub kept: Vec<KeptSandbox>,
 }
 
 /// Parked engines of one template.

@@ -257,7 +257,7 @@ impl Baker {
                     Entry::Record(record) if record.template == *name => {
                         keep.extend(VersionId::parse(&record.template_version));
                     }
-                    Entry::Record(_) => {}
+                    Entry::Record(_) | Entry::Empty { .. } => {}
                     // It might have named any version.
                     Entry::Unreadable { .. } => return,
                 }

@@ -3,13 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use dayfly_core::wall_clock::WallClock;
 use dayfly_snapshots::capture::Collector;
 use dayfly_types::{SnapshotId, limits};
 use tokio_util::sync::CancellationToken;
 
 use crate::parts::Parts;
+use crate::sandbox::{Request, SandboxHandle};
 
 /// How often a node keeps house. Garbage is gone after two passes.
 pub const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(5);
@@ -20,6 +22,7 @@ pub(crate) async fn run(parts: Arc<Parts>, period: Duration, stop: CancellationT
     let soon = period / 10;
     let keeper = Arc::new(Keeper::default());
     while !stop.is_cancelled() {
+        crate::kept::look_again(&parts).await;
         let (worker, keeper) = (Arc::clone(&parts), Arc::clone(&keeper));
         let pass = tokio::task::spawn_blocking(move || keeper.pass(&worker));
         if let Err(error) = pass.await {
@@ -46,13 +49,19 @@ struct Keeper {
     collector: Collector,
     superseded: Mutex<HashMap<SnapshotId, Instant>>,
     failed: Mutex<HashMap<SnapshotId, Instant>>,
+    wall_clock: Mutex<WallClock>,
 }
 
 impl Keeper {
     fn pass(&self, parts: &Parts) {
-        end_retention(parts);
+        self.end_retention(parts);
         self.drop_superseded(parts);
         self.shorten_one(parts);
+        look_for_captures(parts);
+        // What a record names that cannot be read may be any capture.
+        if !parts.kept.is_empty() {
+            return;
+        }
         match parts.captures.collect(&self.collector, &roots(parts)) {
             Ok(removed) if !removed.is_empty() => {
                 tracing::info!(count = removed.len(), "captures collected");
@@ -61,6 +70,22 @@ impl Keeper {
             Err(error) => {
                 let error = crate::error_chain(&error);
                 tracing::warn!(error, "cannot collect a capture");
+            }
+        }
+    }
+
+    fn end_retention(&self, parts: &Parts) {
+        let belief = lock(&self.wall_clock).look(parts.clock.now(), parts.clock.wall());
+        for capture in parts.captures.all() {
+            let is_over = capture.expires_at.is_some_and(|expires_at| {
+                belief.is_over(capture.created_at.into(), expires_at.into())
+            });
+            if is_over
+                && capture.is_snapshot()
+                && let Err(error) = parts.captures.hide(&capture.id)
+            {
+                let error = crate::error_chain(&error);
+                tracing::warn!(capture = %capture.id, error, "cannot end a snapshot's retention");
             }
         }
     }
@@ -110,6 +135,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Reads captures again that could not be read, and has their sandboxes say that they are there.
+fn look_for_captures(parts: &Parts) {
+    let handles: Vec<SandboxHandle> = parts.sandboxes().values().cloned().collect();
+    let waiting: Vec<SandboxHandle> = handles
+        .into_iter()
+        .filter(|handle| handle.report().unavailable.is_some())
+        .collect();
+    let missed = waiting
+        .iter()
+        .flat_map(|handle| handle.published.borrow().captures.clone());
+    if parts.captures.look_again(missed.collect()) == 0 {
+        return;
+    }
+    for handle in waiting {
+        // A full queue has something in it after which it is said anyway.
+        let _ = handle.requests.try_send(Request::LookAgain);
+    }
+}
+
 /// What sandboxes and operations under way need.
 pub(crate) fn roots(parts: &Parts) -> HashSet<SnapshotId> {
     // Pins first: an operation hands over from a pin to a record, never the other way.
@@ -118,20 +162,4 @@ pub(crate) fn roots(parts: &Parts) -> HashSet<SnapshotId> {
         roots.extend(handle.published.borrow().captures.iter().cloned());
     }
     roots
-}
-
-fn end_retention(parts: &Parts) {
-    let now = parts.clock.wall();
-    for capture in parts.captures.all() {
-        let is_over = capture
-            .expires_at
-            .is_some_and(|at| SystemTime::from(at) <= now);
-        if is_over
-            && capture.is_snapshot()
-            && let Err(error) = parts.captures.hide(&capture.id)
-        {
-            let error = crate::error_chain(&error);
-            tracing::warn!(capture = %capture.id, error, "cannot end a snapshot's retention");
-        }
-    }
 }

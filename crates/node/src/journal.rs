@@ -5,6 +5,7 @@
 //! the page cache is not part of, and it has no use after the host lost power, because the vm is
 //! gone then too. The record of a sleeping sandbox is synced.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
+use crate::glimpse::Glimpse;
 
 /// Bumped when an old reader would misread a record.
 pub const JOURNAL_FORMAT: u32 = 3;
@@ -27,6 +29,10 @@ pub const JOURNAL_FORMAT: u32 = 3;
 const JOURNAL_FORMAT_OLDEST: u32 = 1;
 
 const RECORD_FILE: &str = "record.json";
+/// A record that has no name yet.
+const NEW_RECORD_FILE: &str = "record.json.new";
+/// What a directory that is being removed is called, which is no id.
+const REMOVED_SUFFIX: &str = ".removed";
 /// A record is small; more than this is damage.
 const RECORD_BYTES_MAX: u64 = 256 << 10;
 
@@ -91,6 +97,14 @@ pub struct SandboxRecord {
     /// Tells this start of the machine from every other one of any sandbox.
     #[serde(default)]
     pub network_start: u64,
+    /// `expires` was found again by the wall clock after a reboot, which may have been wrong.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expires_bridged: bool,
+    /// What control needs to write a row that it lost. Nothing here depends on it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at_ms: Option<i64>,
 }
 
 /// What a fresh process must know of a capture that was cut short: if the machine writes to
@@ -138,15 +152,37 @@ pub enum JournalError {
     Format { path: PathBuf, found: u32 },
 }
 
+impl JournalError {
+    /// What is wrong, for whoever must not learn where this host keeps what.
+    pub(crate) fn without_path(&self) -> String {
+        match self {
+            Self::Format { found, .. } => {
+                format!("it has format {found}, and this program reads {JOURNAL_FORMAT}")
+            }
+            Self::Malformed { .. } => "it is damaged".to_owned(),
+            Self::Read { .. } | Self::Write { .. } => "the disk does not give it".to_owned(),
+        }
+    }
+
+    fn is_absence(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// One entry found at start.
 #[derive(Debug)]
 pub enum Entry {
     Record(Box<SandboxRecord>),
-    /// A directory without a readable record: the creation or the removal was cut short, or the
-    /// file is damaged. Nothing can be adopted from it.
+    /// A record that this program cannot read, now or at all. Whatever it may name stays.
     Unreadable {
         id: SandboxId,
         error: JournalError,
+        glimpse: Glimpse,
+    },
+    /// A directory that never had a record. The first one is written before anything else is made,
+    /// and a removal takes the name away first, so nothing belongs to it.
+    Empty {
+        id: SandboxId,
     },
 }
 
@@ -202,7 +238,7 @@ impl Journal {
         };
         fs::create_dir_all(&directory).map_err(fail)?;
         let text = serde_json::to_vec_pretty(record).map_err(|e| fail(io::Error::other(e)))?;
-        let temporary = directory.join("record.json.new");
+        let temporary = directory.join(NEW_RECORD_FILE);
         fs::write(&temporary, text).map_err(fail)?;
         if record.state == SandboxState::Hibernated {
             // This one has a use after the host lost power.
@@ -227,14 +263,38 @@ impl Journal {
 
     fn remove_here(&self, id: &SandboxId) -> Result<(), JournalError> {
         let directory = self.sandbox_directory(id);
-        match fs::remove_dir_all(&directory) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(JournalError::Write {
-                path: directory,
-                source,
-            }),
+        let doomed = self.directory.join(format!("{id}{REMOVED_SUFFIX}"));
+        // In one step: half of a removal must not look like a record that was lost.
+        let removed = remove_if_there(&doomed)
+            .and_then(|()| match fs::rename(&directory, &doomed) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                renamed => renamed,
+            })
+            .and_then(|()| remove_if_there(&doomed));
+        removed.map_err(|source| JournalError::Write {
+            path: directory,
+            source,
+        })
+    }
+
+    /// Removes what a removal that was cut short has left.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the directory cannot be listed or something stays.
+    pub fn sweep(&self) -> Result<(), JournalError> {
+        let fail = |source| JournalError::Read {
+            path: self.directory.clone(),
+            source,
+        };
+        for item in fs::read_dir(&self.directory).map_err(fail)? {
+            let path = item.map_err(fail)?.path();
+            if path.to_string_lossy().ends_with(REMOVED_SUFFIX) {
+                self.effects
+                    .around(Effect::JournalRemove, || remove_if_there(&path))
+                    .map_err(|source| JournalError::Write { path, source })?;
+            }
         }
+        Ok(())
     }
 
     /// Everything in the journal, readable or not.
@@ -257,12 +317,31 @@ impl Journal {
             else {
                 continue;
             };
-            entries.push(match self.read(&id) {
-                Ok(record) => Entry::Record(Box::new(record)),
-                Err(error) => Entry::Unreadable { id, error },
-            });
+            entries.push(self.look(id));
         }
         Ok(entries)
+    }
+
+    /// One sandbox of the journal, as it is on the disk now.
+    #[must_use]
+    pub fn look(&self, id: SandboxId) -> Entry {
+        let error = match self.read(&id) {
+            Ok(record) => return Entry::Record(Box::new(record)),
+            Err(error) => error,
+        };
+        if error.is_absence() && self.never_had_a_record(&id) {
+            return Entry::Empty { id };
+        }
+        let path = self.sandbox_directory(&id).join(RECORD_FILE);
+        let glimpse = Glimpse::of(&path, RECORD_BYTES_MAX);
+        Entry::Unreadable { id, error, glimpse }
+    }
+
+    fn never_had_a_record(&self, id: &SandboxId) -> bool {
+        // A directory that cannot be listed says nothing.
+        fs::read_dir(self.sandbox_directory(id)).is_ok_and(|mut items| {
+            items.all(|item| item.is_ok_and(|item| item.file_name() == NEW_RECORD_FILE))
+        })
     }
 
     fn read(&self, id: &SandboxId) -> Result<SandboxRecord, JournalError> {
@@ -296,132 +375,13 @@ impl Journal {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dayfly_types::{CellName, MemoryMib, Vcpus, VolumeName};
-
-    fn sample(byte: u8) -> SandboxRecord {
-        SandboxRecord {
-            format: JOURNAL_FORMAT,
-            id: SandboxId::from_random(&CellName::local(), [byte; 17]),
-            project: ProjectId::default_project(),
-            template: TemplateName::parse("base").unwrap(),
-            template_version: "v1".to_owned(),
-            machine: MachineSpec {
-                memory: MemoryMib::new(512).unwrap(),
-                vcpus: Vcpus::new(1).unwrap(),
-                disk: DiskMib::new(2048).unwrap(),
-                spare_disks: 3,
-            },
-            state: SandboxState::Running,
-            generation: Generation(3),
-            reason: None,
-            boot_id: "b".to_owned(),
-            expires: Some(Moment(5000)),
-            expires_wall_ms: Some(7000),
-            slot: Some(SlotIndex(4)),
-            process: Some(EngineProcess {
-                pid: 77,
-                start_time_ticks: 99,
-            }),
-            agent_token: "t".to_owned(),
-            ready_ms: Some(12),
-            lifecycle: Lifecycle::default(),
-            cpu: Some(CpuMillis::new(500).unwrap()),
-            disk: None,
-            from_snapshot: None,
-            origin: Some(SnapshotId::parse("snap-a").unwrap()),
-            sealed: vec![SnapshotId::parse("snap-b").unwrap()],
-            asleep_in: None,
-            sealing: Some(Sealing {
-                capture: SnapshotId::parse("snap-c").unwrap(),
-                layer: "disk-2.img".to_owned(),
-                sealed: "disk.img".to_owned(),
-            }),
-            next_layer: 2,
-            volumes: vec![AttachedVolume {
-                mount: VolumeMount {
-                    name: VolumeName::parse("data").unwrap(),
-                    path: "/volumes/data".to_owned(),
-                    read_only: false,
-                },
-                spare: 0,
-                fence: 7,
-            }],
-            reseed_user_space: false,
-            egress: EgressPolicy::deny(),
-            egress_epoch: 2,
-            network_start: 9,
-        }
-    }
-
-    #[test]
-    fn records_of_former_formats_are_still_read() {
-        let directory = tempfile::tempdir().unwrap();
-        let journal = Journal::open(directory.path()).unwrap();
-        let id = sample(1).id;
-        let path = journal.sandbox_directory(&id);
-        fs::create_dir(&path).unwrap();
-        let read = |text: &str| {
-            fs::write(path.join(RECORD_FILE), text).unwrap();
-            let record = journal.read(&id).unwrap();
-            assert_eq!(record.format, JOURNAL_FORMAT);
-            assert_eq!(
-                record.egress,
-                EgressPolicy::deny(),
-                "nothing was allowed then"
-            );
-            record
-        };
-        let first = read(include_str!("../schema/journal-1.json"));
-        assert!(first.next_layer == 0 && first.origin.is_none() && first.volumes.is_empty());
-        assert_eq!(read(include_str!("../schema/journal-2.json")).next_layer, 2);
-    }
-
-    #[test]
-    fn a_record_survives_and_its_removal_can_be_repeated() {
-        let directory = tempfile::tempdir().unwrap();
-        let journal = Journal::open(directory.path()).unwrap();
-        let record = sample(1);
-        journal.write(&record).unwrap();
-        let entries = Journal::open(directory.path()).unwrap().entries().unwrap();
-        assert!(matches!(&entries[..], [Entry::Record(found)] if **found == record));
-        journal.remove(&record.id).unwrap();
-        journal.remove(&record.id).unwrap();
-        assert!(journal.entries().unwrap().is_empty());
-    }
-
-    #[test]
-    fn one_damaged_record_does_not_hide_the_others() {
-        let directory = tempfile::tempdir().unwrap();
-        let journal = Journal::open(directory.path()).unwrap();
-        journal.write(&sample(1)).unwrap();
-        journal.write(&sample(2)).unwrap();
-        let broken = journal.sandbox_directory(&sample(2).id).join(RECORD_FILE);
-        fs::write(broken, b"{ not json").unwrap();
-        let entries = journal.entries().unwrap();
-        let whole = entries
-            .iter()
-            .filter(|entry| matches!(entry, Entry::Record(_)))
-            .count();
-        assert_eq!((entries.len(), whole), (2, 1));
-    }
-
-    /// The file is read by later versions of this program, so its shape is frozen.
-    #[test]
-    fn the_shape_of_a_record_has_not_drifted() {
-        let frozen = include_str!("../schema/journal-3.json");
-        let live = serde_json::to_string_pretty(&sample(1)).unwrap();
-        if std::env::var_os("DAYFLY_BLESS").is_some() {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/journal-3.json");
-            fs::write(path, format!("{live}\n")).unwrap();
-            return;
-        }
-        assert_eq!(
-            frozen.trim(),
-            live,
-            "a changed record needs a new JOURNAL_FORMAT"
-        );
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

@@ -32,7 +32,9 @@ use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSl
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::execs;
 use crate::housekeeping;
+use crate::identity::{self, Identity, IdentityError};
 use crate::journal::{Journal, JournalError};
+use crate::kept::{self, Kept};
 use crate::parts::{Parts, Registry};
 use crate::pause_guard::PauseGuard;
 use crate::pool::{Pool, PoolTargets};
@@ -52,6 +54,8 @@ pub struct NodeConfig {
     pub journal_directory: PathBuf,
     pub captures_directory: PathBuf,
     pub volumes_directory: PathBuf,
+    /// Who this node is, and which database it works for.
+    pub identity_file: PathBuf,
     /// How often garbage is collected and chains are shortened.
     pub housekeeping_period: Duration,
     pub reserve: Reserve,
@@ -86,6 +90,8 @@ pub enum StartError {
     Captures(#[source] io::Error),
     #[error("cannot open the volumes")]
     Volumes(#[source] io::Error),
+    #[error("cannot find out who this node is")]
+    Identity(#[source] IdentityError),
     #[error("cannot find out what an earlier run left")]
     Reconcile(#[source] ReconcileError),
 }
@@ -123,6 +129,7 @@ impl Node {
             CaptureStore::open(config.captures_directory.clone()).map_err(StartError::Captures)?;
         let volumes =
             VolumeStore::open(config.volumes_directory.clone()).map_err(StartError::Volumes)?;
+        let known = Identity::open(config.identity_file.clone()).map_err(StartError::Identity)?;
         let pool = Pool::new(
             Arc::clone(&engine),
             Arc::clone(&slots),
@@ -139,6 +146,8 @@ impl Node {
             ledger: Arc::new(Ledger::new(ports.resources, config.reserve)),
             boot_id: config.boot_id.clone(),
             registry: Registry::default(),
+            kept: Kept::default(),
+            identity: known,
             captures: Arc::new(Captures::new(Arc::new(captures), effects.clone())),
             volumes: Arc::new(volumes.observed(effects.clone())),
             egress: Arc::new(ObservedGate::new(ports.egress, effects.clone())),
@@ -149,6 +158,7 @@ impl Node {
             housekeeping: Notify::new(),
         });
         let reconciled = reconcile(&parts).await.map_err(StartError::Reconcile)?;
+        identity::note_beginning(&parts);
         let tasks = TaskTracker::new();
         tasks.spawn(pool.run(stop.clone()));
         tasks.spawn(housekeeping::run(Arc::clone(&parts), period, stop));
@@ -183,9 +193,12 @@ impl Node {
     }
 
     pub(crate) fn find(&self, id: &SandboxId) -> Result<SandboxHandle, NodeError> {
-        self.parts
-            .find(id)
-            .ok_or_else(|| NodeError::not_found(format!("no sandbox {id}")))
+        self.parts.find(id).ok_or_else(|| self.absent_or_kept(id))
+    }
+
+    fn absent_or_kept(&self, id: &SandboxId) -> NodeError {
+        let kept = self.parts.kept.refusal(id);
+        kept.unwrap_or_else(|| NodeError::not_found(format!("no sandbox {id}")))
     }
 
     /// Emulation is not a boundary between tenants.
@@ -247,6 +260,7 @@ impl NodeApi for Node {
                 .into_iter()
                 .map(|slot| slot.0)
                 .collect(),
+            kept: self.parts.kept.reports(),
         })
     }
 
@@ -271,6 +285,9 @@ impl NodeApi for Node {
     }
 
     async fn delete_sandbox(&self, id: &SandboxId) -> Result<(), NodeError> {
+        if self.parts.find(id).is_none() && self.parts.kept.contains(id) {
+            kept::delete(&self.parts, id).await?;
+        }
         let Some(handle) = self.parts.find(id) else {
             return Ok(());
         };

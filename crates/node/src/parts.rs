@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dayfly_core::admission::Demand;
 use dayfly_node_api::SandboxReport;
-use dayfly_types::{Clock, SandboxId, SnapshotId};
-use dayfly_vmm::{Engine, SlotProvider};
+use dayfly_types::{Clock, DiskMib, SandboxId, SnapshotId};
+use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
 use tokio::sync::{Notify, broadcast};
 
-use crate::capacity::Ledger;
+use crate::capacity::{Ledger, Promise};
 use crate::effects::{Captures, Effects};
 use crate::egress::{EgressGate, NetworkLogs};
+use crate::identity::Identity;
 use crate::journal::Journal;
+use crate::kept::Kept;
 use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
 use crate::sandbox::SandboxHandle;
@@ -33,6 +36,8 @@ pub(crate) struct Parts {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) boot_id: String,
     pub(crate) registry: Registry,
+    pub(crate) kept: Kept,
+    pub(crate) identity: Identity,
     pub(crate) captures: Arc<Captures>,
     pub(crate) effects: Effects,
     pub(crate) volumes: Arc<VolumeStore>,
@@ -112,6 +117,13 @@ impl Parts {
 
     pub(crate) fn find(&self, id: &SandboxId) -> Option<SandboxHandle> {
         self.sandboxes().get(id).cloned()
+    }
+
+    /// Books what a machine that runs already may use.
+    pub(crate) fn book(&self, machine: &MachineSpec, disk: Option<DiskMib>) -> Promise {
+        let disk = disk.unwrap_or(machine.disk);
+        self.ledger
+            .book(Demand::of_guest(machine.memory.into(), disk.into()))
     }
 
     pub(crate) fn forget(&self, id: &SandboxId) {

@@ -1,17 +1,19 @@
-//! What a fresh process does with what an earlier one left: adopt, finish, or remove.
+//! What a fresh process does with what an earlier one left: adopt, finish, remove, or keep.
 //!
-//! Takes no input but the journal and kernel facts. Everything it does may be repeated.
+//! Takes no input but the journal and kernel facts. Everything it does may be repeated. What cannot
+//! be read is kept, see [`crate::kept`].
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dayfly_core::admission::Demand;
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose, file_names};
-use dayfly_types::{SandboxId, SandboxState};
+use dayfly_types::{SandboxId, SandboxState, limits};
 use dayfly_vmm::{AdoptError, SlotError, SlotIndex, Vm};
 
 use crate::journal::{Entry, JournalError, SandboxRecord, Sealing};
+use crate::kept;
 use crate::parts::Parts;
 use crate::sandbox::capture::keep_layer;
 use crate::sandbox::owner::Owner;
@@ -32,6 +34,8 @@ pub struct Reconciled {
     pub adopted: usize,
     pub failed: usize,
     pub removed: usize,
+    /// Could not be read or taken over, and stay as they are.
+    pub kept: usize,
     pub orphan_slots: usize,
 }
 
@@ -41,6 +45,9 @@ pub struct Reconciled {
 /// [`ReconcileError`] when the facts themselves cannot be read.
 pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, ReconcileError> {
     let mut found = Reconciled::default();
+    if let Err(error) = parts.journal.sweep() {
+        tracing::warn!(error = %crate::error_chain(&error), "something of a removed sandbox stays");
+    }
     let mut named: HashSet<SlotIndex> = HashSet::new();
     for entry in parts.journal.entries().map_err(ReconcileError::Journal)? {
         match entry {
@@ -48,29 +55,53 @@ pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, Reconcil
                 named.extend(record.slot);
                 take_over(parts, *record, &mut found).await;
             }
-            Entry::Unreadable { id, error } => {
-                // The slot that it named, if any, is released below as nobody's.
-                let text = crate::error_chain(&error);
-                tracing::error!(sandbox_id = %id, error = %text, "dropping an unreadable record");
+            Entry::Unreadable { id, error, glimpse } => {
+                kept::keep_unreadable(parts, id, &error, glimpse);
+            }
+            Entry::Empty { id } => {
                 if let Err(error) = parts.journal.remove(&id) {
-                    tracing::error!(sandbox_id = %id, error = %crate::error_chain(&error), "cannot drop it");
+                    tracing::error!(sandbox_id = %id, error = %crate::error_chain(&error), "cannot remove an empty entry");
                 }
                 found.removed += 1;
             }
         }
     }
-    for index in parts.slots.list().await.map_err(ReconcileError::Slots)? {
-        if named.contains(&index) {
-            continue;
-        }
-        found.orphan_slots += 1;
+    found.kept = parts.kept.reports().len();
+    found.orphan_slots = release_orphans(parts, named).await?;
+    release_leftovers(parts);
+    Ok(found)
+}
+
+/// Releases every slot that nobody can have. While it is not known which slots a kept sandbox has,
+/// that is none.
+async fn release_orphans(
+    parts: &Arc<Parts>,
+    mut named: HashSet<SlotIndex>,
+) -> Result<usize, ReconcileError> {
+    let slots = parts.slots.list().await.map_err(ReconcileError::Slots)?;
+    match parts.kept.slots() {
+        Some(kept) => named.extend(kept),
+        None => named.extend(&slots),
+    }
+    let mut orphans = 0;
+    for index in slots.into_iter().filter(|index| !named.contains(index)) {
+        orphans += 1;
         if let Err(error) = parts.slots.release(index).await {
             tracing::error!(slot = index.0, error = %crate::error_chain(&error), "cannot release an orphan slot");
         }
     }
-    // Every engine without a record is dead now, so nobody writes under a lease without one.
-    let exists = |id: &SandboxId| parts.sandboxes().contains_key(id);
+    Ok(orphans)
+}
+
+/// Takes back leases of sandboxes that are gone, and what captures that were cut short have left.
+fn release_leftovers(parts: &Arc<Parts>) {
+    // Every engine without an entry in the journal is dead now, so nobody writes under a lease
+    // without one. An entry names its sandbox, whether or not it can be read.
+    let exists = |id: &SandboxId| parts.sandboxes().contains_key(id) || parts.kept.contains(id);
     parts.volumes.release_absent(exists);
+    if !parts.kept.is_empty() {
+        return;
+    }
     let mut needed = crate::housekeeping::roots(parts);
     needed.extend(parts.captures.all().iter().flat_map(|capture| {
         let below: Vec<_> = capture.below().cloned().collect();
@@ -79,17 +110,28 @@ pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, Reconcil
     if let Err(error) = parts.captures.sweep(|id| needed.contains(id)) {
         tracing::warn!(%error, "cannot sweep unfinished captures");
     }
-    Ok(found)
 }
 
-async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Reconciled) {
+/// Gives a record an owner. `false`: it is kept without one, because its machine cannot be reached.
+pub(crate) async fn take_over(
+    parts: &Arc<Parts>,
+    mut record: SandboxRecord,
+    found: &mut Reconciled,
+) -> bool {
     keep_deadline(parts, &mut record);
+    undo_older_failure(&mut record);
     let vm = match record.state {
         SandboxState::Running
         | SandboxState::Pausing
         | SandboxState::Paused
         | SandboxState::Resuming
-        | SandboxState::Hibernating => take_over_machine(parts, &mut record).await,
+        | SandboxState::Hibernating => match take_over_machine(parts, &mut record).await {
+            Ok(vm) => vm,
+            Err(reason) => {
+                kept::keep_unadopted(parts, &record, &reason);
+                return false;
+            }
+        },
         // A restore that was cut short: whatever there is of a machine goes, the capture stays.
         SandboxState::Hibernated | SandboxState::Waking => {
             sleep_on(parts, &mut record).await;
@@ -103,13 +145,7 @@ async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Re
         }
     };
     let has_machine = vm.is_some();
-    let promise = has_machine.then(|| {
-        let machine = &record.machine;
-        let disk = record.disk.unwrap_or(machine.disk);
-        parts
-            .ledger
-            .book(Demand::of_guest(machine.memory.into(), disk.into()))
-    });
+    let promise = has_machine.then(|| parts.book(&record.machine, record.disk));
     if record.state == SandboxState::Failed {
         found.failed += 1;
     } else if record.state == SandboxState::Deleting {
@@ -123,13 +159,28 @@ async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Re
     let (owner, handle, incoming) = Owner::new(Arc::clone(parts), record, promise);
     parts.sandboxes().insert(handle.id.clone(), handle);
     tokio::spawn(owner.adopt_and_run(vm, incoming));
+    true
 }
 
-/// Finds the machine of a sandbox that has one, and brings it out of whatever was cut short.
-async fn take_over_machine(parts: &Arc<Parts>, record: &mut SandboxRecord) -> Option<Box<dyn Vm>> {
-    let Some(mut vm) = adopt(parts, record).await else {
+/// An older program wrote that a sleeping sandbox failed when its capture could not be read once.
+/// Nothing happened to it, so it sleeps.
+fn undo_older_failure(record: &mut SandboxRecord) {
+    let is_that = record.reason.as_deref() == Some(OLDER_CAPTURE_FAILURE);
+    if record.state == SandboxState::Failed && is_that && record.asleep_in.is_some() {
+        record.state = SandboxState::Hibernated;
+        record.reason = None;
+    }
+}
+
+/// Finds the machine of a sandbox that has one, and brings it out of whatever was cut short. An
+/// error is the reason why nobody can tell now whether there is one.
+async fn take_over_machine(
+    parts: &Arc<Parts>,
+    record: &mut SandboxRecord,
+) -> Result<Option<Box<dyn Vm>>, String> {
+    let Some(mut vm) = adopt(parts, record).await? else {
         fail(parts, record).await;
-        return None;
+        return Ok(None);
     };
     if let Err(reason) = settle_disk(parts, record, vm.as_mut()).await {
         tracing::error!(sandbox_id = %record.id, reason, "a capture that was cut short is in doubt");
@@ -144,7 +195,7 @@ async fn take_over_machine(parts: &Arc<Parts>, record: &mut SandboxRecord) -> Op
     }
     record.asleep_in = None;
     write(parts, record);
-    Some(vm)
+    Ok(Some(vm))
 }
 
 /// Decides what a capture that was cut short has become: if the machine writes to the new layer
@@ -194,23 +245,32 @@ async fn take_sealed_file(
         .map_err(|error| crate::error_chain(&error))
 }
 
-/// Leaves a sandbox asleep, with nothing of a machine.
+/// What an older program wrote when it could not read a capture.
+const OLDER_CAPTURE_FAILURE: &str = "the capture that it slept in cannot be read";
+
+/// Leaves a sandbox asleep, with nothing of a machine. Whether its capture can be read now is not
+/// written down: that is found out whenever somebody asks.
 async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     // Asleep already, it keeps the slot of the machine that was captured until that is ended.
-    let had_machine = record.state == SandboxState::Waking && record.process.is_some();
+    let process = record.process;
+    let had_machine = record.state == SandboxState::Waking && process.is_some();
     release(parts, record).await;
+    let capture = record.asleep_in.clone();
+    let capture = capture.and_then(|id| parts.captures.get(&id));
+    let writes = record.volumes.iter().any(|volume| !volume.mount.read_only);
+    if had_machine && writes && capture.is_none() {
+        // Whether its memory has the volume mounted is not known before the capture is there, so it
+        // stays on its way, and the next start decides.
+        record.process = process;
+        write(parts, record);
+        return;
+    }
     record.origin = None;
     record.sealed.clear();
     record.state = SandboxState::Hibernated;
     record.generation = record.generation.next();
-    let capture = record.asleep_in.clone();
-    let capture = capture.and_then(|id| parts.captures.get(&id));
     let is_hibernation = |capture: &CaptureManifest| capture.purpose == CapturePurpose::Hibernation;
-    let writes = record.volumes.iter().any(|volume| !volume.mount.read_only);
-    if capture.is_none() {
-        record.state = SandboxState::Failed;
-        record.reason = Some("the capture that it slept in cannot be read".to_owned());
-    } else if had_machine && writes && capture.as_deref().is_some_and(is_hibernation) {
+    if had_machine && writes && capture.as_deref().is_some_and(is_hibernation) {
         // Its memory has the volume mounted, and the disk may have moved on without it.
         record.state = SandboxState::Failed;
         record.reason =
@@ -246,26 +306,43 @@ async fn fail(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     write(parts, record);
 }
 
-async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Option<Box<dyn Vm>> {
+/// The machine, `None` when it is provably gone, or why that cannot be told now.
+async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Result<Option<Box<dyn Vm>>, String> {
     let (Some(index), Some(process)) = (record.slot, record.process) else {
-        return None;
+        return Ok(None);
     };
     if record.boot_id != parts.boot_id {
-        return None;
+        return Ok(None);
     }
-    let slot = parts.slots.reopen(index).await.ok()?;
+    let slot = match parts.slots.reopen(index).await {
+        Ok(slot) => slot,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(doubt(record, &error)),
+    };
     match parts.engine.adopt(&slot, process).await {
-        Ok(vm) => Some(vm),
-        Err(AdoptError::Gone) => None,
-        Err(error) => {
-            let text = crate::error_chain(&error);
-            tracing::warn!(sandbox_id = %record.id, error = %text, "cannot adopt");
-            None
-        }
+        Ok(vm) => Ok(Some(vm)),
+        Err(AdoptError::Gone) => Ok(None),
+        Err(error) => Err(doubt(record, &error)),
     }
 }
 
+/// Why it cannot be told whether there is a machine: all of it for the log, and what names no path
+/// for the sandbox's project.
+fn doubt(record: &SandboxRecord, error: &dyn std::error::Error) -> String {
+    tracing::debug!(sandbox_id = %record.id, error = %crate::error_chain(error), "cannot adopt");
+    error.to_string()
+}
+
+fn is_absent(error: &SlotError) -> bool {
+    let SlotError::Step { source, .. } = error else {
+        return false;
+    };
+    let source = source.downcast_ref::<io::Error>();
+    source.is_some_and(|source| source.kind() == io::ErrorKind::NotFound)
+}
+
 /// A deadline on another boot's clock means nothing on this one's; the wall clock bridges the two.
+/// One that starts wrong must not end what it cannot give back, so there is time to put it right.
 fn keep_deadline(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     if record.boot_id == parts.boot_id {
         return;
@@ -279,6 +356,7 @@ fn keep_deadline(parts: &Arc<Parts>, record: &mut SandboxRecord) {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let left = Duration::from_millis(wall_ms).saturating_sub(now);
-        parts.clock.now().plus(left)
+        parts.clock.now().plus(left.max(limits::WALL_CLOCK_HOLD))
     });
+    record.expires_bridged = record.expires.is_some();
 }

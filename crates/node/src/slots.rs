@@ -89,6 +89,21 @@ impl HostSlots {
         self.inner.netns(index)
     }
 
+    /// Gives back what the instance has beside its slots, when there is no slot. For the end of a
+    /// node; the next start makes it again.
+    pub async fn close(&self) {
+        let closed = self.blocking(|inner| {
+            if inner.cgroups.list().is_ok_and(|groups| groups.is_empty()) {
+                let removed = inner.cgroups.remove(limits::TEARDOWN_STEP_DEADLINE);
+                removed.map_err(|e| step(SlotIndex(0), "remove the control group")(Box::new(e)))?;
+            }
+            Ok(())
+        });
+        if let Err(error) = closed.await {
+            tracing::warn!(error = %crate::error_chain(&error), "empty control groups stay");
+        }
+    }
+
     /// Runs blocking work to its end, whether or not the caller still waits.
     async fn blocking<T, F>(&self, work: F) -> Result<T, SlotError>
     where

@@ -1,6 +1,6 @@
 //! Making sandboxes from templates and captures, and captures from sandboxes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +81,10 @@ impl Node {
         mut origin: Origin,
         lies_on: Option<SnapshotId>,
     ) -> Result<SandboxHandle, NodeError> {
+        if let Some(refusal) = self.parts.kept.refusal(&wanted.id) {
+            // Its record must not be written over.
+            return Err(refusal);
+        }
         let record = self.new_record(wanted, &origin, lies_on)?;
         if record.disk != origin.template.restore.disk {
             origin.grow = record.disk;
@@ -147,6 +151,9 @@ impl Node {
             egress: wanted.egress.clone(),
             egress_epoch: wanted.egress_epoch,
             network_start: 0,
+            expires_bridged: false,
+            metadata: kept_metadata(wanted),
+            created_at_ms: wanted.created_at_ms,
         })
     }
 
@@ -352,6 +359,15 @@ impl Node {
             )),
         }
     }
+}
+
+/// The labels that fit into a record; more are not worth a longer write with every change.
+fn kept_metadata(wanted: &EnsureSandbox) -> BTreeMap<String, String> {
+    let bytes = serde_json::to_vec(&wanted.metadata).map_or(usize::MAX, |text| text.len());
+    if bytes > limits::RECORD_METADATA_BYTES_MAX {
+        return BTreeMap::new();
+    }
+    wanted.metadata.clone()
 }
 
 fn same_project(handle: SandboxHandle, wanted: &EnsureSandbox) -> Result<SandboxHandle, NodeError> {

@@ -229,7 +229,7 @@ impl VolumeStore {
 
     fn create(&self, wanted: &EnsureVolume, created_at: i64) -> Result<VolumeRecord, VolumeError> {
         let path = self.path(&wanted.project, &wanted.name);
-        if path.join(RECORD_FILE).exists() {
+        if may_exist(&path.join(RECORD_FILE)) {
             // Somebody's data under a record that this program cannot read.
             return Err(VolumeError::Unreadable(wanted.name.clone()));
         }
@@ -278,6 +278,15 @@ impl VolumeStore {
         record.size = size;
         self.write(&record)?;
         Ok(record)
+    }
+
+    /// Whether there is nothing at all, readable or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut it| it.next().is_none());
+        let projects = fs::read_dir(&self.directory);
+        projects.is_ok_and(|mut projects| {
+            projects.all(|project| project.is_ok_and(|project| is_empty(&project.path())))
+        })
     }
 
     /// Every volume, or those of one project.
@@ -341,7 +350,7 @@ impl VolumeStore {
             });
         }
         let path = self.path(project, name);
-        if known.is_none() && path.join(RECORD_FILE).exists() {
+        if known.is_none() && may_exist(&path.join(RECORD_FILE)) {
             return Err(VolumeError::Unreadable(name.clone()));
         }
         remove_tree(&path).map_err(|error| file(&path, io::Error::other(error)))?;
@@ -516,6 +525,11 @@ impl VolumeRecord {
         }
         Ok(())
     }
+}
+
+/// Whether a file is there, or nobody can tell.
+fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
 }
 
 fn read_record(directory: &Path) -> io::Result<VolumeRecord> {

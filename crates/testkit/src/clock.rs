@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use dayfly_types::{Clock, Moment};
@@ -14,6 +15,8 @@ const WALL_START: Duration = Duration::from_secs(1_750_000_000);
 #[derive(Debug)]
 pub struct TestClock {
     now: watch::Sender<Moment>,
+    /// How far the wall clock was set forward, in milliseconds.
+    ahead_ms: AtomicU64,
 }
 
 impl TestClock {
@@ -21,12 +24,19 @@ impl TestClock {
     pub fn new() -> Self {
         Self {
             now: watch::Sender::new(Moment::default()),
+            ahead_ms: AtomicU64::new(0),
         }
     }
 
     /// Moves time on and wakes whoever slept until then.
     pub fn advance(&self, duration: Duration) {
         self.now.send_modify(|now| *now = now.plus(duration));
+    }
+
+    /// Sets the wall clock ahead of the time that passed; zero puts it right.
+    pub fn set_wall_ahead(&self, by: Duration) {
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.ahead_ms.store(by, Ordering::SeqCst);
     }
 
     /// How many sleeps are under way.
@@ -48,7 +58,8 @@ impl Clock for TestClock {
     }
 
     fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + WALL_START + self.now().since(Moment::default())
+        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst));
+        SystemTime::UNIX_EPOCH + WALL_START + ahead + self.now().since(Moment::default())
     }
 
     fn sleep_until(&self, deadline: Moment) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -40,6 +40,8 @@ pub enum EngineOperation {
     Seal,
     Grow,
     Kill,
+    /// Being asked which file the guest writes to.
+    WritableDisk,
 }
 
 /// How a guest came to be.

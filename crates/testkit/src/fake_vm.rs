@@ -239,9 +239,7 @@ impl Vm for FakeVm {
     }
 
     async fn writable_disk(&mut self) -> Result<String, ControlError> {
-        if self.machine.exit().is_some() {
-            return Err(ControlError::Gone);
-        }
+        self.control(EngineOperation::WritableDisk).await?;
         Ok(self.machine.writable().clone())
     }
 

@@ -7,10 +7,17 @@ use std::time::Duration;
 pub const TEMPLATE_NAME_CHARACTERS_MAX: usize = 64;
 /// JSON bodies are small; files have their own route.
 pub const JSON_BODY_BYTES_MAX: usize = 1 << 20;
+/// How far a wall clock may be ahead of what passed before that counts as a jump.
+pub const WALL_CLOCK_TOLERANCE: Duration = Duration::from_secs(300);
+/// How long a wall clock that jumped, or that was just begun with, must hold before what was made
+/// before is deleted by it.
+pub const WALL_CLOCK_HOLD: Duration = Duration::from_secs(3600);
 /// Metadata is for labels, not for storage.
 pub const METADATA_ENTRIES_MAX: usize = 64;
 pub const METADATA_KEY_BYTES_MAX: usize = 128;
 pub const METADATA_VALUE_BYTES_MAX: usize = 1024;
+/// As JSON, in a node's record. Longer metadata is in the database alone.
+pub const RECORD_METADATA_BYTES_MAX: usize = 16 << 10;
 /// A client-chosen key that makes a create repeatable.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
 /// One file moved through the API.

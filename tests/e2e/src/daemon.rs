@@ -86,6 +86,20 @@ impl Daemon {
         self.wait_until_ready().await
     }
 
+    /// Starts the daemon again, ready or not: one of another version may never be.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_without_waiting(&mut self) -> Result<()> {
+        self.child = spawn(&self.setting, self.path(), self.port, &self.options)?;
+        Ok(())
+    }
+
+    /// Has the next start use other programs. Gives those that were used before.
+    pub fn use_programs(&mut self, programs: PathBuf) -> PathBuf {
+        std::mem::replace(&mut self.setting.programs, programs)
+    }
+
     async fn wait_until_ready(&self) -> Result<()> {
         until("the daemon answers", READY_DEADLINE, || async {
             self.client().ok()?.node().await.ok()

@@ -7,6 +7,7 @@ pub mod crash;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -145,6 +146,7 @@ pub struct World {
     templates: Arc<FixedTemplate>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
+    boots: AtomicU64,
 }
 
 impl World {
@@ -171,6 +173,7 @@ impl World {
             templates: Arc::new(FixedTemplate::new(directory.path())?),
             directory,
             stop: CancellationToken::new(),
+            boots: AtomicU64::new(1),
         })
     }
 
@@ -192,6 +195,7 @@ impl World {
             journal_directory: self.directory.path().join("sandboxes"),
             captures_directory: self.directory.path().join("captures"),
             volumes_directory: self.directory.path().join("volumes"),
+            identity_file: self.directory.path().join("identity.json"),
             housekeeping_period: HOUSEKEEPING_PERIOD,
             reserve: Reserve {
                 memory_mib: 0,
@@ -199,7 +203,7 @@ impl World {
             },
             pool: self.pool,
             allow_shared_emulation: false,
-            boot_id: "one-boot".to_owned(),
+            boot_id: format!("boot-{}", self.boots.load(Ordering::SeqCst)),
         };
         let ports = NodePorts {
             engine: Arc::clone(&self.engine) as _,
@@ -213,6 +217,11 @@ impl World {
             effects,
         };
         Ok(Node::start(config, ports, self.stop.child_token()).await?)
+    }
+
+    /// The next node finds itself on a host that was started anew.
+    pub fn reboot(&self) {
+        self.boots.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Slots of which anything is left.
@@ -234,6 +243,18 @@ impl World {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// The record of a sandbox.
+    #[must_use]
+    pub fn record_of(&self, id: &SandboxId) -> PathBuf {
+        let journal = self.directory.path().join("sandboxes");
+        journal.join(id.as_str()).join("record.json")
+    }
+
+    #[must_use]
+    pub fn captures_directory(&self) -> PathBuf {
+        self.directory.path().join("captures")
     }
 
     /// How many sandboxes the journal knows.
@@ -267,5 +288,7 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         reseed_user_space: false,
         egress: EgressPolicy::deny(),
         egress_epoch: 1,
+        metadata: std::collections::BTreeMap::new(),
+        created_at_ms: None,
     })
 }

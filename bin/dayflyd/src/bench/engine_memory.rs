@@ -41,7 +41,7 @@ fn engine_pid(node: &Path, id: &str) -> Result<i32> {
     let entries = journal.entries().context("cannot read the journal")?;
     let record = entries.into_iter().find_map(|entry| match entry {
         Entry::Record(record) if record.id.as_str() == id => Some(record),
-        Entry::Record(_) | Entry::Unreadable { .. } => None,
+        Entry::Record(_) | Entry::Unreadable { .. } | Entry::Empty { .. } => None,
     });
     let process = record.and_then(|record| record.process);
     let process = process.with_context(|| format!("no engine of {id} is in the journal"))?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
 use dayfly_node::egress::EGRESS_GROUP;
+use dayfly_node::glimpse::GlimpsedSlot;
 use dayfly_node::journal::{Entry, Journal};
 use dayfly_node_api::{BakeState, NodeApi, NodeClient};
 
@@ -39,9 +40,11 @@ async fn look(directory: &DataDirectory) -> Result<Vec<Leftover>> {
         netns_directory: directory.node().join("netns"),
         slots_directory: directory.node().join("slots"),
     };
-    let mut known = slots_of_sandboxes(directory)?;
+    let slots = slots_of_sandboxes(directory)?;
+    let is_exact = slots.is_some();
+    let mut known = slots.unwrap_or_default();
     let held = slots_of_the_node(directory).await?;
-    let is_egress_needed = held.is_running || !known.is_empty();
+    let is_egress_needed = held.is_running || !known.is_empty() || !is_exact;
     known.extend(held.pool);
     let found = tokio::task::spawn_blocking(move || find_leftovers(&places)).await??;
     let mut unknown: Vec<Leftover> = found
@@ -50,6 +53,10 @@ async fn look(directory: &DataDirectory) -> Result<Vec<Leftover>> {
         .collect();
     let egress = directory.node().join("egress");
     unknown.retain(|item| !(is_egress_needed && is_of_the_egress(item, &egress)));
+    if !is_exact {
+        // Any of them may be the slot of a sandbox whose record cannot be read.
+        unknown.retain(|item| slot_name(item).is_none());
+    }
     // A bake holds one slot, of which the node does not tell the number.
     let strangers: BTreeSet<String> = unknown.iter().filter_map(slot_name).collect();
     if held.is_baking && strangers.len() == 1 {
@@ -58,19 +65,30 @@ async fn look(directory: &DataDirectory) -> Result<Vec<Leftover>> {
     Ok(unknown)
 }
 
-fn slots_of_sandboxes(directory: &DataDirectory) -> Result<BTreeSet<String>> {
+/// The slots that belong to sandboxes, or `None` when that cannot be told.
+fn slots_of_sandboxes(directory: &DataDirectory) -> Result<Option<BTreeSet<String>>> {
     let path = directory.node().join("sandboxes");
     if !path.exists() {
-        return Ok(BTreeSet::new());
+        return Ok(Some(BTreeSet::new()));
     }
     let entries = Journal::open(&path)?
         .entries()
         .context("cannot read the journal")?;
-    let slots = entries.into_iter().filter_map(|entry| match entry {
-        Entry::Record(record) => record.slot.map(|slot| slot.0.to_string()),
-        Entry::Unreadable { .. } => None,
-    });
-    Ok(slots.collect())
+    let mut slots = BTreeSet::new();
+    for entry in entries {
+        match entry {
+            Entry::Record(record) => slots.extend(record.slot.map(|slot| slot.0.to_string())),
+            Entry::Unreadable { glimpse, .. } => match glimpse.slot {
+                GlimpsedSlot::Named(slot) => {
+                    slots.insert(slot.0.to_string());
+                }
+                GlimpsedSlot::None => {}
+                GlimpsedSlot::Unknown => return Ok(None),
+            },
+            Entry::Empty { .. } => {}
+        }
+    }
+    Ok(Some(slots))
 }
 
 struct Held {

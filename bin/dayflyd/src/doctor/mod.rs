@@ -1,6 +1,7 @@
 //! `dayflyd doctor`: is this host fit, what is its isolation, what is left over.
 
 mod checks;
+mod kept;
 mod leftovers;
 pub(crate) mod text;
 
@@ -75,6 +76,10 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         None => Vec::new(),
     };
     checks.extend(directory.as_ref().map(|_| checks::of_leftovers(&left)));
+    if let Some(directory) = &directory {
+        checks.push(kept::of_sandboxes(directory).await?);
+        checks.extend(kept::of_health(directory).await?);
+    }
     Ok(Report {
         fit: checks.iter().all(|check| check.verdict != Verdict::Failed),
         isolation: accelerator.map(Accelerator::isolation),

@@ -26,6 +26,7 @@ pub(crate) mod port_links;
 pub(crate) mod process;
 pub(crate) mod projects;
 pub(crate) mod quantity;
+pub(crate) mod sandbox_adopt;
 pub mod sandbox_create;
 pub mod sandbox_delete;
 pub mod sandbox_fork;

@@ -163,6 +163,8 @@ pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
         reseed_user_space: false,
         egress: row.egress.policy.clone(),
         egress_epoch: row.egress.epoch,
+        metadata: row.metadata.clone(),
+        created_at_ms: Some(row.created_at_ms),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dayfly_api::{Sandbox, SandboxList};
 use dayfly_types::ProjectId;
 
-use super::sandbox_read::present;
+use super::sandbox_read::present_now;
 use crate::control::Control;
 use crate::store::{Cursor, StoreError};
 
@@ -54,7 +54,7 @@ pub async fn list(
         let is_last = rows.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
         for row in rows {
             // State is the node's last word, so it cannot be chosen by the database.
-            let sandbox = present(&row, control.view.get(&row.id).as_ref());
+            let sandbox = present_now(control, &row);
             if wanted.fits(&sandbox) {
                 if wanted.limit == Some(items.len()) {
                     // One more than asked for: there is a next page.

@@ -35,7 +35,22 @@ pub async fn get(
     id: &SandboxId,
 ) -> Result<Sandbox, FindError> {
     let row = row_alive(control, project, id).await?;
-    Ok(present(&row, control.view.get(id).as_ref()))
+    Ok(present_now(control, &row))
+}
+
+/// What a sandbox is called that the node keeps and cannot use.
+const UNAVAILABLE: &str = "unavailable";
+
+/// A sandbox as the public API shows it, with the reason when the node cannot use it now.
+#[must_use]
+pub fn present_now(control: &Control, row: &SandboxRow) -> Sandbox {
+    let mut sandbox = present(row, control.view.get(&row.id).as_ref());
+    let is_wanted = !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted);
+    if let Some(reason) = control.view.unavailable(&row.id).filter(|_| is_wanted) {
+        sandbox.status = UNAVAILABLE.to_owned();
+        sandbox.reason = Some(reason);
+    }
+    sandbox
 }
 
 /// Checks that the project has this sandbox, from memory when the node has spoken of it. Whether

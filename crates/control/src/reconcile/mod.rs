@@ -2,9 +2,10 @@
 //!
 //! One task watches the node. Each time it connects, and at intervals, it compares: what the rows
 //! want gone is deleted on the node, what the node lost is marked as deleted, and what the node
-//! has without a row is deleted after a while. Beside that, network policies that the node has not
-//! confirmed are sent until it has.
+//! has without a row is adopted after a while. All of this only while node and database know each
+//! other. Beside that, network policies that the node has not confirmed are sent until it has.
 
+mod acquaintance;
 mod network;
 mod sweep;
 mod watch;

@@ -45,6 +45,10 @@ pub(super) async fn confirm_always(control: &Arc<Control>) -> Result<Infallible,
 
 /// Sends what is unconfirmed. Says whether everything is confirmed now.
 async fn confirm_once(control: &Control) -> Result<bool, StoreError> {
+    // A database that the node does not know must not say what its sandboxes may reach.
+    if !control.view.is_known() {
+        return Ok(false);
+    }
     let rows = control.store.unconfirmed_networks(&control.node_id).await?;
     let mut is_all = true;
     for row in rows {

@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use dayfly_core::wall_clock::WallClock;
 use dayfly_node_api::{NodeError, SandboxReport};
-use dayfly_types::{SandboxId, SandboxState};
+use dayfly_types::{Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
 
+use super::acquaintance::Acquaintance;
+use crate::app::sandbox_adopt;
 use crate::app::sandbox_delete::delete_on_node;
 use crate::control::Control;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
@@ -24,7 +27,10 @@ const DELETES_MAX: usize = 8;
 pub struct Sweep {
     /// When a sandbox without a row was first seen.
     orphans: HashMap<SandboxId, Instant>,
+    acquaintance: Acquaintance,
     purged_at: Option<Instant>,
+    began: Option<Instant>,
+    wall_clock: WallClock,
 }
 
 impl Sweep {
@@ -35,10 +41,21 @@ impl Sweep {
     /// next comparison tries again.
     pub async fn run(&mut self, control: &Arc<Control>) -> Result<(), NodeError> {
         let asked_at = Instant::now();
-        // The node first: a row that is written in between is then younger than the list.
+        // What the node keeps first: from there a sandbox comes into the list, never back.
+        let status = control.node.status().await?;
+        let kept: Vec<SandboxId> = status.kept.iter().map(|kept| kept.id.clone()).collect();
+        control.view.set_status(status);
+        // The node before the rows: a row that is written in between is then younger than the list.
         let reports = control.node.sandboxes().await?;
-        let listed: HashSet<SandboxId> = reports.iter().map(|report| report.id.clone()).collect();
+        let mut listed: HashSet<SandboxId> =
+            reports.iter().map(|report| report.id.clone()).collect();
         control.view.retain(&listed, asked_at);
+        listed.extend(kept);
+        let is_known = self.acquaintance.renew(control).await?;
+        control.view.set_known(is_known);
+        if !is_known {
+            return Ok(());
+        }
         let compared = self.compare(control, &reports, &listed).await;
         if let Err(error) = compared {
             tracing::error!(
@@ -61,12 +78,13 @@ impl Sweep {
             .try_for_each_concurrent(DELETES_MAX, |row| repair_row(control, row, listed))
             .await?;
         let wanted: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
-        self.remove_orphans(control, reports, &wanted).await?;
+        self.adopt_orphans(control, reports, &wanted).await?;
         self.purge(control).await
     }
 
-    /// Deletes what the node has and no row wants, when it has been so for long enough.
-    async fn remove_orphans(
+    /// Adopts what the node has and no row knows, when it has been so for long enough, and deletes
+    /// what a row says was deleted.
+    async fn adopt_orphans(
         &mut self,
         control: &Arc<Control>,
         reports: &[SandboxReport],
@@ -83,17 +101,15 @@ impl Sweep {
                 .orphans
                 .entry(report.id.clone())
                 .or_insert_with(Instant::now);
-            // A deleted row is a wish; the lack of one may be an insert under way.
+            // A deleted row is a wish; the lack of one may be an insert that is being taken back.
             let row = control.store.sandbox(&report.project, &report.id).await?;
-            let deleted = row.is_some_and(|row| row.deleted_at_ms.is_some());
-            if deleted || first_seen.elapsed() >= control.reconcile.orphan_after {
-                tracing::warn!(sandbox_id = %report.id, "deleting a sandbox that no row wants");
-                let _ = delete_on_node(
-                    Arc::clone(control),
-                    report.project.clone(),
-                    report.id.clone(),
-                )
-                .await;
+            let is_late = first_seen.elapsed() >= control.reconcile.orphan_after;
+            match row {
+                Some(row) if row.deleted_at_ms.is_some() => delete_again(control, report).await,
+                None if is_late && sandbox_adopt::is_settled(report) => {
+                    adopt(control, report).await;
+                }
+                Some(_) | None => {}
             }
         }
         Ok(())
@@ -107,6 +123,12 @@ impl Sweep {
             return Ok(());
         }
         self.purged_at = Some(Instant::now());
+        let elapsed = self.began.get_or_insert_with(Instant::now).elapsed();
+        let now = Moment::default().plus(elapsed);
+        // What is removed by a clock that was wrong cannot be had back.
+        if !self.wall_clock.look(now, SystemTime::now()).is_old() {
+            return Ok(());
+        }
         let before = |age: Duration| now_ms().saturating_sub(milliseconds(age));
         let settings = control.reconcile;
         control
@@ -118,6 +140,24 @@ impl Sweep {
                 audit_ms: before(settings.audit_kept),
             })
             .await
+    }
+}
+
+async fn delete_again(control: &Arc<Control>, report: &SandboxReport) {
+    tracing::warn!(sandbox_id = %report.id, "deleting a sandbox that was deleted before");
+    // A failure is logged there, and the next comparison tries again.
+    let _ = delete_on_node(
+        Arc::clone(control),
+        report.project.clone(),
+        report.id.clone(),
+    )
+    .await;
+}
+
+async fn adopt(control: &Control, report: &SandboxReport) {
+    if let Err(error) = sandbox_adopt::adopt(control, report).await {
+        tracing::error!(sandbox_id = %report.id, error = &error as &dyn std::error::Error,
+            "cannot adopt a sandbox");
     }
 }
 

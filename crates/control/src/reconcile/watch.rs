@@ -67,6 +67,5 @@ async fn compare(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infallible
     loop {
         sweep.run(control).await?;
         tokio::time::sleep(control.reconcile.interval).await;
-        control.view.set_status(control.node.status().await?);
     }
 }

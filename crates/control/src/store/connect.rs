@@ -63,12 +63,16 @@ impl Store {
         // No statement can go around the writer, whatever its author thought.
         let read_only = options.pragma("query_only", "1");
         let reader = pool(READERS_MAX, read_only).await.map_err(failed)?;
-        Ok(Self {
+        let store = Self {
             reader,
             writer: Writer::new(writer),
             new_event: Arc::default(),
             limits_turn: Arc::default(),
-        })
+        };
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).map_err(|_| StoreError::Randomness)?;
+        store.name_database(&hex::encode(name)).await?;
+        Ok(store)
     }
 
     /// Closes every connection, after the last write.

@@ -24,6 +24,8 @@ pub enum StoreError {
     Aborted { operation: &'static str },
     #[error("cannot {operation}: it was written, and is not there when it is read")]
     NotKept { operation: &'static str },
+    #[error("no randomness could be had")]
+    Randomness,
     #[error("column {column} of a row of {table} cannot be read")]
     Corrupt {
         table: &'static str,

@@ -91,6 +91,27 @@ impl Store {
         Ok(Ok(Inserted::New))
     }
 
+    /// Writes the row of a sandbox that the node has, whatever its project may have.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn adopt_sandbox(&self, row: &SandboxRow, now_ms: i64) -> Result<(), StoreError> {
+        let begun = self.writer.begin_in_turn(&row.project, "adopt a sandbox");
+        let mut writing = begun.await?;
+        insert_row(row, &mut writing).await?;
+        let adopted = NewEvent {
+            reason: Some("the database did not know it"),
+            ..event(&row.project, &row.id, "adopted", now_ms)
+        };
+        let state = event(&row.project, &row.id, row.state.as_str(), now_ms);
+        for event in [adopted, state] {
+            events::insert(event, &mut writing).await?;
+        }
+        writing.commit().await?;
+        self.new_event.notify_waiters();
+        Ok(())
+    }
+
     /// One sandbox, deleted or not.
     ///
     /// # Errors

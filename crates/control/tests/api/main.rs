@@ -41,6 +41,7 @@ mod schema;
 mod snapshots;
 mod states;
 mod store_faults;
+mod strange_database;
 mod support;
 mod templates;
 mod tenancy;

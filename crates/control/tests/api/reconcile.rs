@@ -88,13 +88,10 @@ async fn a_sandbox_that_the_node_lost_becomes_deleted() {
     .await;
 }
 
-#[tokio::test]
-async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
-    let world = World::with(quick()).await;
-    let kept = world.create().await;
-    let orphan = EnsureSandbox {
+fn orphan(project: &str) -> EnsureSandbox {
+    EnsureSandbox {
         id: SandboxId::parse("sb-local-orphan").unwrap(),
-        project: ProjectId::default_project(),
+        project: ProjectId::parse(project).unwrap(),
         template: TemplateName::parse("base").unwrap(),
         from_snapshot: None,
         lifecycle: Lifecycle::default(),
@@ -104,13 +101,68 @@ async fn a_sandbox_without_a_row_is_deleted_after_a_while() {
         reseed_user_space: false,
         egress: EgressPolicy::deny(),
         egress_epoch: 1,
-    };
-    world.node.ensure_sandbox(orphan).await.unwrap();
-    assert_eq!(world.node.ids().len(), 2);
-    eventually("only the other is left", async || {
-        world.node.ids() == [SandboxId::parse(&kept).unwrap()]
+        metadata: [("team".to_owned(), "red".to_owned())].into(),
+        created_at_ms: Some(1_700_000_000_000),
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_without_a_row_is_adopted() {
+    let world = World::with(quick()).await;
+    let other = world.create().await;
+    let wanted = orphan("default");
+    world.node.ensure_sandbox(wanted.clone()).await.unwrap();
+    let path = "/v1/sandboxes/sb-local-orphan";
+    eventually("it has a row", async || {
+        world.get(path).await.status == StatusCode::OK
     })
     .await;
+    let adopted = world.get(path).await.json();
+    assert_eq!(adopted["metadata"], json!({"team": "red"}));
+    let created_at = adopted["created_at"].as_str().unwrap();
+    assert!(
+        created_at.starts_with("2023-11-14T22:13:20"),
+        "{created_at}"
+    );
+    assert_eq!(adopted["status"], "running");
+    let events = world.control.store.events(&wanted.project, 0, 100).await;
+    let events = events.unwrap();
+    assert!(events.iter().any(|event| event.state == "adopted"));
+    assert_eq!(world.node.ids().len(), 2);
+    // It is one like any other now.
+    let deleted = world.delete(path).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.node.ids(), [SandboxId::parse(&other).unwrap()]);
+}
+
+#[tokio::test]
+async fn a_deleted_sandbox_that_comes_back_is_deleted_again() {
+    let world = World::with(quick()).await;
+    let id = world.create().await;
+    let report = world
+        .node
+        .sandbox(&SandboxId::parse(&id).unwrap())
+        .await
+        .unwrap();
+    world.delete(&format!("/v1/sandboxes/{id}")).await;
+    assert!(world.node.ids().is_empty());
+    // As a node does whose directory was put back to an older state.
+    world.node.put(report);
+    eventually("it is gone again", async || world.node.ids().is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_adopted_project_goes_on_and_makes_nothing_new() {
+    let world = World::with(quick()).await;
+    let wanted = orphan("lost");
+    let project = wanted.project.clone();
+    world.node.ensure_sandbox(wanted).await.unwrap();
+    eventually("its project is there", async || {
+        let found = world.control.store.project(&project).await.unwrap();
+        found.is_some_and(|found| found.limits.sandboxes == Some(0))
+    })
+    .await;
+    assert_eq!(world.node.ids().len(), 1);
 }
 
 #[tokio::test]

@@ -133,6 +133,7 @@ fn every_statement_on_a_tenant_s_table_names_the_project() {
         let name = path.file_name().unwrap();
         let of_nobody = [
             "across_projects.rs",
+            "identity.rs",
             "projects.rs",
             "write_check.rs",
             "writer.rs",

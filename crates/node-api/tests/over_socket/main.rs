@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod files;
+mod identity;
 mod ingress;
 mod network;
 mod small_files;
@@ -261,6 +262,8 @@ async fn a_fork_answers_for_each_child_in_order() {
         reseed_user_space: true,
         egress: EgressPolicy::deny(),
         egress_epoch: 1,
+        metadata: [("team".to_owned(), "red".to_owned())].into(),
+        created_at_ms: Some(5),
     };
     let request = ForkRequest {
         snapshot: SnapshotId::parse("snap-1").unwrap(),

@@ -347,6 +347,9 @@ pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
         disk_mib: 12,
         from_snapshot: None,
         volumes: vec![mount()],
+        unavailable: Some("not now".to_owned()),
+        metadata: [("team".to_owned(), "red".to_owned())].into(),
+        created_at_ms: Some(5),
     }
 }
 

@@ -117,21 +117,21 @@ impl Owner {
     pub(super) async fn capture_to_end(
         &mut self,
         wish: &CaptureWish,
+        agent: &AgentClient,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
         let start = Instant::now();
         self.settle().await?;
-        let agent = self.running_agent()?;
         let slot = self.slot().await?;
         self.begin_capture(&wish.id).await?;
         let taken = self
-            .freeze_and_save(&agent, &slot, &wish.id, Afterwards::Ends)
+            .freeze_and_save(agent, &slot, &wish.id, Afterwards::Ends)
             .await;
         let published = match taken {
             Ok(taken) => self.publish_capture(wish, taken, start).await,
             Err(error) => Err(error),
         };
         if published.is_err() {
-            self.let_go(&agent).await;
+            self.let_go(agent).await;
             self.abandon(&wish.id).await;
         }
         published

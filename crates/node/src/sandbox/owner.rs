@@ -274,6 +274,7 @@ impl Owner {
                         () = end => return,
                     }
                 }
+                Occasion::Expired if self.has_time_left() => self.publish_now(),
                 Occasion::Expired => {
                     tracing::info!(sandbox_id = %self.record.id, "expired");
                     return;
@@ -305,7 +306,8 @@ impl Owner {
     /// with.
     fn end(&self) -> impl Future<Output = ()> + use<> {
         let (doomed, clock) = (self.doomed.clone(), Arc::clone(&self.parts.clock));
-        let expires = self.record.expires;
+        // Whether a deadline of before a reboot is over is decided when nothing is under way.
+        let expires = self.record.expires.filter(|_| !self.record.expires_bridged);
         async move {
             let expiry = async {
                 match expires {
@@ -385,6 +387,7 @@ impl Owner {
             Request::Network(reply) => {
                 let _ = reply.send(Ok(network_report(&self.parts, &self.record)));
             }
+            Request::LookAgain => self.publish_now(),
             Request::SetLifecycle { change, reply } => {
                 let _ = reply.send(self.set_lifecycle(change).await);
             }

@@ -2,7 +2,7 @@
 
 use dayfly_core::expiry;
 use dayfly_node_api::{SandboxReport, Stage};
-use dayfly_types::SnapshotId;
+use dayfly_types::{SandboxState, SnapshotId};
 
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
@@ -18,6 +18,24 @@ pub(super) fn captures_of(record: &SandboxRecord) -> Vec<SnapshotId> {
         .chain(sealing)
         .cloned()
         .collect()
+}
+
+/// Why a sleeping sandbox cannot be woken now. Found out anew each time, never written down.
+pub(super) fn unavailable(parts: &Parts, record: &SandboxRecord) -> Option<String> {
+    if !matches!(
+        record.state,
+        SandboxState::Hibernated | SandboxState::Waking
+    ) {
+        return None;
+    }
+    let capture = record.asleep_in.as_ref()?;
+    if parts.captures.get(capture).is_some() {
+        return None;
+    }
+    Some(format!(
+        "the capture {capture} that it sleeps in cannot be read; it can be woken when that is there \
+         again"
+    ))
 }
 
 pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) -> SandboxReport {
@@ -44,5 +62,8 @@ pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) ->
             .iter()
             .map(|volume| volume.mount.clone())
             .collect(),
+        unavailable: unavailable(parts, record),
+        metadata: record.metadata.clone(),
+        created_at_ms: record.created_at_ms,
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum Request {
         reply: Reply<NetworkReport>,
     },
     Network(Reply<NetworkReport>),
+    /// Says again how it is: something that it needs may be there again.
+    LookAgain,
     SetLifecycle {
         change: LifecycleChange,
         reply: Reply<LifecycleReport>,

@@ -1,6 +1,6 @@
 //! How long a sandbox lives, and what happens when it does nothing.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dayfly_core::expiry;
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
@@ -52,6 +52,23 @@ impl Owner {
         }
     }
 
+    /// Looks again at a deadline that was found by the wall clock, which may have been put right
+    /// since. `true`: there is time left.
+    pub(super) fn has_time_left(&mut self) -> bool {
+        let Some(wall_ms) = self
+            .record
+            .expires_wall_ms
+            .filter(|_| self.record.expires_bridged)
+        else {
+            return false;
+        };
+        let clock = &self.parts.clock;
+        let now = clock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        let left = Duration::from_millis(wall_ms).saturating_sub(now.unwrap_or_default());
+        self.record.expires = Some(clock.now().plus(left));
+        !left.is_zero()
+    }
+
     pub(super) async fn set_lifecycle(
         &mut self,
         change: LifecycleChange,
@@ -71,6 +88,7 @@ impl Owner {
             let clock = &self.parts.clock;
             self.record.expires = expiry::deadline(clock.now(), ttl_seconds);
             self.record.expires_wall_ms = expiry::wall_deadline_ms(clock.wall(), ttl_seconds);
+            self.record.expires_bridged = false;
         }
         self.record.generation = self.record.generation.next();
         self.write_record().await?;

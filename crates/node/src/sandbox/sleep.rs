@@ -13,6 +13,7 @@ use super::CaptureWish;
 use super::bring_up::{Origin, VolumeDisk, unix_nanos};
 use super::handle::wrong_state;
 use super::owner::Owner;
+use super::report::unavailable;
 use crate::capacity::Promise;
 use crate::effects::Effect;
 use crate::failure::node_error;
@@ -90,7 +91,7 @@ impl Owner {
         if self.record.state == SandboxState::Paused {
             self.resume().await?;
         }
-        self.running_agent()?;
+        let agent = self.running_agent()?;
         let wish = CaptureWish {
             id: new_capture_id()?,
             purpose: CapturePurpose::Hibernation,
@@ -103,11 +104,7 @@ impl Owner {
         if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
             return self.force(SandboxState::Running).await;
         }
-        // The steps below see a running machine, which it is until its capture is published.
-        self.record.state = SandboxState::Running;
-        let captured = self.capture_to_end(&wish).await;
-        self.record.state = SandboxState::Hibernating;
-        if let Err(error) = captured {
+        if let Err(error) = self.capture_to_end(&wish, &agent).await {
             self.force(SandboxState::Running).await?;
             return Err(error);
         }
@@ -148,6 +145,9 @@ impl Owner {
     pub(super) async fn wake(&mut self) -> Result<(), NodeError> {
         if self.record.state == SandboxState::Running {
             return Ok(());
+        }
+        if let Some(reason) = unavailable(&self.parts, &self.record) {
+            return Err(NodeError::new(ErrorCode::WrongState, reason));
         }
         if self.record.state != SandboxState::Hibernated {
             return Err(wrong_state(self.record.state));

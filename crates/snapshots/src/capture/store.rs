@@ -109,6 +109,21 @@ impl CaptureStore {
         }
     }
 
+    /// Reads damaged captures again, and those that are missed: a fault of the disk may be over, or
+    /// somebody has put them back. Answers how many are there again.
+    pub fn look_again(&self, missed: Vec<SnapshotId>) -> usize {
+        let mut found = 0;
+        for id in self.damaged().into_iter().chain(missed) {
+            if self.get(&id).is_none() && read_capture(&self.path(&id), &id).is_ok() {
+                tracing::info!(capture = %id, "a capture can be read again");
+                self.state().damaged.remove(&id);
+                self.discover(&id);
+                found += 1;
+            }
+        }
+        found
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

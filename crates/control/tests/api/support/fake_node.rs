@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
     AttachExec, BakeState, ContextLines, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvents,
-    ExecReport, ExecRequest, FileBytes, ForkReport, ForkRequest, LifecycleChange, LifecycleReport,
-    NodeApi, NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SetNetwork,
-    SnapshotReport, SnapshotRequest, Stage, StdinWrite, TemplateReport, TerminalSize, VolumeReport,
-    Watch,
+    ExecReport, ExecRequest, FileBytes, ForkReport, ForkRequest, KeptSandbox, LifecycleChange,
+    LifecycleReport, NodeApi, NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,
+    SetNetwork, SnapshotReport, SnapshotRequest, Stage, StdinWrite, TemplateReport, TerminalSize,
+    VolumeReport, Watch,
 };
 use dayfly_types::{
     ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
@@ -23,6 +23,7 @@ use tokio::sync::{Notify, broadcast};
 
 use super::fake_context;
 use super::fake_exec::{self, Counters, Step, exited};
+use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
 use super::fake_network::{FakeNetwork, NetworkFailure};
 
@@ -53,6 +54,8 @@ pub(super) struct Inner {
     ensure_delay: Option<Duration>,
     delete_refusal: Option<NodeError>,
     ensure_calls: u64,
+    pub(super) kept: Vec<KeptSandbox>,
+    pub(super) identity: FakeIdentity,
 }
 
 #[derive(Debug)]
@@ -216,6 +219,7 @@ impl NodeApi for FakeNode {
                 target: 2,
             }],
             held_slots: Vec::new(),
+            kept: self.with(|inner| inner.kept.clone()),
             parked_slots: 1,
             parked_slots_target: 2,
         })
@@ -531,5 +535,8 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         disk_mib: wanted.disk.map_or(4096, |disk| u64::from(disk.get())),
         from_snapshot: wanted.from_snapshot,
         volumes: wanted.volumes,
+        unavailable: None,
+        metadata: wanted.metadata,
+        created_at_ms: wanted.created_at_ms,
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod fake_context;
 mod fake_exec;
 mod fake_files;
+pub(crate) mod fake_identity;
 mod fake_ingress;
 pub(crate) mod fake_network;
 pub(crate) mod fake_node;

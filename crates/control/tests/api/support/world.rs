@@ -77,6 +77,8 @@ pub(crate) struct Setup {
     pub(crate) gateway: GatewaySettings,
     /// Where the database is, when not in a directory of its own.
     pub(crate) database: Option<PathBuf>,
+    /// A node that has been there before.
+    pub(crate) node: Option<Arc<FakeNode>>,
 }
 
 impl World {
@@ -87,7 +89,7 @@ impl World {
     pub(crate) async fn with(setup: Setup) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("node.sock");
-        let node = Arc::new(FakeNode::default());
+        let node = setup.node.unwrap_or_default();
         let beside = setup.database.as_deref().unwrap_or(directory.path());
         let store = Store::open(&beside.join("control.db")).await.unwrap();
         let key = add_key(&store, "default").await;

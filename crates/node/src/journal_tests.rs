@@ -1,0 +1,210 @@
+//! Tests of the journal.
+
+use super::*;
+use crate::glimpse::GlimpsedSlot;
+use dayfly_types::{CellName, MemoryMib, Vcpus, VolumeName};
+
+fn sample(byte: u8) -> SandboxRecord {
+    SandboxRecord {
+        format: JOURNAL_FORMAT,
+        id: SandboxId::from_random(&CellName::local(), [byte; 17]),
+        project: ProjectId::default_project(),
+        template: TemplateName::parse("base").unwrap(),
+        template_version: "v1".to_owned(),
+        machine: MachineSpec {
+            memory: MemoryMib::new(512).unwrap(),
+            vcpus: Vcpus::new(1).unwrap(),
+            disk: DiskMib::new(2048).unwrap(),
+            spare_disks: 3,
+        },
+        state: SandboxState::Running,
+        generation: Generation(3),
+        reason: None,
+        boot_id: "b".to_owned(),
+        expires: Some(Moment(5000)),
+        expires_wall_ms: Some(7000),
+        slot: Some(SlotIndex(4)),
+        process: Some(EngineProcess {
+            pid: 77,
+            start_time_ticks: 99,
+        }),
+        agent_token: "t".to_owned(),
+        ready_ms: Some(12),
+        lifecycle: Lifecycle::default(),
+        cpu: Some(CpuMillis::new(500).unwrap()),
+        disk: None,
+        from_snapshot: None,
+        origin: Some(SnapshotId::parse("snap-a").unwrap()),
+        sealed: vec![SnapshotId::parse("snap-b").unwrap()],
+        asleep_in: None,
+        sealing: Some(Sealing {
+            capture: SnapshotId::parse("snap-c").unwrap(),
+            layer: "disk-2.img".to_owned(),
+            sealed: "disk.img".to_owned(),
+        }),
+        next_layer: 2,
+        volumes: vec![AttachedVolume {
+            mount: VolumeMount {
+                name: VolumeName::parse("data").unwrap(),
+                path: "/volumes/data".to_owned(),
+                read_only: false,
+            },
+            spare: 0,
+            fence: 7,
+        }],
+        reseed_user_space: false,
+        egress: EgressPolicy::deny(),
+        egress_epoch: 2,
+        network_start: 9,
+        expires_bridged: false,
+        metadata: BTreeMap::new(),
+        created_at_ms: None,
+    }
+}
+
+#[test]
+fn records_of_former_formats_are_still_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let id = sample(1).id;
+    let path = journal.sandbox_directory(&id);
+    fs::create_dir(&path).unwrap();
+    let read = |text: &str| {
+        fs::write(path.join(RECORD_FILE), text).unwrap();
+        let record = journal.read(&id).unwrap();
+        assert_eq!(record.format, JOURNAL_FORMAT);
+        assert_eq!(
+            record.egress,
+            EgressPolicy::deny(),
+            "nothing was allowed then"
+        );
+        record
+    };
+    let first = read(include_str!("../schema/journal-1.json"));
+    assert!(first.next_layer == 0 && first.origin.is_none() && first.volumes.is_empty());
+    assert_eq!(read(include_str!("../schema/journal-2.json")).next_layer, 2);
+}
+
+#[test]
+fn a_record_survives_and_its_removal_can_be_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let record = sample(1);
+    journal.write(&record).unwrap();
+    let entries = Journal::open(directory.path()).unwrap().entries().unwrap();
+    assert!(matches!(&entries[..], [Entry::Record(found)] if **found == record));
+    journal.remove(&record.id).unwrap();
+    journal.remove(&record.id).unwrap();
+    assert!(journal.entries().unwrap().is_empty());
+}
+
+#[test]
+fn one_damaged_record_does_not_hide_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    journal.write(&sample(1)).unwrap();
+    journal.write(&sample(2)).unwrap();
+    let broken = journal.sandbox_directory(&sample(2).id).join(RECORD_FILE);
+    fs::write(broken, b"{ not json").unwrap();
+    let entries = journal.entries().unwrap();
+    let whole = entries
+        .iter()
+        .filter(|entry| matches!(entry, Entry::Record(_)))
+        .count();
+    assert_eq!((entries.len(), whole), (2, 1));
+}
+
+#[test]
+fn of_a_later_format_the_slot_is_still_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let record = sample(1);
+    journal.write(&record).unwrap();
+    let path = journal.sandbox_directory(&record.id).join(RECORD_FILE);
+    let mut later: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    later["format"] = (JOURNAL_FORMAT + 1).into();
+    let mut slot_seen_as = |slot: Option<serde_json::Value>| {
+        match slot {
+            Some(slot) => later["slot"] = slot,
+            None => drop(later.as_object_mut().unwrap().remove("slot")),
+        }
+        fs::write(&path, later.to_string()).unwrap();
+        match journal.look(record.id.clone()) {
+            Entry::Unreadable { glimpse, .. } => glimpse,
+            other => panic!("{other:?}"),
+        }
+    };
+    let seen = slot_seen_as(Some(4.into()));
+    assert_eq!(seen.slot, GlimpsedSlot::Named(SlotIndex(4)));
+    assert_eq!(seen.project.as_ref(), Some(&record.project));
+    assert_eq!(seen.machine.as_ref(), Some(&record.machine));
+    let none = slot_seen_as(Some(serde_json::Value::Null));
+    assert_eq!(none.slot, GlimpsedSlot::None);
+    let strange = slot_seen_as(Some("four".into()));
+    assert_eq!(strange.slot, GlimpsedSlot::Unknown);
+    assert_eq!(slot_seen_as(None).slot, GlimpsedSlot::Unknown);
+}
+
+#[test]
+fn only_a_directory_that_never_had_a_record_is_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let id = sample(1).id;
+    let own = journal.sandbox_directory(&id);
+    fs::create_dir(&own).unwrap();
+    assert!(matches!(journal.look(id.clone()), Entry::Empty { .. }));
+    fs::write(own.join(NEW_RECORD_FILE), b"{").unwrap();
+    assert!(matches!(journal.look(id.clone()), Entry::Empty { .. }));
+    fs::write(own.join("network.log"), b"").unwrap();
+    let lost = journal.look(id.clone());
+    assert!(matches!(lost, Entry::Unreadable { .. }), "{lost:?}");
+    // A removal that was cut short after its first step is no entry, and goes.
+    let removed = directory.path().join(format!("{id}{REMOVED_SUFFIX}"));
+    fs::rename(&own, &removed).unwrap();
+    assert!(journal.entries().unwrap().is_empty());
+    journal.sweep().unwrap();
+    assert!(!removed.exists());
+}
+
+/// The file is read by later versions of this program, so its shape is frozen.
+#[test]
+fn the_shape_of_a_record_has_not_drifted() {
+    let frozen = include_str!("../schema/journal-3.json");
+    let live = serde_json::to_string_pretty(&sample(1)).unwrap();
+    if std::env::var_os("DAYFLY_BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/journal-3.json");
+        fs::write(path, format!("{live}\n")).unwrap();
+        return;
+    }
+    assert_eq!(
+        frozen.trim(),
+        live,
+        "a changed record needs a new JOURNAL_FORMAT"
+    );
+}
+
+/// What was added since is left out when it says nothing, so that a reader of before is not
+/// surprised, and stays as it is as well.
+#[test]
+fn what_was_added_to_a_record_has_not_drifted() {
+    let plain = sample(1);
+    let mut full = plain.clone();
+    full.metadata.insert("team".to_owned(), "red".to_owned());
+    full.created_at_ms = Some(1_700_000_000_000);
+    full.expires_bridged = true;
+    let object = |record: &SandboxRecord| match serde_json::to_value(record) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        other => panic!("{other:?}"),
+    };
+    let (plain, mut added) = (object(&plain), object(&full));
+    added.retain(|name, _| !plain.contains_key(name));
+    let frozen = serde_json::json!({
+        "expires_bridged": true,
+        "metadata": {"team": "red"},
+        "created_at_ms": 1_700_000_000_000_i64,
+    });
+    assert_eq!(serde_json::Value::Object(added), frozen);
+    let text = include_str!("../schema/journal-3.json");
+    let before: SandboxRecord = serde_json::from_str(text).unwrap();
+    assert!(before.metadata.is_empty() && before.created_at_ms.is_none());
+}
