@@ -277,6 +277,7 @@ fn node_config(
         journal_directory: directory.node().join("sandboxes"),
         captures_directory: directory.node().join("captures"),
         volumes_directory: directory.node().join("volumes"),
+        reserve_file: Some(directory.node().join("reserve")),
         housekeeping_period: dayfly_node::HOUSEKEEPING_PERIOD,
         reserve,
         pool: PoolTargets {

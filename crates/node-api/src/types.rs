@@ -3,7 +3,8 @@
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
-    ProjectId, RunMeaning, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
+    ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
+    Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,9 @@ pub struct SandboxReport {
     pub from_snapshot: Option<SnapshotId>,
     #[serde(default)]
     pub volumes: Vec<VolumeMount>,
+    /// What is wrong with it beside its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<SandboxCondition>,
 }
 
 /// One timed part of a create.

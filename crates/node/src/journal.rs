@@ -8,6 +8,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dayfly_host::files::sync_directory;
 use dayfly_node_api::VolumeMount;
@@ -20,6 +21,7 @@ use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
+use crate::reserve::ReserveFile;
 
 /// Bumped when an old reader would misread a record.
 pub const JOURNAL_FORMAT: u32 = 3;
@@ -91,6 +93,9 @@ pub struct SandboxRecord {
     /// Tells this start of the machine from every other one of any sandbox.
     #[serde(default)]
     pub network_start: u64,
+    /// A write to its disk failed, and its guest was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disk_damaged: bool,
 }
 
 /// What a fresh process must know of a capture that was cut short: if the machine writes to
@@ -155,6 +160,7 @@ pub enum Entry {
 pub struct Journal {
     directory: PathBuf,
     effects: Effects,
+    reserve: Option<Arc<ReserveFile>>,
 }
 
 impl Journal {
@@ -170,7 +176,15 @@ impl Journal {
         Ok(Self {
             directory: directory.to_owned(),
             effects: Effects::default(),
+            reserve: None,
         })
+    }
+
+    /// The same journal, which on a full disk gives up a part of what is held for it.
+    #[must_use]
+    pub fn with_reserve(mut self, reserve: Option<Arc<ReserveFile>>) -> Self {
+        self.reserve = reserve;
+        self
     }
 
     /// The same journal with a point around each effect.
@@ -189,8 +203,15 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Write`]; the former record is then still in place.
     pub fn write(&self, record: &SandboxRecord) -> Result<(), JournalError> {
-        self.effects
-            .around(Effect::JournalWrite, || self.write_here(record))
+        self.effects.around(Effect::JournalWrite, || {
+            let written = self.write_here(record);
+            let is_full = matches!(&written, Err(JournalError::Write { source, .. })
+                if source.kind() == io::ErrorKind::StorageFull);
+            if is_full && self.reserve.as_ref().is_some_and(|held| held.give_up()) {
+                return self.write_here(record);
+            }
+            written
+        })
     }
 
     fn write_here(&self, record: &SandboxRecord) -> Result<(), JournalError> {
@@ -355,6 +376,7 @@ mod tests {
             egress: EgressPolicy::deny(),
             egress_epoch: 2,
             network_start: 9,
+            disk_damaged: false,
         }
     }
 
@@ -379,6 +401,24 @@ mod tests {
         let first = read(include_str!("../schema/journal-1.json"));
         assert!(first.next_layer == 0 && first.origin.is_none() && first.volumes.is_empty());
         assert_eq!(read(include_str!("../schema/journal-2.json")).next_layer, 2);
+    }
+
+    /// A program of before this field reads a record with it, and leaves it out when it writes.
+    #[test]
+    fn damage_is_written_only_where_there_is_some() {
+        let mut record = sample(1);
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains("disk_damaged"));
+        assert_eq!(
+            serde_json::from_str::<SandboxRecord>(&text).unwrap(),
+            record
+        );
+        record.disk_damaged = true;
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            serde_json::from_str::<SandboxRecord>(&text).unwrap(),
+            record
+        );
     }
 
     #[test]

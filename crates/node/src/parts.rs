@@ -3,20 +3,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dayfly_node_api::SandboxReport;
+use dayfly_node_api::{EnsureVolume, SandboxReport};
 use dayfly_types::{Clock, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, SlotProvider};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 
-use crate::capacity::Ledger;
+use crate::capacity::{Booking, Ledger};
 use crate::effects::{Captures, Effects};
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::journal::Journal;
 use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
+use crate::reserve::ReserveFile;
 use crate::sandbox::SandboxHandle;
 use crate::templates::TemplateSource;
-use crate::volumes::VolumeStore;
+use crate::volumes::{VolumeError, VolumeStore};
 
 /// Reports that a slow watcher may miss before it is told everything anew.
 const ANNOUNCEMENTS_MAX: usize = 1024;
@@ -40,6 +41,9 @@ pub(crate) struct Parts {
     pub(crate) pause_guard: PauseGuard,
     pub(crate) egress: Arc<dyn EgressGate>,
     pub(crate) network_logs: Arc<NetworkLogs>,
+    /// Free space of the node's disk when it was last looked at.
+    pub(crate) disk_available_mib: watch::Sender<u64>,
+    pub(crate) reserve: Option<Arc<ReserveFile>>,
     /// Woken when something may have become garbage.
     pub(crate) housekeeping: Notify,
 }
@@ -108,6 +112,13 @@ impl Parts {
             .sandboxes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books what a volume gets that it does not have yet. Blocks.
+    pub(crate) fn book_volume(&self, wanted: &EnsureVolume) -> Result<Booking, VolumeError> {
+        let has = self.volumes.size_mib(&wanted.project, &wanted.name);
+        let more = u64::from(wanted.size).saturating_sub(has.unwrap_or(0));
+        self.ledger.book(more).map_err(VolumeError::NoRoom)
     }
 
     pub(crate) fn find(&self, id: &SandboxId) -> Option<SandboxHandle> {

@@ -108,7 +108,7 @@ async fn take_over(parts: &Arc<Parts>, mut record: SandboxRecord, found: &mut Re
         let disk = record.disk.unwrap_or(machine.disk);
         parts
             .ledger
-            .book(Demand::of_guest(machine.memory.into(), disk.into()))
+            .note(Demand::of_guest(machine.memory.into(), disk.into()))
     });
     if record.state == SandboxState::Failed {
         found.failed += 1;

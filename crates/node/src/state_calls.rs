@@ -214,6 +214,7 @@ impl Node {
             egress: wanted.egress.clone(),
             egress_epoch: wanted.egress_epoch,
             network_start: 0,
+            disk_damaged: false,
         })
     }
 

@@ -15,7 +15,7 @@ use dayfly_node_api::{
 };
 use dayfly_types::{
     CpuMillis, ErrorCode, ExecId, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 use futures::StreamExt;
 
@@ -323,6 +323,7 @@ pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
         disk_mib: 12,
         from_snapshot: None,
         volumes: vec![mount()],
+        condition: Some(SandboxCondition::DiskFull),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dayfly_core::expiry;
 use dayfly_node_api::{SandboxReport, Stage};
-use dayfly_types::SnapshotId;
+use dayfly_types::{SandboxCondition, SnapshotId};
 
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
@@ -20,7 +20,12 @@ pub(super) fn captures_of(record: &SandboxRecord) -> Vec<SnapshotId> {
         .collect()
 }
 
-pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) -> SandboxReport {
+pub(super) fn report(
+    parts: &Parts,
+    record: &SandboxRecord,
+    stages: &[Stage],
+    condition: Option<SandboxCondition>,
+) -> SandboxReport {
     SandboxReport {
         id: record.id.clone(),
         project: record.project.clone(),
@@ -44,5 +49,6 @@ pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) ->
             .iter()
             .map(|volume| volume.mount.clone())
             .collect(),
+        condition,
     }
 }

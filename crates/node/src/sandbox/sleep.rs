@@ -11,6 +11,7 @@ use dayfly_types::{ErrorCode, SandboxState, SnapshotId};
 
 use super::CaptureWish;
 use super::bring_up::{Origin, VolumeDisk, unix_nanos};
+use super::disk::Needs;
 use super::handle::wrong_state;
 use super::owner::Owner;
 use crate::capacity::Promise;
@@ -54,6 +55,7 @@ impl Owner {
             self.force(SandboxState::Paused)?;
             return Err(node_error("the sandbox could not be resumed", &error));
         }
+        self.room.is_over();
         if let Some(agent) = self.agent.clone() {
             // A clock that is late is no reason to stay paused.
             let now = unix_nanos(self.parts.clock.as_ref());
@@ -87,6 +89,10 @@ impl Owner {
         if self.record.state == SandboxState::Hibernated {
             return Ok(());
         }
+        if self.record.state != SandboxState::Paused {
+            self.running_agent()?;
+        }
+        let room = self.book_capture(Needs::Memory).await?;
         if self.record.state == SandboxState::Paused {
             self.resume().await?;
         }
@@ -105,7 +111,7 @@ impl Owner {
         }
         // The steps below see a running machine, which it is until its capture is published.
         self.record.state = SandboxState::Running;
-        let captured = self.capture_to_end(&wish).await;
+        let captured = self.capture_to_end(&wish, room).await;
         self.record.state = SandboxState::Hibernating;
         if let Err(error) = captured {
             self.force(SandboxState::Running)?;
@@ -136,6 +142,7 @@ impl Owner {
     async fn end_machine(&mut self) {
         self.agent = None;
         self.vm = None;
+        self.room.is_over();
         while let Some(slot) = self.record.slot {
             if self.release_slot(slot).await {
                 break;
@@ -203,6 +210,8 @@ impl Owner {
             return Err(error);
         }
         self.record.asleep_in = None;
+        // Another machine, on a disk that was whole when it was captured.
+        self.record.disk_damaged = false;
         let written = self.write_record();
         self.publish_now();
         self.parts.housekeeping.notify_one();

@@ -493,5 +493,6 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         disk_mib: wanted.disk.map_or(4096, |disk| u64::from(disk.get())),
         from_snapshot: wanted.from_snapshot,
         volumes: wanted.volumes,
+        condition: None,
     }
 }
