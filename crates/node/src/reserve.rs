@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use dayfly_types::limits::{DISK_RESUME_MIB, RESERVE_FILE_MIB, RESERVE_SLICE_MIB};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -18,7 +19,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 pub struct ReserveFile {
     file: File,
     held_mib: Mutex<u64>,
+    /// When free space alone was the reason to give something up.
+    given_at: Mutex<Option<Instant>>,
 }
+
+/// How often a slice is given up for want of free space alone. A guest that writes takes the one
+/// before it, stands still, and leaves the next to the journal and the database.
+const GIVE_UP_PAUSE: Duration = Duration::from_secs(10);
 
 impl ReserveFile {
     /// Opens the file, or makes it. Nothing more is taken yet than an earlier run held.
@@ -35,6 +42,7 @@ impl ReserveFile {
         Ok(Self {
             file,
             held_mib: Mutex::new(held),
+            given_at: Mutex::new(None),
         })
     }
 
@@ -67,13 +75,22 @@ impl ReserveFile {
         true
     }
 
+    fn is_due(&self) -> bool {
+        let mut given_at = self.given_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = given_at.is_none_or(|at| at.elapsed() >= GIVE_UP_PAUSE);
+        if is_due {
+            *given_at = Some(Instant::now());
+        }
+        is_due
+    }
+
     /// Does what the free space asks for: gives a slice up when there is next to none, and takes
     /// back what can be had without getting in the way of guests that wait. Answers what is free
     /// afterwards.
     pub(crate) fn keep(&self, available_mib: u64) -> u64 {
         if available_mib < RESERVE_SLICE_MIB {
-            let given = if self.give_up() { RESERVE_SLICE_MIB } else { 0 };
-            return available_mib + given;
+            let given = self.is_due() && self.give_up();
+            return available_mib + if given { RESERVE_SLICE_MIB } else { 0 };
         }
         let mut held = self.held();
         let mut left = available_mib;
@@ -110,6 +127,7 @@ mod tests {
         let blocks = || (std::fs::metadata(&path).unwrap().blocks() * 512) >> 20;
         assert_eq!(blocks(), RESERVE_FILE_MIB, "it is not really held");
         assert_eq!(reserve.keep(0), RESERVE_SLICE_MIB);
+        assert_eq!(reserve.keep(0), 0, "guests that write would take it all");
         assert_eq!(blocks(), RESERVE_FILE_MIB - RESERVE_SLICE_MIB);
         // Little room is left to those that wait for it.
         assert_eq!(reserve.keep(DISK_RESUME_MIB), DISK_RESUME_MIB);

@@ -27,8 +27,10 @@ const SNAPSHOTS_MAX: usize = 40;
 const SPARE_MIB: u64 = 500;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Appends a number to a file of each disk, and says so only when both are written for good.
+/// Appends a number to a file of each disk, and says so only when both are written for good. What
+/// it writes beside them needs room of the host.
 const WRITER: &str = "n=0; while [ -e /dev/shm/write ]; do n=$((n+1)); \
+    head -c 64K /dev/zero >> /workspace/bulk && sync /workspace/bulk && \
     echo $n >> /workspace/log && sync /workspace/log && \
     echo $n >> /volumes/data/log && sync /volumes/data/log && \
     echo $n > /dev/shm/said || { echo $n > /dev/shm/failed; exit 1; }; sleep 0.05; done; \
