@@ -147,6 +147,8 @@ pub(crate) struct LimitArgs {
     pub(crate) volume_mb: Option<Limit>,
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) requests_per_second: Option<Limit>,
+    #[arg(long, value_name = "N", value_parser = limit)]
+    pub(crate) disk_mb: Option<Limit>,
     /// Whether the audit record keeps what commands print.
     #[arg(long, value_name = "BOOL")]
     pub(crate) keeps_output: Option<bool>,

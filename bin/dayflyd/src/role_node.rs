@@ -283,6 +283,7 @@ fn node_config(
         captures_directory: directory.node().join("captures"),
         volumes_directory: directory.node().join("volumes"),
         identity_file: directory.node().join("identity.json"),
+        reserve_file: Some(directory.node().join("reserve")),
         housekeeping_period: dayfly_node::HOUSEKEEPING_PERIOD,
         reserve,
         pool: PoolTargets {

@@ -94,6 +94,11 @@ pub struct Sandbox {
     /// Why it failed or is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What is wrong with it beside its status. `disk_full`: the host's disk has no room for what
+    /// it writes; it stands still, loses nothing, and goes on by itself. `disk_damaged`: a write
+    /// to its disk failed; it is not captured any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     pub cpu: u32,
     pub memory_mb: u64,
     /// RFC 3339, UTC.

@@ -89,6 +89,9 @@ pub struct ProjectLimits {
     pub snapshot_mb: Option<u64>,
     pub volume_mb: Option<u64>,
     pub requests_per_second: Option<u64>,
+    /// Disks of its sandboxes, in full.
+    #[serde(default)]
+    pub disk_mb: Option<u64>,
     /// Whether the audit record keeps what commands printed.
     pub keeps_output: bool,
 }
@@ -167,6 +170,13 @@ pub struct ChangeLimits {
     )]
     #[schema(value_type = Option<u64>)]
     pub requests_per_second: Option<Option<u64>>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number_or_null"
+    )]
+    #[schema(value_type = Option<u64>)]
+    pub disk_mb: Option<Option<u64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps_output: Option<bool>,
 }
@@ -179,6 +189,9 @@ pub struct ProjectUsage {
     pub memory_mb: u64,
     pub snapshot_mb: u64,
     pub volume_mb: u64,
+    /// Disks of its sandboxes, in full, asleep or not.
+    #[serde(default)]
+    pub disk_mb: u64,
     pub limits: ProjectLimits,
 }
 

@@ -1,7 +1,8 @@
 //! Whether a node has room, decided on what it has promised and not on what is used just now.
 //!
 //! Guests may touch all the memory that they were promised, at any time. A node that counted only
-//! pages in use would have to kill a running sandbox to keep its word to another.
+//! pages in use would have to kill a running sandbox to keep its word to another. The same holds
+//! for disks: what a sandbox or a volume has not written yet is still its own.
 
 use dayfly_types::limits;
 
@@ -12,6 +13,7 @@ pub struct Capacity {
     pub memory_reserve_mib: u64,
     /// What the file system has left now, beyond what committed disks have already taken.
     pub disk_available_mib: u64,
+    /// Kept for the journal, the database and whatever else the host writes.
     pub disk_reserve_mib: u64,
 }
 
@@ -20,6 +22,10 @@ pub struct Capacity {
 pub struct Committed {
     pub memory_mib: u64,
     pub disk_mib: u64,
+    /// Of `disk_mib`, what is written already, and so missing from what the file system has left.
+    pub disk_used_mib: u64,
+    /// What captures, merges and new volumes that are under way may still write.
+    pub disk_booked_mib: u64,
 }
 
 /// One sandbox's worth.
@@ -68,10 +74,7 @@ pub fn admit(
             left_mib: memory_left,
         });
     }
-    let disk_left = capacity
-        .disk_available_mib
-        .saturating_sub(capacity.disk_reserve_mib)
-        .saturating_sub(committed.disk_mib);
+    let disk_left = disk_left(capacity, committed);
     if demand.disk_mib > disk_left {
         return Err(Refusal::Disk {
             wanted_mib: demand.disk_mib,
@@ -81,6 +84,40 @@ pub fn admit(
     Ok(Committed {
         memory_mib: committed.memory_mib + demand.memory_mib,
         disk_mib: committed.disk_mib + demand.disk_mib,
+        ..committed
+    })
+}
+
+/// What is neither kept back, nor promised and not yet written, nor booked.
+#[must_use]
+pub const fn disk_left(capacity: Capacity, committed: Committed) -> u64 {
+    let promised = committed.disk_mib.saturating_sub(committed.disk_used_mib);
+    capacity
+        .disk_available_mib
+        .saturating_sub(capacity.disk_reserve_mib)
+        .saturating_sub(promised)
+        .saturating_sub(committed.disk_booked_mib)
+}
+
+/// Books room for something that is about to be written, or says what is short.
+///
+/// # Errors
+/// [`Refusal::Disk`] when it would reach into a reserve or into what others are promised.
+pub const fn book(
+    capacity: Capacity,
+    committed: Committed,
+    wanted_mib: u64,
+) -> Result<Committed, Refusal> {
+    let left_mib = disk_left(capacity, committed);
+    if wanted_mib > left_mib {
+        return Err(Refusal::Disk {
+            wanted_mib,
+            left_mib,
+        });
+    }
+    Ok(Committed {
+        disk_booked_mib: committed.disk_booked_mib + wanted_mib,
+        ..committed
     })
 }
 
@@ -90,6 +127,7 @@ pub fn release(committed: Committed, demand: Demand) -> Committed {
     Committed {
         memory_mib: committed.memory_mib.saturating_sub(demand.memory_mib),
         disk_mib: committed.disk_mib.saturating_sub(demand.disk_mib),
+        ..committed
     }
 }
 
@@ -99,6 +137,49 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Sandboxes write what they were promised while captures come and go: whatever is let in,
+        /// the reserve is never touched.
+        #[test]
+        fn what_is_written_never_reaches_the_reserve(
+            disk in 0u64..50_000, reserve in 0u64..10_000,
+            steps in proptest::collection::vec((0u8..4, 0u64..5000), 0..80),
+        ) {
+            let mut committed = Committed::default();
+            let mut available = disk;
+            let mut refused = 0;
+            for (kind, mib) in steps {
+                let capacity = Capacity {
+                    memory_total_mib: 1 << 40, memory_reserve_mib: 0,
+                    disk_available_mib: available, disk_reserve_mib: reserve,
+                };
+                match kind {
+                    0 => match admit(capacity, committed, Demand { memory_mib: 0, disk_mib: mib }) {
+                        Ok(after) => committed = after,
+                        Err(_) => refused += 1,
+                    },
+                    // A guest writes, at most what it was promised.
+                    1 => {
+                        let written = mib.min(committed.disk_mib - committed.disk_used_mib);
+                        committed.disk_used_mib += written;
+                        available -= written;
+                    }
+                    // A capture begins, writes all that it booked, and ends; then what its disk
+                    // layer held is promised anew.
+                    2 => match book(capacity, committed, mib) {
+                        Ok(_) => available -= mib,
+                        Err(_) => refused += 1,
+                    },
+                    _ => match book(capacity, committed, committed.disk_used_mib) {
+                        Ok(_) => committed.disk_used_mib = 0,
+                        Err(_) => refused += 1,
+                    },
+                }
+                let unwritten = committed.disk_mib - committed.disk_used_mib;
+                prop_assert!(available >= reserve.min(disk), "after {refused} refusals");
+                prop_assert!(unwritten == 0 || available - unwritten >= reserve);
+            }
+        }
+
         #[test]
         fn never_more_than_the_node_has_outside_its_reserve(
             total in 0u64..100_000, reserve in 0u64..100_000, disk in 0u64..100_000,

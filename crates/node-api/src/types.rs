@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
-    ProjectId, RunMeaning, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
+    ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
+    Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +96,9 @@ pub struct SandboxReport {
     pub metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at_ms: Option<i64>,
+    /// What is wrong with it beside its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<SandboxCondition>,
 }
 
 /// A sandbox of which a node has no more than an entry that it cannot read or take over now. It is

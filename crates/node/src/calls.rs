@@ -7,12 +7,12 @@ use dayfly_core::lifecycle::takes_calls;
 use dayfly_guest_client::{AgentClient, CallError, ConversationLost, StreamError};
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
 use dayfly_node_api::{NodeError, Watch};
-use dayfly_types::{ErrorCode, SandboxState};
+use dayfly_types::{ErrorCode, SandboxCondition, SandboxState};
 use futures::StreamExt;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::parts::Parts;
-use crate::sandbox::{OpenCall, Published, SandboxHandle, wrong_state};
+use crate::sandbox::{OpenCall, Published, SandboxHandle, waits_for_room, wrong_state};
 
 /// How long a call waits for a conversation that is being opened anew, after a restart of the node
 /// for example.
@@ -44,8 +44,11 @@ pub(crate) async fn agent_for_visitor(handle: &SandboxHandle) -> Result<AgentCli
 
 async fn agent_now(handle: &SandboxHandle) -> Result<AgentClient, NodeError> {
     let mut published = handle.published.clone();
-    let settled = |now: &Published| now.agent.is_some() || !may_come(now.report.state);
+    let settled =
+        |now: &Published| now.agent.is_some() || !may_come(now.report.state) || stands_still(now);
     match tokio::time::timeout(AGENT_WAIT, published.wait_for(settled)).await {
+        // It would not answer before there is room.
+        Ok(Ok(now)) if stands_still(&now) => Err(waits_for_room()),
         Ok(Ok(now)) => match &now.agent {
             Some(agent) if takes_calls(now.report.state) => Ok(agent.clone()),
             _ => Err(wrong_state(now.report.state)),
@@ -56,6 +59,11 @@ async fn agent_now(handle: &SandboxHandle) -> Result<AgentClient, NodeError> {
             "the guest agent does not answer; the sandbox can only be deleted",
         )),
     }
+}
+
+fn stands_still(now: &Published) -> bool {
+    let is_full = now.report.condition == Some(SandboxCondition::DiskFull);
+    is_full && takes_calls(now.report.state)
 }
 
 fn may_come(state: SandboxState) -> bool {

@@ -1,9 +1,17 @@
 //! What this node has promised, and the one place where promises are made.
+//!
+//! A disk is promised in full and written bit by bit, so the account knows for each promise how
+//! much of it is written already: the rest is still owed, and nothing else may take it. Whatever
+//! needs room beside the promises, a capture, a merge or a new volume, books the most that it can
+//! write before it begins.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_core::admission::{self, Capacity, Committed, Demand, Refusal};
+
+use crate::written::written_mib;
 
 /// Reads what the host has. Behind a trait so that a simulated node can have any size.
 pub trait HostResources: Send + Sync + std::fmt::Debug + 'static {
@@ -41,20 +49,128 @@ pub struct Reserve {
 pub struct Ledger {
     resources: Box<dyn HostResources>,
     reserve: Reserve,
-    committed: Mutex<Committed>,
+    accounts: Mutex<Accounts>,
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    next: u64,
+    promises: BTreeMap<u64, Account>,
+    volumes: VolumeAccount,
+    booked_mib: u64,
+}
+
+#[derive(Debug)]
+struct Account {
+    demand: Demand,
+    /// Where its disk is, once it has one.
+    directory: Option<PathBuf>,
+    used_mib: u64,
+}
+
+impl Account {
+    fn owed_mib(&self) -> u64 {
+        self.demand.disk_mib.saturating_sub(self.used_mib)
+    }
+}
+
+/// The volumes of a node together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VolumeAccount {
+    pub promised_mib: u64,
+    /// Never more than promised.
+    pub used_mib: u64,
+}
+
+impl Accounts {
+    fn committed(&self) -> Committed {
+        let mut committed = Committed {
+            disk_mib: self.volumes.promised_mib,
+            disk_used_mib: self.volumes.used_mib,
+            disk_booked_mib: self.booked_mib,
+            ..Committed::default()
+        };
+        for account in self.promises.values() {
+            committed.memory_mib += account.demand.memory_mib;
+            committed.disk_mib += account.demand.disk_mib;
+            committed.disk_used_mib += account.used_mib.min(account.demand.disk_mib);
+        }
+        committed
+    }
+
+    fn open(&mut self, demand: Demand) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let account = Account {
+            demand,
+            directory: None,
+            used_mib: 0,
+        };
+        self.promises.insert(number, account);
+        number
+    }
 }
 
 /// One promise. Dropping it takes the promise back.
 #[derive(Debug)]
 pub struct Promise {
-    ledger: std::sync::Arc<Ledger>,
-    demand: Demand,
+    ledger: Arc<Ledger>,
+    number: u64,
+}
+
+/// Which promise it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromiseNumber(u64);
+
+impl Promise {
+    #[must_use]
+    pub fn number(&self) -> PromiseNumber {
+        PromiseNumber(self.number)
+    }
+
+    /// Says where the disk is that was promised, so that what is written of it can be seen.
+    pub fn is_kept_in(&self, directory: PathBuf) {
+        if let Some(account) = self.ledger.lock().promises.get_mut(&self.number) {
+            account.directory = Some(directory);
+            account.used_mib = 0;
+        }
+    }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        let mut committed = self.ledger.lock();
-        *committed = admission::release(*committed, self.demand);
+        self.ledger.lock().promises.remove(&self.number);
+    }
+}
+
+/// Room for something that is about to be written. Dropping it gives the room back; by then what
+/// was written is missing from the disk.
+#[derive(Debug)]
+pub struct Booking {
+    ledger: Arc<Ledger>,
+    mib: u64,
+    /// Whose disk layer is sealed under this booking. What it wrote so far is not its own any
+    /// more, and all that it was promised is owed to it again.
+    seals: Option<u64>,
+}
+
+impl Booking {
+    /// Says that the holder of `promise` gets an empty disk layer under this booking.
+    pub(crate) fn seals(&mut self, promise: Option<&Promise>) {
+        self.seals = promise.map(|promise| promise.number);
+    }
+}
+
+impl Drop for Booking {
+    fn drop(&mut self) {
+        let mut accounts = self.ledger.lock();
+        accounts.booked_mib = accounts.booked_mib.saturating_sub(self.mib);
+        let sealed = self
+            .seals
+            .and_then(|number| accounts.promises.get_mut(&number));
+        if let Some(account) = sealed {
+            account.used_mib = 0;
+        }
     }
 }
 
@@ -64,15 +180,13 @@ impl Ledger {
         Self {
             resources,
             reserve,
-            committed: Mutex::new(Committed::default()),
+            accounts: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Committed> {
-        // A panic while holding the lock cannot leave the two numbers half changed.
-        self.committed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
+        // Each change below is one assignment, so a panic elsewhere leaves no half of one.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn capacity(&self) -> Capacity {
@@ -84,34 +198,211 @@ impl Ledger {
         }
     }
 
+    /// Free space of the data directory, in MiB. Asks the file system.
+    pub(crate) fn disk_available_mib(&self) -> u64 {
+        self.resources.disk_available_mib()
+    }
+
     /// Promises `demand`, or says what is short.
     ///
     /// # Errors
     /// [`Refusal`]; nothing was promised.
-    pub fn promise(self: &std::sync::Arc<Self>, demand: Demand) -> Result<Promise, Refusal> {
+    pub fn promise(self: &Arc<Self>, demand: Demand) -> Result<Promise, Refusal> {
         let capacity = self.capacity();
-        let mut committed = self.lock();
-        *committed = admission::admit(capacity, *committed, demand)?;
+        let mut accounts = self.lock();
+        admission::admit(capacity, accounts.committed(), demand)?;
+        let number = accounts.open(demand);
+        drop(accounts);
         Ok(Promise {
-            ledger: std::sync::Arc::clone(self),
-            demand,
+            ledger: Arc::clone(self),
+            number,
         })
     }
 
-    /// Books a sandbox that runs already, whether or not it would be admitted now.
-    pub fn book(self: &std::sync::Arc<Self>, demand: Demand) -> Promise {
-        let mut committed = self.lock();
-        committed.memory_mib += demand.memory_mib;
-        committed.disk_mib += demand.disk_mib;
+    /// Notes a sandbox that runs already, whether or not it would be admitted now.
+    pub fn note(self: &Arc<Self>, demand: Demand) -> Promise {
+        let number = self.lock().open(demand);
         Promise {
-            ledger: std::sync::Arc::clone(self),
-            demand,
+            ledger: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Books room that is neither kept back nor promised to anybody. Two that ask at once cannot
+    /// both get the same.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was booked.
+    pub fn book(self: &Arc<Self>, mib: u64) -> Result<Booking, Refusal> {
+        self.book_beside(mib, None)
+    }
+
+    /// As [`Ledger::book`], for somebody who until then writes nothing of what it is still owed,
+    /// and gives the promise up in the end: that much needs no booking, but must be there.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was booked.
+    pub fn book_beside(
+        self: &Arc<Self>,
+        mib: u64,
+        promise: Option<PromiseNumber>,
+    ) -> Result<Booking, Refusal> {
+        let capacity = self.capacity();
+        let mut accounts = self.lock();
+        let account = promise.and_then(|number| accounts.promises.get(&number.0));
+        let owed = account.map_or(0, Account::owed_mib);
+        let more = mib.saturating_sub(owed);
+        if mib > capacity.disk_available_mib {
+            return Err(Refusal::Disk {
+                wanted_mib: mib,
+                left_mib: capacity.disk_available_mib,
+            });
+        }
+        admission::book(capacity, accounts.committed(), more)?;
+        accounts.booked_mib += more;
+        drop(accounts);
+        Ok(Booking {
+            ledger: Arc::clone(self),
+            mib: more,
+            seals: None,
+        })
+    }
+
+    /// Notes what the node's volumes are promised and have written.
+    pub fn set_volumes(&self, volumes: VolumeAccount) {
+        self.lock().volumes = volumes;
+    }
+
+    /// Where the disks are that were promised.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        let accounts = self.lock();
+        let kept = accounts.promises.values();
+        kept.filter_map(|account| account.directory.clone())
+            .collect()
+    }
+
+    /// Looks how much of each promise is written by now. Blocks.
+    pub(crate) fn look(&self) {
+        let kept: Vec<(u64, PathBuf)> = {
+            let accounts = self.lock();
+            let kept = accounts.promises.iter();
+            kept.filter_map(|(number, account)| Some((*number, account.directory.clone()?)))
+                .collect()
+        };
+        for (number, directory) in kept {
+            let used_mib = written_mib(&directory);
+            let mut accounts = self.lock();
+            // Meanwhile the promise may be gone, or be kept elsewhere.
+            if let Some(account) = accounts.promises.get_mut(&number)
+                && account.directory.as_ref() == Some(&directory)
+            {
+                account.used_mib = used_mib;
+            }
         }
     }
 
     /// What the host has and what is promised.
     #[must_use]
     pub fn view(&self) -> (Capacity, Committed) {
-        (self.capacity(), *self.lock())
+        (self.capacity(), self.lock().committed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Disk(Arc<AtomicU64>);
+
+    impl HostResources for Disk {
+        fn memory_total_mib(&self) -> u64 {
+            1 << 20
+        }
+
+        fn disk_available_mib(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn ledger(available: u64, reserve: u64) -> (Arc<Ledger>, Arc<AtomicU64>) {
+        let disk = Arc::new(AtomicU64::new(available));
+        let reserve = Reserve {
+            memory_mib: 0,
+            disk_mib: reserve,
+        };
+        let resources = Box::new(Disk(Arc::clone(&disk)));
+        (Arc::new(Ledger::new(resources, reserve)), disk)
+    }
+
+    fn disk_of(mib: u64) -> Demand {
+        Demand {
+            memory_mib: 1,
+            disk_mib: mib,
+        }
+    }
+
+    #[test]
+    fn a_booking_takes_neither_the_reserve_nor_what_is_promised() {
+        let (ledger, _) = ledger(1000, 200);
+        let _promise = ledger.promise(disk_of(500)).unwrap();
+        let refusal = ledger.book(301).unwrap_err();
+        let expected = Refusal::Disk {
+            wanted_mib: 301,
+            left_mib: 300,
+        };
+        assert_eq!(refusal, expected);
+        let booking = ledger.book(300).unwrap();
+        assert!(ledger.book(1).is_err(), "the same room was given twice");
+        assert!(ledger.promise(disk_of(1)).is_err());
+        drop(booking);
+        assert!(ledger.book(300).is_ok());
+    }
+
+    #[test]
+    fn what_is_written_of_a_promise_is_not_owed_any_more_until_it_is_sealed() {
+        let (ledger, available) = ledger(1000, 0);
+        let promise = ledger.promise(disk_of(500)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        promise.is_kept_in(directory.path().to_owned());
+        std::fs::write(directory.path().join("disk.img"), vec![1; 100 << 20]).unwrap();
+        available.store(900, Ordering::SeqCst);
+        ledger.look();
+        let mut booking = ledger.book(500).expect("100 of 500 are written");
+        assert!(ledger.book(1).is_err());
+        booking.seals(Some(&promise));
+        drop(booking);
+        assert!(ledger.book(401).is_err(), "all 500 are owed again");
+        assert!(ledger.book(400).is_ok());
+    }
+
+    #[test]
+    fn who_gives_its_promise_up_may_write_that_much() {
+        let (ledger, available) = ledger(1000, 0);
+        let promise = ledger.promise(disk_of(900)).unwrap();
+        assert!(ledger.book(101).is_err());
+        let booking = ledger.book_beside(950, Some(promise.number())).unwrap();
+        assert!(
+            ledger.book(51).is_err(),
+            "the 50 beyond its promise are booked"
+        );
+        assert!(ledger.book(50).is_ok());
+        drop(booking);
+        available.store(10, Ordering::SeqCst);
+        let refused = ledger.book_beside(11, Some(promise.number()));
+        assert!(refused.is_err(), "what is not there cannot be written");
+    }
+
+    #[test]
+    fn volumes_are_promised_like_disks() {
+        let (ledger, _) = ledger(1000, 0);
+        ledger.set_volumes(VolumeAccount {
+            promised_mib: 900,
+            used_mib: 100,
+        });
+        assert!(ledger.book(201).is_err());
+        assert!(ledger.promise(disk_of(200)).is_ok());
     }
 }

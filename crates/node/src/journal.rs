@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dayfly_host::files::{sync_directory, sync_file};
 use dayfly_node_api::VolumeMount;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
 use crate::glimpse::Glimpse;
+use crate::reserve::ReserveFile;
 
 /// Bumped when an old reader would misread a record.
 pub const JOURNAL_FORMAT: u32 = 3;
@@ -105,6 +107,9 @@ pub struct SandboxRecord {
     pub metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at_ms: Option<i64>,
+    /// A write to its disk failed, and its guest was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disk_damaged: bool,
 }
 
 /// What a fresh process must know of a capture that was cut short: if the machine writes to
@@ -191,6 +196,7 @@ pub enum Entry {
 pub struct Journal {
     directory: PathBuf,
     effects: Effects,
+    reserve: Option<Arc<ReserveFile>>,
 }
 
 impl Journal {
@@ -206,7 +212,15 @@ impl Journal {
         Ok(Self {
             directory: directory.to_owned(),
             effects: Effects::default(),
+            reserve: None,
         })
+    }
+
+    /// The same journal, which on a full disk gives up a part of what is held for it.
+    #[must_use]
+    pub fn with_reserve(mut self, reserve: Option<Arc<ReserveFile>>) -> Self {
+        self.reserve = reserve;
+        self
     }
 
     /// The same journal with a point around each effect.
@@ -225,8 +239,15 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Write`]; the former record is then still in place.
     pub fn write(&self, record: &SandboxRecord) -> Result<(), JournalError> {
-        self.effects
-            .around(Effect::JournalWrite, || self.write_here(record))
+        self.effects.around(Effect::JournalWrite, || {
+            let written = self.write_here(record);
+            let is_full = matches!(&written, Err(JournalError::Write { source, .. })
+                if source.kind() == io::ErrorKind::StorageFull);
+            if is_full && self.reserve.as_ref().is_some_and(|held| held.give_up()) {
+                return self.write_here(record);
+            }
+            written
+        })
     }
 
     fn write_here(&self, record: &SandboxRecord) -> Result<(), JournalError> {

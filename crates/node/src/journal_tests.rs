@@ -59,6 +59,7 @@ fn sample(byte: u8) -> SandboxRecord {
         expires_bridged: false,
         metadata: BTreeMap::new(),
         created_at_ms: None,
+        disk_damaged: false,
     }
 }
 
@@ -83,6 +84,24 @@ fn records_of_former_formats_are_still_read() {
     let first = read(include_str!("../schema/journal-1.json"));
     assert!(first.next_layer == 0 && first.origin.is_none() && first.volumes.is_empty());
     assert_eq!(read(include_str!("../schema/journal-2.json")).next_layer, 2);
+}
+
+/// A program of before this field reads a record with it, and leaves it out when it writes.
+#[test]
+fn damage_is_written_only_where_there_is_some() {
+    let mut record = sample(1);
+    let text = serde_json::to_string(&record).unwrap();
+    assert!(!text.contains("disk_damaged"));
+    assert_eq!(
+        serde_json::from_str::<SandboxRecord>(&text).unwrap(),
+        record
+    );
+    record.disk_damaged = true;
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(
+        serde_json::from_str::<SandboxRecord>(&text).unwrap(),
+        record
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The node as the control plane sees it: [`NodeApi`] over the owners of this host's sandboxes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -21,13 +21,14 @@ use dayfly_types::{
     VolumeName,
 };
 use dayfly_vmm::{Engine, SlotProvider};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Promise, Reserve};
 use crate::disk_lane::off_runtime;
+use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::execs;
@@ -39,6 +40,7 @@ use crate::parts::{Parts, Registry};
 use crate::pause_guard::PauseGuard;
 use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
+use crate::reserve::ReserveFile;
 use crate::sandbox::{Request, SandboxHandle};
 use crate::templates::TemplateSource;
 use crate::volumes::VolumeStore;
@@ -56,6 +58,8 @@ pub struct NodeConfig {
     pub volumes_directory: PathBuf,
     /// Who this node is, and which database it works for.
     pub identity_file: PathBuf,
+    /// Holds room for the journal and the database. `None`: none is held.
+    pub reserve_file: Option<PathBuf>,
     /// How often garbage is collected and chains are shortened.
     pub housekeeping_period: Duration,
     pub reserve: Reserve,
@@ -122,8 +126,10 @@ impl Node {
             Arc::new(ObservedEngine::new(ports.engine, effects.clone())) as Arc<dyn Engine>;
         let slots =
             Arc::new(ObservedSlots::new(ports.slots, effects.clone())) as Arc<dyn SlotProvider>;
+        let reserve = config.reserve_file.as_deref().and_then(open_reserve);
         let journal = Journal::open(&config.journal_directory)
             .map_err(StartError::Journal)?
+            .with_reserve(reserve.clone())
             .observed(effects.clone());
         let captures =
             CaptureStore::open(config.captures_directory.clone()).map_err(StartError::Captures)?;
@@ -155,12 +161,16 @@ impl Node {
             pins: Arc::default(),
             pause_guard: ports.pause_guard,
             network_logs: ports.network_logs,
+            disk_available_mib: watch::Sender::new(0),
+            reserve,
             housekeeping: Notify::new(),
         });
+        parts.ledger.set_volumes(parts.volumes.account());
         let reconciled = reconcile(&parts).await.map_err(StartError::Reconcile)?;
         identity::note_beginning(&parts);
         let tasks = TaskTracker::new();
         tasks.spawn(pool.run(stop.clone()));
+        tasks.spawn(disk_watch::run(Arc::clone(&parts), period, stop.clone()));
         tasks.spawn(housekeeping::run(Arc::clone(&parts), period, stop));
         tasks.close();
         Ok(Arc::new(Self {
@@ -475,9 +485,15 @@ impl NodeApi for Node {
 
     async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
         let created_at = unix_seconds(self.parts.clock.wall());
-        let volumes = Arc::clone(&self.parts.volumes);
-        self.volume_work(move || volumes.ensure(&wanted, created_at))
-            .await
+        let parts = Arc::clone(&self.parts);
+        self.volume_work(move || {
+            let _room = parts.book_volume(&wanted)?;
+            let made = parts.volumes.ensure(&wanted, created_at);
+            // Before the booking goes, so that what was promised now is missing at no moment.
+            parts.ledger.set_volumes(parts.volumes.account());
+            made
+        })
+        .await
     }
 
     async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
@@ -502,13 +518,24 @@ impl NodeApi for Node {
     }
 
     async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
-        let (volumes, project, name) = (
-            Arc::clone(&self.parts.volumes),
-            project.clone(),
-            name.clone(),
-        );
-        self.volume_work(move || volumes.delete(&project, &name))
-            .await
+        let (parts, project, name) = (Arc::clone(&self.parts), project.clone(), name.clone());
+        self.volume_work(move || {
+            parts.volumes.delete(&project, &name)?;
+            parts.ledger.set_volumes(parts.volumes.account());
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A node without a reserve is better than none.
+fn open_reserve(path: &Path) -> Option<Arc<ReserveFile>> {
+    match ReserveFile::open(path) {
+        Ok(reserve) => Some(Arc::new(reserve)),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "no room can be held for the journal");
+            None
+        }
     }
 }
 

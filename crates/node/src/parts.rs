@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_core::admission::Demand;
-use dayfly_node_api::SandboxReport;
+use dayfly_node_api::{EnsureVolume, SandboxReport};
 use dayfly_types::{Clock, DiskMib, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 
-use crate::capacity::{Ledger, Promise};
+use crate::capacity::{Booking, Ledger, Promise};
 use crate::effects::{Captures, Effects};
 use crate::egress::{EgressGate, NetworkLogs};
 use crate::identity::Identity;
@@ -17,9 +17,10 @@ use crate::journal::Journal;
 use crate::kept::Kept;
 use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
+use crate::reserve::ReserveFile;
 use crate::sandbox::SandboxHandle;
 use crate::templates::TemplateSource;
-use crate::volumes::VolumeStore;
+use crate::volumes::{VolumeError, VolumeStore};
 
 /// Reports that a slow watcher may miss before it is told everything anew.
 const ANNOUNCEMENTS_MAX: usize = 1024;
@@ -45,6 +46,9 @@ pub(crate) struct Parts {
     pub(crate) pause_guard: PauseGuard,
     pub(crate) egress: Arc<dyn EgressGate>,
     pub(crate) network_logs: Arc<NetworkLogs>,
+    /// Free space of the node's disk when it was last looked at.
+    pub(crate) disk_available_mib: watch::Sender<u64>,
+    pub(crate) reserve: Option<Arc<ReserveFile>>,
     /// Woken when something may have become garbage.
     pub(crate) housekeeping: Notify,
 }
@@ -115,6 +119,13 @@ impl Parts {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Books what a volume gets that it does not have yet. Blocks.
+    pub(crate) fn book_volume(&self, wanted: &EnsureVolume) -> Result<Booking, VolumeError> {
+        let has = self.volumes.size_mib(&wanted.project, &wanted.name);
+        let more = u64::from(wanted.size).saturating_sub(has.unwrap_or(0));
+        self.ledger.book(more).map_err(VolumeError::NoRoom)
+    }
+
     pub(crate) fn find(&self, id: &SandboxId) -> Option<SandboxHandle> {
         self.sandboxes().get(id).cloned()
     }
@@ -123,7 +134,7 @@ impl Parts {
     pub(crate) fn book(&self, machine: &MachineSpec, disk: Option<DiskMib>) -> Promise {
         let disk = disk.unwrap_or(machine.disk);
         self.ledger
-            .book(Demand::of_guest(machine.memory.into(), disk.into()))
+            .note(Demand::of_guest(machine.memory.into(), disk.into()))
     }
 
     pub(crate) fn forget(&self, id: &SandboxId) {

@@ -297,6 +297,16 @@ impl Inner {
         })
     }
 
+    /// The group still lets the engine in to what is there, and nobody but root changes names.
+    fn close_directory(&self, slot: &Slot) -> Result<(), SlotError> {
+        let what = "close the directory";
+        let group = self.uid(slot.index);
+        let path = &slot.run_directory;
+        std::os::unix::fs::chown(path, Some(0), Some(group))
+            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o710)))
+            .map_err(|error| step(slot.index, what)(Box::new(error)))
+    }
+
     /// The engine's own messages go to a file in its run directory.
     fn open_log(&self, slot: &Slot) -> std::io::Result<OwnedFd> {
         let path = slot.run_directory.join(file_names::CONSOLE_LOG);
@@ -360,6 +370,12 @@ impl SlotProvider for HostSlots {
 
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
         self.blocking(move |inner| inner.limit_cpu(index, cpu))
+            .await
+    }
+
+    async fn close_directory(&self, slot: &Slot) -> Result<(), SlotError> {
+        let slot = slot.clone();
+        self.blocking(move |inner| inner.close_directory(&slot))
             .await
     }
 

@@ -154,6 +154,7 @@ impl Node {
             expires_bridged: false,
             metadata: kept_metadata(wanted),
             created_at_ms: wanted.created_at_ms,
+            disk_damaged: false,
         })
     }
 

@@ -19,11 +19,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use dayfly_core::admission::Refusal;
 use dayfly_host::files::{
     make_directory_durable, remove_tree, sync_directory, sync_file, write_atomic,
 };
 use dayfly_node_api::{EnsureVolume, NodeError, VolumeReport};
-use dayfly_types::{DiskMib, ErrorCode, ProjectId, SandboxId, VolumeName, limits};
+use dayfly_types::{DiskMib, ErrorCode, ProjectId, SandboxId, VolumeName};
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
@@ -34,7 +35,7 @@ const DISK_FILE: &str = "disk.img";
 const RECORD_FILE: &str = "volume.json";
 const VOLUME_FORMAT: u32 = 1;
 
-type Key = (ProjectId, VolumeName);
+pub(crate) type Key = (ProjectId, VolumeName);
 
 /// Why a volume operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,12 @@ pub enum VolumeError {
     Larger { name: VolumeName, size: u64 },
     #[error("this node has {limit} volumes, which is its limit")]
     TooMany { limit: usize },
+    #[error("the project has {limit} volumes on this node, which is its share; delete some")]
+    ShareTaken { limit: usize },
+    #[error(
+        "the node's disk has no room for the volume: {0}; delete snapshots, volumes or sandboxes"
+    )]
+    NoRoom(Refusal),
     #[error("cannot read or write {path}")]
     File {
         path: PathBuf,
@@ -81,7 +88,10 @@ impl From<VolumeError> for NodeError {
             | VolumeError::Dirty(_) => Self::new(ErrorCode::VolumeBusy, text),
             VolumeError::Unreadable(_) => Self::internal(text),
             VolumeError::Larger { .. } => Self::new(ErrorCode::AlreadyExists, text),
-            VolumeError::TooMany { .. } => Self::new(ErrorCode::TooMany, text),
+            VolumeError::TooMany { .. } | VolumeError::ShareTaken { .. } => {
+                Self::new(ErrorCode::TooMany, text)
+            }
+            VolumeError::NoRoom(_) => Self::new(ErrorCode::StorageFull, text),
             VolumeError::File { .. } | VolumeError::Program { .. } => {
                 crate::failure::node_error("the volume could not be changed", &error)
             }
@@ -90,11 +100,11 @@ impl From<VolumeError> for NodeError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct VolumeRecord {
+pub(crate) struct VolumeRecord {
     format: u32,
     project: ProjectId,
     name: VolumeName,
-    size: DiskMib,
+    pub(crate) size: DiskMib,
     created_at: i64,
     fence: u64,
     writer: Option<SandboxId>,
@@ -162,7 +172,7 @@ impl VolumeStore {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, VolumeRecord>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, VolumeRecord>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,12 +220,10 @@ impl VolumeStore {
             }
             Some(record) if record.size == wanted.size => record,
             Some(record) => self.grow(record, wanted.size)?,
-            None if self.lock().len() >= limits::VOLUMES_MAX => {
-                return Err(VolumeError::TooMany {
-                    limit: limits::VOLUMES_MAX,
-                });
+            None => {
+                self.check_count(&wanted.project)?;
+                self.create(wanted, created_at)?
             }
-            None => self.create(wanted, created_at)?,
         };
         self.lock().insert(key, record.clone());
         Ok(self.report(&record))

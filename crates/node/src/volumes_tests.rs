@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use dayfly_types::CellName;
+use dayfly_types::{CellName, limits};
 
 use super::*;
 
@@ -140,4 +140,34 @@ fn a_volume_that_is_being_removed_keeps_nobody_from_another() {
         Err(VolumeError::Absent(_))
     ));
     assert_eq!(store.find(&project, &other.name).unwrap().fence, 1);
+}
+
+#[test]
+fn one_project_cannot_take_the_volumes_of_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let greedy = ProjectId::parse("greedy").unwrap();
+    for number in 0..limits::VOLUMES_OF_PROJECT_MAX {
+        let record = VolumeRecord {
+            format: VOLUME_FORMAT,
+            project: greedy.clone(),
+            name: VolumeName::parse(&format!("v{number}")).unwrap(),
+            size: DiskMib::new(16).unwrap(),
+            created_at: 1,
+            fence: 0,
+            writer: None,
+            readers: Vec::new(),
+        };
+        let path = directory.path().join("greedy").join(record.name.as_str());
+        fs::create_dir_all(&path).unwrap();
+        let text = serde_json::to_vec(&record).unwrap();
+        fs::write(path.join(RECORD_FILE), text).unwrap();
+    }
+    let store = VolumeStore::open(directory.path().to_owned()).unwrap();
+    let one_more = EnsureVolume {
+        project: greedy,
+        ..wanted(16)
+    };
+    let refused = store.ensure(&one_more, 1);
+    assert!(matches!(refused, Err(VolumeError::ShareTaken { .. })));
+    store.ensure(&wanted(16), 1).unwrap();
 }

@@ -145,6 +145,20 @@ impl FakeEngine {
         self
     }
 
+    /// Has a write of every guest wait for room on the host's disk.
+    pub fn run_out_of_room(&self) {
+        for machine in self.shared.machines().values() {
+            machine.run_out_of_room();
+        }
+    }
+
+    /// Has a write of every guest fail, of which the guests are told.
+    pub fn break_disks(&self) {
+        for machine in self.shared.machines().values() {
+            machine.break_disk();
+        }
+    }
+
     #[must_use]
     pub fn faults(&self) -> &Faults<EngineOperation> {
         &self.shared.faults

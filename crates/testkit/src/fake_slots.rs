@@ -210,6 +210,10 @@ impl SlotProvider for FakeSlots {
         Ok(())
     }
 
+    async fn close_directory(&self, _slot: &Slot) -> Result<(), SlotError> {
+        Ok(())
+    }
+
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {
         self.fault(SlotOperation::Release)
             .await

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
     CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MachineSpec, MemoryCapture,
-    PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm, VmExit, file_names,
+    PAGE_BYTES, PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm, VmEvent, VmExit,
+    file_names,
 };
 use tokio::sync::watch;
 
@@ -23,6 +24,10 @@ pub(crate) struct Machine {
     running: watch::Sender<bool>,
     exit: watch::Receiver<Option<VmExit>>,
     is_loaded: AtomicBool,
+    /// Whether a write of the guest waits for room.
+    waits: watch::Sender<bool>,
+    /// Whether the guest was told of a write that failed.
+    is_damaged: watch::Sender<bool>,
     /// The file that the guest's writes go to.
     writable: Mutex<String>,
 }
@@ -42,6 +47,8 @@ impl Machine {
             running,
             exit,
             is_loaded: AtomicBool::new(false),
+            waits: watch::Sender::new(false),
+            is_damaged: watch::Sender::new(false),
             writable: Mutex::new(file_names::WRITABLE_DISK.to_owned()),
         }
     }
@@ -60,8 +67,39 @@ impl Machine {
         self.running.send_replace(running);
     }
 
+    /// The host has no room for what the guest writes: it stands still.
+    pub(crate) fn run_out_of_room(&self) {
+        self.running.send_replace(false);
+        self.waits.send_replace(true);
+    }
+
+    /// A write fails for good, and the guest is told.
+    pub(crate) fn break_disk(&self) {
+        self.is_damaged.send_replace(true);
+    }
+
     fn exit(&self) -> Option<VmExit> {
         *self.exit.borrow()
+    }
+
+    async fn ended(&self) -> VmExit {
+        let mut exit = self.exit.clone();
+        // A sender that is gone belonged to a slot that was released.
+        let ended = exit
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|exit| *exit);
+        ended.unwrap_or(VmExit::Gone)
+    }
+
+    async fn waits_for_room(&self) {
+        // The sender is this machine's own.
+        let _ = self.waits.subscribe().wait_for(|waits| *waits).await;
+    }
+
+    async fn breaks(&self) {
+        let _ = self.is_damaged.subscribe().wait_for(|broken| *broken).await;
     }
 
     fn writable(&self) -> MutexGuard<'_, String> {
@@ -133,11 +171,19 @@ impl ParkedVm for FakeParkedVm {
 pub(crate) struct FakeVm {
     machine: Arc<Machine>,
     shared: Arc<Shared>,
+    /// Whether the event that it waits for room was told already.
+    is_told: bool,
+    told_of_failure: bool,
 }
 
 impl FakeVm {
     pub(crate) fn new(machine: Arc<Machine>, shared: Arc<Shared>) -> Self {
-        Self { machine, shared }
+        Self {
+            machine,
+            shared,
+            is_told: false,
+            told_of_failure: false,
+        }
     }
 
     async fn control(&self, operation: EngineOperation) -> Result<(), ControlError> {
@@ -183,6 +229,8 @@ impl Vm for FakeVm {
 
     async fn resume(&mut self) -> Result<(), ControlError> {
         self.control(EngineOperation::Resume).await?;
+        self.is_told = false;
+        self.machine.waits.send_replace(false);
         self.machine.set_running(true);
         Ok(())
     }
@@ -200,6 +248,12 @@ impl Vm for FakeVm {
         if *self.machine.running.borrow() {
             return Err(CaptureError::Refused("the machine runs".into()));
         }
+        if *self.machine.waits.borrow() {
+            return Err(CaptureError::WaitsForRoom);
+        }
+        if *self.machine.is_damaged.borrow() {
+            return Err(CaptureError::DiskDamaged);
+        }
         if spec.device_state.parent() != Some(&self.machine.slot.run_directory) {
             return Err(CaptureError::Refused("not in the run directory".into()));
         }
@@ -212,6 +266,12 @@ impl Vm for FakeVm {
             ..Captured::default()
         };
         if let Some(memory) = &spec.memory {
+            if memory.bytes_max < PAGE_BYTES {
+                return Err(CaptureError::TooMuch {
+                    wanted_bytes: PAGE_BYTES,
+                    limit_bytes: memory.bytes_max,
+                });
+            }
             let written = self.save_memory(memory);
             captured.extents = written.map_err(|error| CaptureError::Memory(error.into()))?;
             captured.patched_pages = u64::from(memory.patch.is_some());
@@ -252,14 +312,28 @@ impl Vm for FakeVm {
     }
 
     async fn wait(&mut self) -> VmExit {
-        let mut exit = self.machine.exit.clone();
-        // A sender that is gone belonged to a slot that was released.
-        let ended = exit
-            .wait_for(Option::is_some)
-            .await
-            .ok()
-            .and_then(|exit| *exit);
-        ended.unwrap_or(VmExit::Gone)
+        self.machine.ended().await
+    }
+
+    async fn next_event(&mut self) -> VmEvent {
+        tokio::select! {
+            exit = self.machine.ended() => VmEvent::Ended(exit),
+            () = self.machine.waits_for_room(), if !self.is_told => {
+                self.is_told = true;
+                VmEvent::WaitsForRoom
+            }
+            () = self.machine.breaks(), if !self.told_of_failure => {
+                self.told_of_failure = true;
+                VmEvent::WriteFailed
+            }
+        }
+    }
+
+    async fn waits_for_room(&mut self) -> Result<bool, ControlError> {
+        if self.machine.exit().is_some() {
+            return Err(ControlError::Gone);
+        }
+        Ok(*self.machine.waits.borrow())
     }
 
     async fn kill(&mut self) -> Result<(), ControlError> {

@@ -56,6 +56,8 @@ codes! {
     SnapshotInUse = "snapshot_in_use", 409;
     /// The snapshot's files are not those that were published. It was not restored.
     SnapshotCorrupt = "snapshot_corrupt", 409;
+    /// A write to the sandbox's disk failed, so what it holds is in doubt. It was not captured.
+    DiskDamaged = "disk_damaged", 409;
     /// The snapshot was made by an engine, agent or template that this node no longer has.
     SnapshotUnfit = "snapshot_unfit", 409;
     /// This node only emulates, and another project is on it already.

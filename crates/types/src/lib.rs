@@ -26,5 +26,5 @@ pub use ids::{
 pub use isolation::Isolation;
 pub use lifecycle::{Lifecycle, OnTimeout};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
-pub use state::SandboxState;
+pub use state::{SandboxCondition, SandboxState};
 pub use template::{ContextLanguage, RunMeaning};

@@ -41,6 +41,8 @@ pub const ENGINE_PIDS_MAX: u64 = 64;
 pub const ENGINE_OPEN_FILES_MAX: u64 = 256;
 /// The largest file that one engine can write: a disk of the largest size, and its map.
 pub const ENGINE_FILE_BYTES_MAX: u64 = (DISK_MIB_MAX << 20) + (DISK_MIB_MAX << 17);
+/// Files of one engine's run directory that the node looks at; an engine makes about a dozen.
+pub const RUN_DIRECTORY_ENTRIES_MAX: usize = 256;
 /// The kernel messages of one guest that are kept on the host.
 pub const CONSOLE_BYTES_MAX: u64 = 1 << 20;
 
@@ -85,10 +87,29 @@ pub const MEMORY_EXTENTS_MAX: usize = 16_384;
 pub const SNAPSHOT_LAYERS_MAX: usize = 8;
 /// Sealed layers under one running machine's disk.
 pub const DISK_CHAIN_MAX: usize = 48;
+/// What a capture writes beside memory and the disk: device state, an empty layer, a manifest.
+pub const CAPTURE_OVERHEAD_MIB: u64 = 8;
+/// How often a node looks at its disk.
+pub const DISK_WATCH_PERIOD: Duration = Duration::from_secs(1);
+/// From this much free space on, a guest whose write waits for room tries it again.
+pub const DISK_RESUME_MIB: u64 = 32;
+/// How long such a guest waits at most before its next try.
+pub const DISK_RETRY_MAX: Duration = Duration::from_secs(30);
+/// What is really held on the disk for the journal and the database, and how much of it is given
+/// up at a time when the disk is full.
+pub const RESERVE_FILE_MIB: u64 = 64;
+pub const RESERVE_SLICE_MIB: u64 = 8;
+const _: () = assert!(RESERVE_FILE_MIB % RESERVE_SLICE_MIB == 0);
+const _: () = assert!(
+    DISK_RESUME_MIB > RESERVE_SLICE_MIB,
+    "guests would take what was given up"
+);
 /// Volumes of one sandbox: as many as a template has spare disks.
 pub const SANDBOX_VOLUMES_MAX: usize = 3;
+/// Volumes of one project on one node: its share.
+pub const VOLUMES_OF_PROJECT_MAX: usize = 1000;
 /// Volumes of one node.
-pub const VOLUMES_MAX: usize = 1000;
+pub const VOLUMES_MAX: usize = 8 * VOLUMES_OF_PROJECT_MAX;
 pub const VOLUME_MIB_MIN: u64 = 16;
 /// Where a volume is mounted when nothing else is said: this and its name.
 pub const VOLUME_MOUNT_PREFIX: &str = "/volumes/";
@@ -160,6 +181,8 @@ pub const AGENT_CALL_DEADLINE: Duration = Duration::from_secs(15);
 pub const ENGINE_COMMAND_DEADLINE: Duration = Duration::from_secs(10);
 /// From engine start to its monitor answering.
 pub const ENGINE_START_DEADLINE: Duration = Duration::from_secs(15);
+/// What an engine may say unasked in a second; the rest waits on its side.
+pub const ENGINE_EVENTS_PER_SECOND_MAX: u32 = 100;
 /// One line of an engine monitor.
 pub const ENGINE_MESSAGE_BYTES_MAX: usize = 1 << 20;
 

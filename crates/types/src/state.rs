@@ -64,6 +64,28 @@ impl SandboxState {
     }
 }
 
+/// What is wrong with a sandbox beside its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxCondition {
+    /// The node's disk has no room for what the guest writes. It stands still, loses nothing, and
+    /// goes on by itself when there is room.
+    DiskFull,
+    /// A write to its disk failed, and its guest was told. It runs, and is not captured.
+    DiskDamaged,
+}
+
+impl SandboxCondition {
+    /// The stable word for this condition, in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DiskFull => "disk_full",
+            Self::DiskDamaged => "disk_damaged",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

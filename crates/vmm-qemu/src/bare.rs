@@ -174,6 +174,10 @@ impl SlotProvider for BareSlots {
         Ok(())
     }
 
+    async fn close_directory(&self, _slot: &Slot) -> Result<(), SlotError> {
+        Ok(())
+    }
+
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {
         let slots = self.clone();
         tokio::task::spawn_blocking(move || slots.release_blocking(index))

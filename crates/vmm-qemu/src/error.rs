@@ -8,7 +8,7 @@ use dayfly_host::guest_memory::GuestMemoryError;
 use dayfly_host::process::ProcessError;
 use dayfly_vmm::{
     AdoptError, BootError, CaptureError, ControlError, LaunchError, ParkError, RestoreError,
-    SealError,
+    SealError, SlotError,
 };
 
 /// Why a conversation with the monitor failed.
@@ -40,6 +40,8 @@ pub enum MonitorError {
     TimedOut(Duration),
     #[error("the engine does not say which file it writes to")]
     NoWritableDisk,
+    #[error("{0} writes of the guest have failed")]
+    FailedWrites(u64),
 }
 
 /// Why an engine process did not come to answer on its monitor. It is dead in every case.
@@ -55,6 +57,8 @@ pub(crate) enum StartError {
     Monitor(#[source] MonitorError),
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
+    #[error("the engine's directory could not be closed")]
+    Close(#[source] SlotError),
 }
 
 /// Why the files of a slot could not be laid out or read.
@@ -97,9 +101,10 @@ impl From<StartError> for BootError {
         match error {
             StartError::Launch(source) => Self::Launch(source),
             StartError::TimedOut(limit) => Self::TimedOut(limit),
-            StartError::Watch(_) | StartError::Exited { .. } | StartError::Monitor(_) => {
-                Self::Refused(error.into())
-            }
+            StartError::Watch(_)
+            | StartError::Exited { .. }
+            | StartError::Monitor(_)
+            | StartError::Close(_) => Self::Refused(error.into()),
         }
     }
 }
@@ -109,9 +114,10 @@ impl From<StartError> for ParkError {
         match error {
             StartError::Launch(source) => Self::Launch(source),
             StartError::TimedOut(limit) => Self::TimedOut(limit),
-            StartError::Watch(_) | StartError::Exited { .. } | StartError::Monitor(_) => {
-                Self::Refused(error.into())
-            }
+            StartError::Watch(_)
+            | StartError::Exited { .. }
+            | StartError::Monitor(_)
+            | StartError::Close(_) => Self::Refused(error.into()),
         }
     }
 }
@@ -143,6 +149,7 @@ macro_rules! from_monitor_error {
                     | MonitorError::Refused { .. }
                     | MonitorError::Migration { .. }
                     | MonitorError::NoWritableDisk
+                    | MonitorError::FailedWrites(_)
                     | MonitorError::WrongStatus { .. } => Self::Refused(error.into()),
                 }
             }

@@ -118,7 +118,7 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
     network_and_randomness(&mut arguments, launch.slot);
     agent_ports(&mut arguments, launch.slot);
     console(&mut arguments, launch);
-    monitor(&mut arguments, launch.slot);
+    monitors(&mut arguments, launch.slot);
     arguments.add("-sandbox", SANDBOX);
     let accelerator_device = match launch.config.accelerator {
         Accelerator::Kvm => Some("/dev/kvm"),
@@ -311,10 +311,11 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
     }
 }
 
-/// The guest is told of errors. By default a full host disk would pause the machine instead, and
-/// to its user it would hang.
+/// A write for which the host has no room waits, with the whole machine, until somebody lets it try
+/// again: a guest that was told of it would give its file system up for good. Of other errors the
+/// guest is told, since waiting would not mend them.
 fn disk_device(node: &str, serial: &str) -> String {
-    let errors = "werror=report,rerror=report";
+    let errors = "werror=enospc,rerror=report";
     format!("virtio-blk-device,id=disk-{node},drive={node},serial={serial},{errors}")
 }
 
@@ -383,10 +384,16 @@ fn console(arguments: &mut Arguments, launch: &Launch<'_>) {
     arguments.add("-serial", "chardev:console");
 }
 
-fn monitor(arguments: &mut Arguments, slot: &Slot) {
-    let socket = slot.engine_run_directory.join(file_names::MONITOR_SOCKET);
-    arguments.add("-chardev", listening_socket("monitor", &socket));
-    arguments.add("-mon", "chardev=monitor,mode=control");
+fn monitors(arguments: &mut Arguments, slot: &Slot) {
+    let sockets = [
+        ("monitor", file_names::MONITOR_SOCKET),
+        ("events", file_names::EVENTS_SOCKET),
+    ];
+    for (id, name) in sockets {
+        let socket = slot.engine_run_directory.join(name);
+        arguments.add("-chardev", listening_socket(id, &socket));
+        arguments.add("-mon", format!("chardev={id},mode=control"));
+    }
 }
 
 fn listening_socket(id: &str, path: &Path) -> String {

@@ -189,6 +189,21 @@ fn lay_out_blocking(run_directory: &Path, layout: &Layout) -> Result<(), LayoutE
     Ok(())
 }
 
+/// Makes an empty file for the engine to write a state to, in the place of one that a failed
+/// capture may have left.
+pub(crate) fn make_state_file(path: &Path) -> Result<(), LayoutError> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let unmade = |source| LayoutError::Make {
+        path: path.to_owned(),
+        source,
+    };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unmade(error)),
+        Ok(()) | Err(_) => {}
+    }
+    owner_of(directory)?.create(path).map(drop).map_err(unmade)
+}
+
 /// Makes a disk layer with nothing in it.
 pub(crate) fn make_layer(
     run_directory: &Path,
@@ -259,10 +274,11 @@ struct Owner {
 impl Owner {
     fn of(directory: &Path) -> io::Result<Self> {
         let metadata = std::fs::symlink_metadata(directory)?;
-        Ok(Self {
-            user: metadata.uid(),
-            group: metadata.gid(),
-        })
+        let (user, group) = (metadata.uid(), metadata.gid());
+        // A directory that was closed is root's, and its group is the engine's, whose user has the
+        // same number.
+        let user = if user == 0 { group } else { user };
+        Ok(Self { user, group })
     }
 
     /// Makes an existing file this owner's alone.

@@ -11,6 +11,7 @@ mod counter;
 pub mod disks;
 pub mod driver;
 pub mod error;
+mod events;
 mod launch;
 mod layout;
 mod network;

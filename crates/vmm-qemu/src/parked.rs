@@ -66,6 +66,7 @@ impl ParkedQemu {
             | MonitorError::Migration { .. }
             | MonitorError::WrongStatus { .. }
             | MonitorError::NoWritableDisk
+            | MonitorError::FailedWrites(_)
             | MonitorError::TimedOut(_) => error.into(),
         }
     }

@@ -33,7 +33,11 @@ pub(crate) enum Event {
     Resume,
     Shutdown,
     GuestPanicked,
-    Migration { status: String },
+    /// A write to a disk failed, and the guest was told.
+    WriteFailed,
+    Migration {
+        status: String,
+    },
 }
 
 /// An open conversation with one engine. Drop it after any error.
@@ -213,6 +217,33 @@ impl Monitor {
         }
     }
 
+    /// The next message, if it is an event that means something. Cancel safe.
+    pub(crate) async fn hear(&mut self) -> Result<Option<Event>, MonitorError> {
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        match self.read_message().await? {
+            Message::Event(event) => Ok(Some(event)),
+            Message::Greeting | Message::Return { .. } | Message::Error { .. } | Message::Other => {
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes and flushes of the guest's disks that failed and of which it was told, in the whole
+    /// life of the engine. One that waits for room is none of them.
+    pub(crate) async fn failed_writes(&mut self) -> Result<u64, MonitorError> {
+        let answer = self
+            .execute("query-blockstats", Value::Null, ENGINE_COMMAND_DEADLINE)
+            .await?;
+        let devices = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+        let counts = ["failed_wr_operations", "failed_flush_operations"];
+        Ok(devices
+            .iter()
+            .flat_map(|device| counts.map(|name| device["stats"][name].as_u64().unwrap_or(0)))
+            .fold(0, u64::saturating_add))
+    }
+
     async fn next_event(&mut self) -> Result<Event, MonitorError> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -322,6 +353,9 @@ fn event(name: &str, data: &Value) -> Option<Event> {
         "RESUME" => Event::Resume,
         "SHUTDOWN" => Event::Shutdown,
         "GUEST_PANICKED" => Event::GuestPanicked,
+        "BLOCK_IO_ERROR" if data["operation"] == "write" && data["action"] == "report" => {
+            Event::WriteFailed
+        }
         "MIGRATION" => Event::Migration {
             status: shortened(data["status"].as_str()?),
         },

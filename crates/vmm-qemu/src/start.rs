@@ -37,7 +37,14 @@ pub(crate) async fn start(
         _ = watched.wait() => Err(MonitorError::Closed),
     };
     match opened {
-        Ok(monitor) => Ok(Started { watched, monitor }),
+        // An engine that answers has made its sockets. It makes nothing else.
+        Ok(monitor) => match slots.close_directory(slot).await {
+            Ok(()) => Ok(Started { watched, monitor }),
+            Err(error) => {
+                end(&mut watched).await;
+                Err(StartError::Close(error))
+            }
+        },
         Err(error) => {
             let error = start_error(error, &mut watched, slot).await;
             end(&mut watched).await;

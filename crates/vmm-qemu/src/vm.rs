@@ -11,14 +11,15 @@ use dayfly_types::limits::{
     ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, SNAPSHOT_LAYERS_MAX, TEARDOWN_STEP_DEADLINE,
 };
 use dayfly_vmm::{
-    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MemoryCapture, PageRange,
-    SealError, Slot, Vm, VmExit, file_names,
+    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MemoryCapture, PAGE_BYTES,
+    PageRange, SealError, Slot, Vm, VmEvent, VmExit, file_names,
 };
 use serde_json::{Value, json};
 
 use crate::disks::engine_path_of;
 use crate::error::{LayoutError, MonitorError};
-use crate::layout::{is_guest_memory, make_layer};
+use crate::events::{Events, Heard, STOPPED_BY_ERROR};
+use crate::layout::{is_guest_memory, make_layer, make_state_file};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
 use crate::qmp::Monitor;
 
@@ -32,6 +33,7 @@ pub(crate) struct QemuVm {
     slot: Slot,
     watched: Watched,
     monitor: Option<Monitor>,
+    events: Events,
 }
 
 impl QemuVm {
@@ -40,6 +42,7 @@ impl QemuVm {
             slot,
             watched,
             monitor,
+            events: Events::default(),
         }
     }
 
@@ -65,6 +68,7 @@ impl QemuVm {
             | MonitorError::Migration { .. }
             | MonitorError::WrongStatus { .. }
             | MonitorError::NoWritableDisk
+            | MonitorError::FailedWrites(_)
             | MonitorError::TimedOut(_) => self.watched.has_ended(),
         }
     }
@@ -90,6 +94,12 @@ impl QemuVm {
 
     async fn save_devices(&mut self, device_state: &Path) -> Result<Monitor, MonitorError> {
         let mut monitor = self.paused_monitor().await?;
+        // Asked when nothing is written any more: what syncs a disk is also what finds it broken.
+        let failed = monitor.failed_writes().await?;
+        if failed > 0 {
+            self.monitor = Some(monitor);
+            return Err(MonitorError::FailedWrites(failed));
+        }
         monitor.save_devices(device_state).await?;
         Ok(monitor)
     }
@@ -181,10 +191,15 @@ impl Vm for QemuVm {
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
         let target = engine_path_of(&self.slot, &spec.device_state)
             .map_err(|error| CaptureError::Refused(error.into()))?;
+        make_state_file(&spec.device_state).map_err(|error| CaptureError::Refused(error.into()))?;
         let start = Instant::now();
         match self.save_devices(&target).await {
             Ok(monitor) => self.monitor = Some(monitor),
             Err(error) if self.is_gone(&error).await => return Err(CaptureError::Gone),
+            Err(MonitorError::FailedWrites(_)) => return Err(CaptureError::DiskDamaged),
+            Err(MonitorError::WrongStatus { status, .. }) if status == STOPPED_BY_ERROR => {
+                return Err(CaptureError::WaitsForRoom);
+            }
             Err(error) => return Err(error.into()),
         }
         let device_state_bytes =
@@ -201,7 +216,7 @@ impl Vm for QemuVm {
         let start = Instant::now();
         let saved = tokio::task::spawn_blocking(move || save_memory(pid, &memory)).await;
         let saved = saved.map_err(|error| CaptureError::Memory(error.into()))?;
-        let (extents, patched_pages) = saved.map_err(|error| CaptureError::Memory(error.into()))?;
+        let (extents, patched_pages) = saved?;
         Ok(Captured {
             device_state_bytes,
             extents,
@@ -255,6 +270,25 @@ impl Vm for QemuVm {
         self.watched.wait().await
     }
 
+    async fn next_event(&mut self) -> VmEvent {
+        let socket = self.slot.run_directory.join(file_names::EVENTS_SOCKET);
+        tokio::select! {
+            exit = self.watched.wait() => VmEvent::Ended(exit),
+            heard = self.events.next(&socket) => match heard {
+                Heard::StoppedByError => VmEvent::WaitsForRoom,
+                Heard::WriteFailed => VmEvent::WriteFailed,
+            },
+        }
+    }
+
+    async fn waits_for_room(&mut self) -> Result<bool, ControlError> {
+        let was_open = self.monitor.is_some();
+        let mut monitor = self.take_monitor().await?;
+        let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
+        self.monitor = was_open.then_some(monitor);
+        Ok(status == STOPPED_BY_ERROR)
+    }
+
     async fn kill(&mut self) -> Result<(), ControlError> {
         self.monitor = None;
         match self.watched.end(TEARDOWN_STEP_DEADLINE).await {
@@ -266,22 +300,28 @@ impl Vm for QemuVm {
 }
 
 /// Finds what differs from the files that memory was mapped from, and copies it.
-fn save_memory(
-    pid: i32,
-    capture: &MemoryCapture,
-) -> Result<(Vec<PageRange>, u64), GuestMemoryError> {
-    let memory = GuestMemory::find(pid, is_guest_memory)?;
+fn save_memory(pid: i32, capture: &MemoryCapture) -> Result<(Vec<PageRange>, u64), CaptureError> {
+    let failed = |error: GuestMemoryError| CaptureError::Memory(error.into());
+    let memory = GuestMemory::find(pid, is_guest_memory).map_err(failed)?;
     // An engine that a guest has taken over may map whatever it likes.
     if memory.bytes() != capture.bytes {
-        return Err(GuestMemoryError::NotMapped);
+        return Err(failed(GuestMemoryError::NotMapped));
     }
-    let pages = merge_to(memory.changed()?, MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX);
+    let changed = memory.changed().map_err(failed)?;
+    let pages = merge_to(changed, MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX);
+    let wanted_bytes = pages.iter().map(|pages| pages.count * PAGE_BYTES).sum();
+    if wanted_bytes > capture.bytes_max {
+        return Err(CaptureError::TooMuch {
+            wanted_bytes,
+            limit_bytes: capture.bytes_max,
+        });
+    }
     let patch = capture.patch.as_ref().map(|patch| Patch {
         prefix: &patch.prefix,
         offset: patch.offset,
         value: patch.value,
     });
-    let patched = memory.copy(&pages, &capture.layer, patch)?;
+    let patched = memory.copy(&pages, &capture.layer, patch).map_err(failed)?;
     let extents = pages.iter().map(|pages| PageRange {
         first: pages.first,
         count: pages.count,

@@ -79,8 +79,27 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
     /// Resolves when the engine process has ended, for any reason. Cancel safe, repeatable.
     async fn wait(&mut self) -> VmExit;
 
+    /// Resolves when something befalls the machine that nobody asked for. Cancel safe, repeatable.
+    /// What had happened already when this is first asked is told as well.
+    async fn next_event(&mut self) -> VmEvent;
+
+    /// Whether the guest stands still because a write of it waits for room on the host's disk.
+    async fn waits_for_room(&mut self) -> Result<bool, ControlError>;
+
     /// Ends the process at once and waits until it is gone. Repeating it changes nothing.
     async fn kill(&mut self) -> Result<(), ControlError>;
+}
+
+/// What befell a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VmEvent {
+    Ended(VmExit),
+    /// The host's disk has no room for a write of the guest, which stands still until
+    /// [`Vm::resume`] tries the write again. Nothing of it is lost.
+    WaitsForRoom,
+    /// A write failed for another reason, and the guest was told. What its disk holds is in doubt.
+    /// Told once for each driver object.
+    WriteFailed,
 }
 
 /// How an engine process ended, as far as can be known.

@@ -88,6 +88,12 @@ pub enum SealError {
 pub enum CaptureError {
     #[error("cannot save memory")]
     Memory(#[source] Source),
+    #[error("{wanted_bytes} bytes of memory have changed, and {limit_bytes} may be written")]
+    TooMuch { wanted_bytes: u64, limit_bytes: u64 },
+    #[error("the guest was told that a write to its disk failed")]
+    DiskDamaged,
+    #[error("a write of the guest waits for room on the host's disk")]
+    WaitsForRoom,
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the capture")]

@@ -124,6 +124,10 @@ pub trait SlotProvider: Send + Sync + std::fmt::Debug + 'static {
     /// Holds the engine of the slot to this much processor time.
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError>;
 
+    /// Ends the time in which the slot's engine may make files: what lies in its run directory now
+    /// is all that it can write. Its sockets must be there. May be repeated.
+    async fn close_directory(&self, slot: &Slot) -> Result<(), SlotError>;
+
     /// Kills whatever runs in the slot and removes every resource of it. May be repeated, also
     /// after a crash in the middle of itself.
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError>;

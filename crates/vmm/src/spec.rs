@@ -14,6 +14,8 @@ pub mod file_names {
     pub const BULK_SOCKET: &str = "bulk.sock";
     /// The engine's own monitor.
     pub const MONITOR_SOCKET: &str = "monitor.sock";
+    /// A second one, on which it is only listened to.
+    pub const EVENTS_SOCKET: &str = "events.sock";
     /// The writable disk of this vm.
     pub const WRITABLE_DISK: &str = "disk.img";
     /// Guest memory of a machine that was booted, shared with the file, for the capture.
@@ -159,6 +161,8 @@ pub struct MemoryCapture {
     pub layer: PathBuf,
     /// How much memory the machine has; anything else is refused.
     pub bytes: u64,
+    /// How much may be written; more is refused before a byte is.
+    pub bytes_max: u64,
     /// How a copy learns that it is one.
     pub patch: Option<PagePatch>,
 }

@@ -135,6 +135,7 @@ const CLASS_BY_CODE: ReadonlyMap<string, ApiErrorClass> = new Map<string, ApiErr
   ["snapshot_in_use", SnapshotUnusable],
   ["snapshot_corrupt", SnapshotUnusable],
   ["snapshot_unfit", SnapshotUnusable],
+  ["disk_damaged", Conflict],
   ["idempotency_conflict", IdempotencyConflict],
   ["emulation_not_shared", Conflict],
   ["too_large", TooLarge],

@@ -12,6 +12,7 @@ pub mod keeper;
 pub mod pattern;
 pub mod processes;
 pub mod screen;
+pub mod small_disk;
 pub mod wait;
 
 pub use daemon::{Daemon, DaemonOptions};

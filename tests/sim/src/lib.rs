@@ -32,10 +32,11 @@ use tokio_util::sync::CancellationToken;
 const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
 
 /// A host of any size.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SimulatedHost {
     pub memory_mib: u64,
-    pub disk_mib: u64,
+    /// What is free now; a test may change it at any time.
+    pub disk_mib: Arc<AtomicU64>,
 }
 
 impl HostResources for SimulatedHost {
@@ -44,7 +45,7 @@ impl HostResources for SimulatedHost {
     }
 
     fn disk_available_mib(&self) -> u64 {
-        self.disk_mib
+        self.disk_mib.load(Ordering::SeqCst)
     }
 }
 
@@ -164,7 +165,7 @@ impl World {
             slots,
             host: SimulatedHost {
                 memory_mib: 768 * sandboxes + 10,
-                disk_mib: 1 << 30,
+                disk_mib: Arc::new(AtomicU64::new(1 << 30)),
             },
             pool: PoolTargets {
                 slots: 0,
@@ -196,6 +197,7 @@ impl World {
             captures_directory: self.directory.path().join("captures"),
             volumes_directory: self.directory.path().join("volumes"),
             identity_file: self.directory.path().join("identity.json"),
+            reserve_file: None,
             housekeeping_period: HOUSEKEEPING_PERIOD,
             reserve: Reserve {
                 memory_mib: 0,
@@ -210,7 +212,7 @@ impl World {
             slots: Arc::clone(&self.slots) as _,
             templates: Arc::clone(&self.templates) as _,
             clock: Arc::clone(&self.clock) as _,
-            resources: Box::new(self.host),
+            resources: Box::new(self.host.clone()),
             pause_guard: PauseGuard::default(),
             egress: Arc::new(NoEgress),
             network_logs: Arc::new(NetworkLogs::new(self.directory.path().join("sandboxes"))),

@@ -32,6 +32,9 @@ fn table(sandbox: &Sandbox) -> Table {
     if let Some(reason) = &sandbox.reason {
         row("reason", reason.clone());
     }
+    if let Some(condition) = &sandbox.condition {
+        row("condition", condition.clone());
+    }
     row("isolation", sandbox.isolation.clone());
     row("cpu", sandbox.cpu.to_string());
     if let Some(limit) = sandbox.cpu_limit {

@@ -48,6 +48,7 @@ fn change(limits: &LimitArgs) -> ChangeLimits {
         snapshot_mb: wish(limits.snapshot_mb),
         volume_mb: wish(limits.volume_mb),
         requests_per_second: wish(limits.requests_per_second),
+        disk_mb: wish(limits.disk_mb),
         keeps_output: limits.keeps_output,
     }
 }
@@ -113,6 +114,7 @@ async fn usage(session: &Session<'_>) -> Result<u8, CommandError> {
         ("memory MB", usage.memory_mb, usage.limits.memory_mb),
         ("snapshot MB", usage.snapshot_mb, usage.limits.snapshot_mb),
         ("volume MB", usage.volume_mb, usage.limits.volume_mb),
+        ("disk MB", usage.disk_mb, usage.limits.disk_mb),
     ] {
         table.push(vec![what.to_owned(), used.to_string(), number(limit)]);
     }

@@ -17,6 +17,7 @@ const LIMITS_DEFAULT: ProjectLimits = ProjectLimits {
     snapshot_mb: Some(256 << 10),
     volume_mb: Some(256 << 10),
     requests_per_second: Some(200),
+    disk_mb: Some(1 << 20),
     keeps_output: false,
 };
 
@@ -118,6 +119,7 @@ fn changed(limits: ProjectLimits, wish: &ChangeLimits) -> Result<ProjectLimits, 
         ("snapshot_mb", wish.snapshot_mb),
         ("volume_mb", wish.volume_mb),
         ("requests_per_second", wish.requests_per_second),
+        ("disk_mb", wish.disk_mb),
     ] {
         if wished.flatten().is_some_and(|number| number > LIMIT_MAX) {
             let rule = format!("must be at most {LIMIT_MAX}");
@@ -133,6 +135,7 @@ fn changed(limits: ProjectLimits, wish: &ChangeLimits) -> Result<ProjectLimits, 
         requests_per_second: wish
             .requests_per_second
             .unwrap_or(limits.requests_per_second),
+        disk_mb: wish.disk_mb.unwrap_or(limits.disk_mb),
         keeps_output: wish.keeps_output.unwrap_or(limits.keeps_output),
     })
 }
@@ -154,6 +157,7 @@ pub(crate) fn to_wire(limits: &ProjectLimits) -> Limits {
         snapshot_mb: limits.snapshot_mb,
         volume_mb: limits.volume_mb,
         requests_per_second: limits.requests_per_second,
+        disk_mb: limits.disk_mb,
         keeps_output: limits.keeps_output,
     }
 }

@@ -130,6 +130,9 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
             .as_str()
             .to_owned(),
         reason: report.map_or(&row.reason, |report| &report.reason).clone(),
+        condition: report
+            .and_then(|report| report.condition)
+            .map(|condition| condition.as_str().to_owned()),
         cpu: report.map_or(row.cpu, |report| u32::from(report.vcpus.get())),
         memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
         created_at: rfc3339(row.created_at_ms),

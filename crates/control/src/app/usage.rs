@@ -50,6 +50,7 @@ pub(crate) async fn of_project(
         sandboxes: used.sandboxes,
         vcpus: used.vcpus,
         memory_mb: used.memory_mb,
+        disk_mb: used.disk_mb,
         snapshot_mb: snapshot_mb(control, project).await?,
         volume_mb: volume_mb(control, project).await?,
         limits: projects::to_wire(limits),

@@ -18,7 +18,7 @@ const ENSURE_KEY: &str = "INSERT INTO api_keys \
 // The project's limits come along, because every request needs both.
 const SELECT_KEY: &str = "SELECT api_keys.*, projects.sandboxes_max, projects.vcpus_max, \
     projects.memory_mb_max, projects.snapshot_mb_max, projects.volume_mb_max, \
-    projects.requests_per_second, projects.keeps_output FROM api_keys \
+    projects.requests_per_second, projects.disk_mb_max, projects.keeps_output FROM api_keys \
     JOIN projects ON projects.id = api_keys.project_id WHERE api_keys.hash = $1";
 const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE prefix = $1 AND hash <> $2 AND revoked_at_ms IS NULL";

@@ -7,11 +7,11 @@ use super::writer::Writing;
 use super::{Store, StoreError};
 
 const INSERT: &str = "INSERT INTO projects (id, created_at_ms, sandboxes_max, vcpus_max, \
-    memory_mb_max, snapshot_mb_max, volume_mb_max, requests_per_second, keeps_output) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    memory_mb_max, snapshot_mb_max, volume_mb_max, requests_per_second, disk_mb_max, keeps_output) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
 const SELECT_ALL: &str = "SELECT * FROM projects ORDER BY created_at_ms, id";
 const SELECT_LIMITS: &str = "SELECT sandboxes_max, vcpus_max, memory_mb_max, snapshot_mb_max, \
-    volume_mb_max, requests_per_second, keeps_output FROM projects WHERE id = $1";
+    volume_mb_max, requests_per_second, disk_mb_max, keeps_output FROM projects WHERE id = $1";
 const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
 /// Gives out the number of the next event, in the transaction of what it tells of.
 pub(super) const NEXT_EVENT: &str = "UPDATE projects SET events_seq = events_seq + 1 WHERE id = $1";
@@ -24,7 +24,7 @@ pub(super) const FREE_AUDIT: &str =
 pub(super) const AUDIT_BYTES: &str = "SELECT audit_bytes FROM projects WHERE id = $1";
 const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3, \
     memory_mb_max = $4, snapshot_mb_max = $5, volume_mb_max = $6, requests_per_second = $7, \
-    keeps_output = $8 WHERE id = $1";
+    disk_mb_max = $8, keeps_output = $9 WHERE id = $1";
 
 /// What a project may use at once. `None` is as much as there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct ProjectLimits {
     pub snapshot_mb: Option<u64>,
     pub volume_mb: Option<u64>,
     pub requests_per_second: Option<u64>,
+    /// Disks of its sandboxes.
+    pub disk_mb: Option<u64>,
     /// Whether the audit record keeps what commands printed.
     pub keeps_output: bool,
 }
@@ -55,6 +57,7 @@ pub(super) struct RawLimits {
     snapshot_mb_max: Option<i64>,
     volume_mb_max: Option<i64>,
     requests_per_second: Option<i64>,
+    disk_mb_max: Option<i64>,
     keeps_output: i64,
 }
 
@@ -77,6 +80,7 @@ impl From<RawLimits> for ProjectLimits {
             snapshot_mb: limit(raw.snapshot_mb_max),
             volume_mb: limit(raw.volume_mb_max),
             requests_per_second: limit(raw.requests_per_second),
+            disk_mb: limit(raw.disk_mb_max),
             keeps_output: raw.keeps_output != 0,
         }
     }
@@ -98,7 +102,7 @@ impl TryFrom<RawProject> for ProjectRow {
 }
 
 impl ProjectLimits {
-    fn numbers(&self) -> [Option<i64>; 6] {
+    fn numbers(&self) -> [Option<i64>; 7] {
         [
             self.sandboxes,
             self.vcpus,
@@ -106,6 +110,7 @@ impl ProjectLimits {
             self.snapshot_mb,
             self.volume_mb,
             self.requests_per_second,
+            self.disk_mb,
         ]
         .map(|number| number.map(|number| i64::try_from(number).unwrap_or(i64::MAX)))
     }

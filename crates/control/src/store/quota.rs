@@ -9,7 +9,8 @@ use super::{Store, StoreError};
 
 // All that were not deleted, asleep or not: a wake must not find its place taken.
 const USED: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(cpu), 0) AS BIGINT), \
-    CAST(COALESCE(SUM(memory_mb), 0) AS BIGINT) FROM sandboxes \
+    CAST(COALESCE(SUM(memory_mb), 0) AS BIGINT), \
+    CAST(COALESCE(SUM(disk_mib), 0) AS BIGINT) FROM sandboxes \
     WHERE project_id = $1 AND deleted_at_ms IS NULL";
 
 /// What the sandboxes of a project use.
@@ -18,6 +19,8 @@ pub struct Used {
     pub sandboxes: u64,
     pub vcpus: u64,
     pub memory_mb: u64,
+    /// Disks, in full, whatever is written to them.
+    pub disk_mb: u64,
 }
 
 /// A limit of a project that a wish would pass. Nothing was made.
@@ -53,13 +56,14 @@ impl OverQuota {
     }
 }
 
-impl From<(i64, i64, i64)> for Used {
-    fn from((sandboxes, vcpus, memory_mb): (i64, i64, i64)) -> Self {
+impl From<(i64, i64, i64, i64)> for Used {
+    fn from((sandboxes, vcpus, memory_mb, disk_mb): (i64, i64, i64, i64)) -> Self {
         let number = |number: i64| u64::try_from(number).unwrap_or(0);
         Self {
             sandboxes: number(sandboxes),
             vcpus: number(vcpus),
             memory_mb: number(memory_mb),
+            disk_mb: number(disk_mb),
         }
     }
 }
@@ -73,10 +77,11 @@ pub(super) async fn check(
 ) -> Result<Result<(), OverQuota>, StoreError> {
     let limits = projects::limits(project, writing).await?;
     let query = sqlx::query_as(USED).bind(project.as_str());
-    let used: (i64, i64, i64) = writing.fetch_one(query).await?;
+    let used: (i64, i64, i64, i64) = writing.fetch_one(query).await?;
     let used = Used::from(used);
     let vcpus = rows.iter().map(|row| u64::from(row.cpu)).sum();
     let memory_mb = rows.iter().map(|row| row.memory_mb).sum();
+    let disk_mb = rows.iter().map(|row| row.disk_mib).sum();
     let fits = OverQuota::check(
         "sandboxes",
         limits.sandboxes,
@@ -84,7 +89,8 @@ pub(super) async fn check(
         rows.len() as u64,
     )
     .and_then(|()| OverQuota::check("vCPUs", limits.vcpus, used.vcpus, vcpus))
-    .and_then(|()| OverQuota::check("MiB of memory", limits.memory_mb, used.memory_mb, memory_mb));
+    .and_then(|()| OverQuota::check("MiB of memory", limits.memory_mb, used.memory_mb, memory_mb))
+    .and_then(|()| OverQuota::check("MiB of disks", limits.disk_mb, used.disk_mb, disk_mb));
     Ok(fits)
 }
 
@@ -94,7 +100,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn used(&self, project: &ProjectId) -> Result<Used, StoreError> {
-        let used: (i64, i64, i64) = sqlx::query_as(USED)
+        let used: (i64, i64, i64, i64) = sqlx::query_as(USED)
             .bind(project.as_str())
             .fetch_one(&self.reader)
             .await

@@ -114,6 +114,31 @@ async fn a_project_has_no_more_than_it_may() {
 }
 
 #[tokio::test]
+async fn the_disks_of_a_project_are_limited_together() {
+    let world = World::start().await;
+    let key = project(&world, "roomy", json!({})).await;
+    let create = async || {
+        world
+            .ask(&key, Method::POST, "/v1/sandboxes", json!({}))
+            .await
+    };
+    assert_eq!(create().await.status, StatusCode::CREATED);
+    let usage = world.ask(&key, Method::GET, "/v1/usage", json!({})).await;
+    let disk = usage.json()["disk_mb"].as_u64().unwrap();
+    assert!(disk > 0, "{}", usage.text());
+    let limited = |mb: u64| json!({ "disk_mb": mb });
+    let changed = world
+        .patch("/v1/projects/roomy", limited(2 * disk - 1))
+        .await;
+    assert_eq!(changed.json()["limits"]["disk_mb"], 2 * disk - 1);
+    let over = create().await;
+    assert_eq!(over.refusal(), "quota_exceeded");
+    assert!(over.text().contains("MiB of disks"), "{}", over.text());
+    world.patch("/v1/projects/roomy", limited(2 * disk)).await;
+    assert_eq!(create().await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn who_asks_too_fast_is_told_when_to_ask_again() {
     let world = World::start().await;
     let key = project(&world, "hasty", json!({"requests_per_second": 5})).await;

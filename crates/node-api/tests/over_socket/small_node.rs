@@ -15,7 +15,7 @@ use dayfly_node_api::{
 };
 use dayfly_types::{
     CpuMillis, ErrorCode, ExecId, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 use futures::StreamExt;
 
@@ -350,6 +350,7 @@ pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
         unavailable: Some("not now".to_owned()),
         metadata: [("team".to_owned(), "red".to_owned())].into(),
         created_at_ms: Some(5),
+        condition: Some(SandboxCondition::DiskFull),
     }
 }
 

@@ -8,7 +8,7 @@ use dayfly_types::DiskMib;
 use dayfly_vmm::{
     AdoptError, BootError, BootSpec, Capabilities, CaptureError, CaptureSpec, Captured,
     ControlError, Engine, EngineProcess, ParkError, ParkedVm, RestoreError, RestoreSpec, SealError,
-    Slot, Vm, VmExit,
+    Slot, Vm, VmEvent, VmExit,
 };
 
 use super::{Effect, Effects};
@@ -134,6 +134,14 @@ impl Vm for ObservedVm {
 
     async fn wait(&mut self) -> VmExit {
         self.inner.wait().await
+    }
+
+    async fn next_event(&mut self) -> VmEvent {
+        self.inner.next_event().await
+    }
+
+    async fn waits_for_room(&mut self) -> Result<bool, ControlError> {
+        self.inner.waits_for_room().await
     }
 
     async fn kill(&mut self) -> Result<(), ControlError> {

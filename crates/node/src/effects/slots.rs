@@ -50,6 +50,11 @@ impl SlotProvider for ObservedSlots {
         self.effects.around_async(Effect::SlotLimit, work).await
     }
 
+    async fn close_directory(&self, slot: &Slot) -> Result<(), SlotError> {
+        let work = self.inner.close_directory(slot);
+        self.effects.around_async(Effect::SlotLimit, work).await
+    }
+
     async fn release(&self, index: SlotIndex) -> Result<(), SlotError> {
         let work = self.inner.release(index);
         self.effects.around_async(Effect::SlotRelease, work).await

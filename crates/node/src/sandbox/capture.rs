@@ -26,6 +26,7 @@ use dayfly_vmm::{CaptureSpec, Captured, MemoryCapture, PagePatch, Slot, file_nam
 
 use super::CaptureWish;
 use super::bring_up::unix_nanos;
+use super::disk::{CaptureRoom, Needs};
 use super::handle::wrong_state;
 pub(crate) use super::layer::keep_layer;
 use super::owner::Owner;
@@ -43,6 +44,16 @@ pub(super) struct Taken {
     pub(super) cost: CaptureCost,
     /// Before the guest was told to stand still.
     pub(super) frozen_at: Option<SystemTime>,
+    /// Held until the files are published, or nothing is left of them.
+    pub(super) room: CaptureRoom,
+}
+
+/// What the manifest will say.
+pub(super) struct Drafted {
+    pub(super) draft: CaptureDraft,
+    /// The layers that the machine has sealed before.
+    pub(super) sealed: Vec<SnapshotId>,
+    pub(super) room: CaptureRoom,
 }
 
 /// How the machine goes on after its state is saved.
@@ -100,9 +111,10 @@ impl Owner {
         }
         let agent = self.running_agent()?;
         self.check_chain()?;
+        let room = self.book_capture(Needs::MemoryAndDisk).await?;
         let _pin = self.parts.pins.pin(&wish.id);
         self.unmount_volumes(&agent).await?;
-        let taken = self.take(&agent, &wish.id).await;
+        let taken = self.take(&agent, &wish.id, room).await;
         // The machine may lie on the capture from here on, whatever becomes of it; who collects
         // garbage must know before the pin goes.
         self.publish_now();
@@ -118,13 +130,14 @@ impl Owner {
         &mut self,
         wish: &CaptureWish,
         agent: &AgentClient,
+        room: CaptureRoom,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
         let start = Instant::now();
         self.settle().await?;
         let slot = self.slot().await?;
         self.begin_capture(&wish.id).await?;
         let taken = self
-            .freeze_and_save(agent, &slot, &wish.id, Afterwards::Ends)
+            .freeze_and_save(agent, &slot, &wish.id, Afterwards::Ends, room)
             .await;
         let published = match taken {
             Ok(taken) => self.publish_capture(wish, taken, start).await,
@@ -196,13 +209,18 @@ impl Owner {
         }
     }
 
-    async fn take(&mut self, agent: &AgentClient, id: &SnapshotId) -> Result<Taken, NodeError> {
+    async fn take(
+        &mut self,
+        agent: &AgentClient,
+        id: &SnapshotId,
+        room: CaptureRoom,
+    ) -> Result<Taken, NodeError> {
         let slot = self.slot().await?;
         self.begin_capture(id).await?;
         let prepared = self.prepare_seal(id).await;
         let taken = match prepared {
             Ok(()) => {
-                self.freeze_and_save(agent, &slot, id, Afterwards::GoesOn)
+                self.freeze_and_save(agent, &slot, id, Afterwards::GoesOn, room)
                     .await
             }
             Err(error) => Err(error),
@@ -252,6 +270,7 @@ impl Owner {
         slot: &Slot,
         id: &SnapshotId,
         afterwards: Afterwards,
+        room: CaptureRoom,
     ) -> Result<Taken, NodeError> {
         let mut nonce = [0; copy_mark::NONCE_BYTES];
         getrandom::fill(&mut nonce)
@@ -271,12 +290,16 @@ impl Owner {
             .effects
             .around_async(Effect::GuestQuiesce, agent.quiesce(spec));
         if let Err(error) = quiesced.await {
+            let waits = self.is_out_of_room().await;
             // It may have frozen and not answered in time.
             self.let_go(agent).await;
+            if waits {
+                return Err(super::waits_for_room());
+            }
             let text = format!("{WHAT}: the guest's processes could not be frozen: {error}");
             return Err(NodeError::new(ErrorCode::GuestUnavailable, text));
         }
-        let work = self.pause_and_save(slot, id, &nonce, afterwards);
+        let work = self.pause_and_save(slot, id, &nonce, afterwards, room);
         let saved = tokio::time::timeout(limits::CAPTURE_DEADLINE, work)
             .await
             .unwrap_or_else(|_| Err(NodeError::internal(format!("{WHAT}: it took too long"))));
@@ -325,6 +348,7 @@ impl Owner {
         id: &SnapshotId,
         nonce: &[u8; copy_mark::NONCE_BYTES],
         afterwards: Afterwards,
+        room: CaptureRoom,
     ) -> Result<Taken, NodeError> {
         let directory = self.parts.captures.unfinished(id);
         let spec = CaptureSpec {
@@ -332,6 +356,7 @@ impl Owner {
             memory: Some(MemoryCapture {
                 layer: directory.join(file_names::MEMORY_LAYER),
                 bytes: self.record.machine.memory.bytes(),
+                bytes_max: room.memory_bytes_max,
                 patch: Some(PagePatch {
                     prefix: copy_mark::page_prefix(nonce).to_vec(),
                     offset: copy_mark::FLAG_OFFSET,
@@ -345,7 +370,11 @@ impl Owner {
         let paused = Instant::now();
         vm.pause().await.map_err(|error| failed(&error))?;
         let stopped = paused.elapsed();
-        let captured = vm.capture(&spec).await.map_err(|error| failed(&error))?;
+        let captured = vm.capture(&spec).await;
+        let captured = match captured {
+            Ok(captured) => captured,
+            Err(error) => return Err(self.not_captured(WHAT, &error).await),
+        };
         // The kernel may have left a former frame of the page behind, which is then marked too.
         if captured.patched_pages == 0 {
             let text = format!("{WHAT}: its copy mark was not found");
@@ -382,6 +411,7 @@ impl Owner {
             captured,
             cost,
             frozen_at: None,
+            room,
         })
     }
 
@@ -426,19 +456,23 @@ impl Owner {
         taken: Taken,
         start: Instant,
     ) -> Result<Arc<CaptureManifest>, NodeError> {
-        let (draft, _) = self.draft(wish, taken, start)?;
+        let Drafted { draft, room, .. } = self.draft(wish, taken, start)?;
         let captures = Arc::clone(&self.parts.captures);
-        let published = blocking(move || captures.publish(draft)).await;
+        let publish = move || {
+            let published = captures.publish(draft);
+            drop(room);
+            published
+        };
+        let published = blocking(publish).await;
         published.map(|manifest| told_in_full(&manifest, start.elapsed()))
     }
 
-    /// What the manifest will say, and the layers that this machine has sealed before.
     pub(super) fn draft(
         &self,
         wish: &CaptureWish,
         taken: Taken,
         start: Instant,
-    ) -> Result<(CaptureDraft, Vec<SnapshotId>), NodeError> {
+    ) -> Result<Drafted, NodeError> {
         let record = &self.record;
         // The capture's own layer is not below itself.
         let sealed: Vec<SnapshotId> = record
@@ -473,7 +507,11 @@ impl Owner {
             extents: taken.captured.extents,
             cost,
         };
-        Ok((draft, sealed))
+        Ok(Drafted {
+            draft,
+            sealed,
+            room: taken.room,
+        })
     }
 }
 

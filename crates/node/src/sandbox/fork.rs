@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::CaptureWish;
-use super::capture::{keep_layer, told_in_full};
+use super::capture::{Drafted, keep_layer, told_in_full};
 use super::owner::Owner;
 use crate::effects::Captures;
 use crate::failure::{capture_error, node_error};
@@ -77,7 +77,11 @@ impl Owner {
         start: Instant,
     ) -> Result<ForkSource, NodeError> {
         let taken = self.take_capture(wish).await?;
-        let (draft, sealed) = self.draft(wish, taken, start)?;
+        let Drafted {
+            draft,
+            sealed,
+            room,
+        } = self.draft(wish, taken, start)?;
         let early = draft.clone();
         let hand_out = move |captures: &Captures, id: &_| {
             captures.hand_out(id)?;
@@ -99,6 +103,7 @@ impl Owner {
                 let _ = have_links.recv_timeout(FIRST_CHILDREN_LIMIT);
             };
             let published = parts.captures.publish_when(unpublished, wait);
+            drop(room);
             // Waiting for children is not part of what the capture took.
             let took = durable.unwrap_or_else(|| start.elapsed());
             if published.is_err()

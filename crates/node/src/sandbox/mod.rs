@@ -18,6 +18,7 @@ mod activity;
 pub(crate) mod bring_up;
 pub(crate) mod capture;
 mod connect;
+mod disk;
 mod fork;
 mod handle;
 pub(crate) mod layer;
@@ -34,6 +35,7 @@ mod volumes;
 
 pub(crate) use activity::{Activity, OpenCall};
 pub(crate) use capture::blocking;
+pub(crate) use disk::waits_for_room;
 pub(crate) use fork::{EarlyCapture, ForkSource};
 pub(crate) use handle::{Published, SandboxHandle, wrong_state};
 pub(crate) use network::permit_of;

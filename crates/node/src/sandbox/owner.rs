@@ -8,12 +8,13 @@ use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{NodeError, SandboxReport, Stage};
 use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
-use dayfly_vmm::{SlotIndex, Vm};
+use dayfly_vmm::{SlotIndex, Vm, VmEvent, VmExit};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
 use super::connect::connect_again;
+use super::disk::{RoomWait, disk_condition, wait_for_room};
 use super::network::network_report;
 use super::report::{captures_of, report};
 use super::{Activity, Published, Request, SandboxHandle};
@@ -50,6 +51,7 @@ pub(crate) struct Owner {
     pub(super) guard: Option<Watching>,
     /// Whether the machine that is being brought up may have run.
     pub(super) may_have_run: bool,
+    pub(super) room: RoomWait,
 }
 
 /// What the owner does next.
@@ -63,7 +65,8 @@ enum Occasion {
     Request(Option<Request>),
     Expired,
     Idle,
-    EngineDied(String),
+    Machine(VmEvent),
+    MayGoOn,
     AgentLost,
     AgentFound(Option<AgentClient>),
 }
@@ -78,8 +81,9 @@ impl Owner {
         let (requests, incoming) = mpsc::channel(limits::SANDBOX_QUEUE_LENGTH_MAX);
         let activity = Activity::new(Arc::clone(&parts.clock));
         let doomed = CancellationToken::new();
+        let condition = disk_condition(&record, false);
         let first = Published {
-            report: Arc::new(report(&parts, &record, &[])),
+            report: Arc::new(report(&parts, &record, &[], condition)),
             agent: None,
             refusal: None,
             expires: record.expires,
@@ -110,6 +114,7 @@ impl Owner {
             publication: None,
             guard: None,
             may_have_run: false,
+            room: RoomWait::default(),
         };
         (owner, handle, incoming)
     }
@@ -133,6 +138,7 @@ impl Owner {
         incoming: mpsc::Receiver<Request>,
     ) {
         self.vm = vm;
+        self.tell_ledger().await;
         let next = if self.record.state == SandboxState::Deleting {
             Next::TearDown
         } else {
@@ -251,6 +257,7 @@ impl Owner {
             .map_err(|error| BringUpError::Thaw(error).into_node_error(what))?;
         stages.end("thaw");
         self.agent = Some(agent);
+        self.tell_ledger().await;
         self.record.ready_ms = Some(stages.total_ms());
         self.stages = stages.into_laps();
         self.activity.note(self.parts.clock.now());
@@ -289,7 +296,10 @@ impl Owner {
                         return;
                     }
                 }
-                Occasion::EngineDied(exit) => self.engine_died(&exit).await,
+                Occasion::Machine(VmEvent::Ended(exit)) => self.engine_died(exit).await,
+                Occasion::Machine(VmEvent::WaitsForRoom) => self.out_of_room(),
+                Occasion::Machine(VmEvent::WriteFailed) => self.disk_is_damaged().await,
+                Occasion::MayGoOn => self.try_again().await,
                 Occasion::AgentLost => {
                     self.agent = None;
                     self.publish_now();
@@ -335,11 +345,14 @@ impl Owner {
         let needs_agent = self.needs_agent();
         let idle_limit = self.idle_limit();
         let pid = self.vm.as_ref().map(|vm| vm.process().pid);
+        let room_pause = self.room_pause();
         tokio::select! {
             biased;
             () = expiry => Occasion::Expired,
             request = incoming.recv() => Occasion::Request(request),
-            exit = wait_for_exit(&mut self.vm) => Occasion::EngineDied(exit),
+            event = wait_for_event(&mut self.vm) => Occasion::Machine(event),
+            () = wait_for_room(&self.parts, room_pause.unwrap_or_default()),
+                if room_pause.is_some() => Occasion::MayGoOn,
             () = wait_for_loss(watched.as_ref()) => Occasion::AgentLost,
             agent = connect_again(&self.parts, &self.record), if needs_agent => {
                 Occasion::AgentFound(agent)
@@ -395,13 +408,15 @@ impl Owner {
     }
 
     fn needs_agent(&self) -> bool {
-        self.agent.is_none() && self.vm.is_some() && self.record.state == SandboxState::Running
+        let may_answer = self.record.state == SandboxState::Running && !self.room.is_waiting();
+        self.agent.is_none() && self.vm.is_some() && may_answer
     }
 
     /// The guest is gone for good: give its resources back at once, keep the reason to show.
-    async fn engine_died(&mut self, exit: &str) {
+    async fn engine_died(&mut self, exit: VmExit) {
         self.vm = None;
         self.agent = None;
+        self.room.is_over();
         let reason = format!("the engine ended: {exit}");
         tracing::warn!(sandbox_id = %self.record.id, reason, "failed");
         if let Some(slot) = self.record.slot {
@@ -518,7 +533,7 @@ impl Owner {
     }
 
     pub(super) fn report(&self) -> SandboxReport {
-        report(&self.parts, &self.record, &self.stages)
+        report(&self.parts, &self.record, &self.stages, self.condition())
     }
 
     pub(super) fn publish_now(&self) {
@@ -535,9 +550,9 @@ impl Owner {
     }
 }
 
-async fn wait_for_exit(vm: &mut Option<Box<dyn Vm>>) -> String {
+async fn wait_for_event(vm: &mut Option<Box<dyn Vm>>) -> VmEvent {
     match vm {
-        Some(vm) => format!("{:?}", vm.wait().await),
+        Some(vm) => vm.next_event().await,
         None => std::future::pending().await,
     }
 }

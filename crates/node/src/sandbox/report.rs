@@ -2,7 +2,7 @@
 
 use dayfly_core::expiry;
 use dayfly_node_api::{SandboxReport, Stage};
-use dayfly_types::{SandboxState, SnapshotId};
+use dayfly_types::{SandboxCondition, SandboxState, SnapshotId};
 
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
@@ -38,7 +38,12 @@ pub(super) fn unavailable(parts: &Parts, record: &SandboxRecord) -> Option<Strin
     ))
 }
 
-pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) -> SandboxReport {
+pub(super) fn report(
+    parts: &Parts,
+    record: &SandboxRecord,
+    stages: &[Stage],
+    condition: Option<SandboxCondition>,
+) -> SandboxReport {
     SandboxReport {
         id: record.id.clone(),
         project: record.project.clone(),
@@ -65,5 +70,6 @@ pub(super) fn report(parts: &Parts, record: &SandboxRecord, stages: &[Stage]) ->
         unavailable: unavailable(parts, record),
         metadata: record.metadata.clone(),
         created_at_ms: record.created_at_ms,
+        condition,
     }
 }

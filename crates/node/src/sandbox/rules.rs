@@ -18,7 +18,9 @@ impl Owner {
     /// How long it may do nothing, while that counts.
     pub(super) fn idle_limit(&self) -> Option<Duration> {
         let rules = self.record.lifecycle;
-        let counts = self.record.state == SandboxState::Running && !rules.persistent;
+        // A guest that stands still for want of room is not idle.
+        let runs = self.record.state == SandboxState::Running && !self.room.is_waiting();
+        let counts = runs && !rules.persistent;
         rules
             .idle_seconds
             .filter(|_| counts)

@@ -11,6 +11,7 @@ use dayfly_types::{ErrorCode, SandboxState, SnapshotId};
 
 use super::CaptureWish;
 use super::bring_up::{Origin, VolumeDisk, unix_nanos};
+use super::disk::Needs;
 use super::handle::wrong_state;
 use super::owner::Owner;
 use super::report::unavailable;
@@ -55,6 +56,7 @@ impl Owner {
             self.force(SandboxState::Paused).await?;
             return Err(node_error("the sandbox could not be resumed", &error));
         }
+        self.room.is_over();
         if let Some(agent) = self.agent.clone() {
             // A clock that is late is no reason to stay paused.
             let now = unix_nanos(self.parts.clock.as_ref());
@@ -88,6 +90,10 @@ impl Owner {
         if self.record.state == SandboxState::Hibernated {
             return Ok(());
         }
+        if self.record.state != SandboxState::Paused {
+            self.running_agent()?;
+        }
+        let room = self.book_capture(Needs::Memory).await?;
         if self.record.state == SandboxState::Paused {
             self.resume().await?;
         }
@@ -104,7 +110,7 @@ impl Owner {
         if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
             return self.force(SandboxState::Running).await;
         }
-        if let Err(error) = self.capture_to_end(&wish, &agent).await {
+        if let Err(error) = self.capture_to_end(&wish, &agent, room).await {
             self.force(SandboxState::Running).await?;
             return Err(error);
         }
@@ -133,6 +139,7 @@ impl Owner {
     async fn end_machine(&mut self) {
         self.agent = None;
         self.vm = None;
+        self.room.is_over();
         while let Some(slot) = self.record.slot {
             if self.release_slot(slot).await {
                 break;
@@ -203,6 +210,8 @@ impl Owner {
             return Err(error);
         }
         self.record.asleep_in = None;
+        // Another machine, on a disk that was whole when it was captured.
+        self.record.disk_damaged = false;
         let written = self.write_record().await;
         self.publish_now();
         self.parts.housekeeping.notify_one();

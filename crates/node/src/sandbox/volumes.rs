@@ -117,7 +117,7 @@ impl Owner {
     /// Asks the guest to unmount before its machine ends, so that its file systems are left clean.
     /// A guest that does not is not waited for: a journal is made for that.
     pub(super) async fn leave_volumes(&self) {
-        let Some(agent) = self.agent.clone() else {
+        let Some(agent) = self.agent.clone().filter(|_| !self.room.is_waiting()) else {
             return;
         };
         let leave = async {

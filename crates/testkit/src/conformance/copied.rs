@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use dayfly_vmm::{
-    CaptureSpec, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm, file_names,
+    CaptureError, CaptureSpec, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm,
+    file_names,
 };
 
 use super::observe::{ensure_running, ensure_still};
@@ -44,6 +45,22 @@ async fn both_run(world: &World, original: &Slot, copy: &RestoreSpec) -> Claim {
     .await
 }
 
+/// A capture that may write less than has changed writes nothing, and can be asked for again.
+async fn over_its_limit(vm: &mut dyn Vm, capture: &CaptureSpec) -> Claim {
+    let mut capture = capture.clone();
+    let Some(memory) = capture.memory.as_mut() else {
+        return Ok(());
+    };
+    memory.bytes_max = 0;
+    let layer = memory.layer.clone();
+    let refused = vm.capture(&capture).await;
+    let is_refused = matches!(refused, Err(CaptureError::TooMuch { .. }));
+    ensure!(is_refused, "captured beyond its limit: {refused:?}");
+    let written = fs::metadata(layer)?.len();
+    ensure!(written == 0, "{written} bytes were written all the same");
+    Ok(())
+}
+
 async fn copy(
     world: &World,
     slot: &Slot,
@@ -58,6 +75,7 @@ async fn copy(
         memory: Some(MemoryCapture {
             layer: layer.clone(),
             bytes: spec.machine.memory.bytes(),
+            bytes_max: spec.machine.memory.bytes(),
             patch: None,
         }),
     };
@@ -65,6 +83,11 @@ async fn copy(
         .await?;
     let before = vm.writable_disk().await?;
     vm.pause().await?;
+    over_its_limit(vm, &capture).await?;
+    ensure!(
+        !vm.waits_for_room().await?,
+        "a paused machine waits for room"
+    );
     let captured = vm.capture(&capture).await?;
     let sealed = vm.seal_disk("disk-2.img").await?;
     ensure_still(slot).await?;

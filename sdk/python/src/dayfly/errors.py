@@ -240,6 +240,7 @@ CLASS_OF_CODE: dict[str, type[ApiError]] = {
     "snapshot_in_use": SnapshotUnusable,
     "snapshot_corrupt": SnapshotUnusable,
     "snapshot_unfit": SnapshotUnusable,
+    "disk_damaged": Conflict,
     "idempotency_conflict": IdempotencyConflict,
     "emulation_not_shared": Conflict,
     "too_large": TooLarge,

@@ -200,6 +200,7 @@ pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
         boot_mode: "restore".to_owned(),
         boot_ms: Some(5),
         boot_stages_us: BTreeMap::new(),
+        condition: None,
         isolation: "emulated".to_owned(),
     }
 }

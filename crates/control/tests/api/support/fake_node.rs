@@ -538,5 +538,6 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         unavailable: None,
         metadata: wanted.metadata,
         created_at_ms: wanted.created_at_ms,
+        condition: None,
     }
 }
