@@ -13,7 +13,7 @@ use crate::audit::Audit;
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::key::KeyHash;
-use crate::key_ends::KeyEnds;
+use crate::key_ends::{KeyEnd, KeyEnds};
 use crate::limit::Limits;
 use crate::rates::Rates;
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
@@ -52,7 +52,7 @@ pub struct Control {
 /// What is known of a key.
 #[derive(Debug)]
 pub(crate) enum LookedUp {
-    Usable(Box<KnownKey>),
+    Usable(Box<KnownKey>, KeyEnd),
     /// Revoked or expired.
     Ended(Box<KeyRow>),
     Unknown,
@@ -119,12 +119,12 @@ impl Control {
     /// [`StoreError`] when the database cannot be read.
     pub async fn find_key(&self, presented: &str) -> Result<Option<KnownKey>, StoreError> {
         Ok(match self.look_up_key(presented).await? {
-            LookedUp::Usable(known) => Some(*known),
+            LookedUp::Usable(known, _) => Some(*known),
             LookedUp::Ended(_) | LookedUp::Unknown => None,
         })
     }
 
-    /// What is known of the key that a caller presented.
+    /// What is known of the key that a caller presented, and when it ends.
     ///
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
@@ -132,7 +132,18 @@ impl Control {
         let Some(hash) = KeyHash::of(presented) else {
             return Ok(LookedUp::Unknown);
         };
-        let changes = self.keys().changes;
+        loop {
+            let changes = self.keys().changes;
+            let found = self.look_up_hash(hash, changes).await?;
+            // A key that was revoked between the look and the taking of its end would never end.
+            let is_usable = matches!(found, LookedUp::Usable(..));
+            if !is_usable || self.keys().changes == changes {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn look_up_hash(&self, hash: KeyHash, changes: u64) -> Result<LookedUp, StoreError> {
         let row = match self.cached_key(hash) {
             Some(row) => row,
             None => match self.store.key_by_hash(&hash.to_hex()).await? {
@@ -153,7 +164,8 @@ impl Control {
             return Ok(LookedUp::Ended(Box::new(row.key)));
         }
         self.cache_key(hash, &row, changes);
-        Ok(LookedUp::Usable(Box::new(row)))
+        let end = self.key_ends.of(&key.prefix, key.expires_at_ms);
+        Ok(LookedUp::Usable(Box::new(row), end))
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

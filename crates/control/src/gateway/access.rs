@@ -15,11 +15,11 @@ use super::token::TOKEN_START;
 use super::visit::LinkLeave;
 use super::{cookies, query};
 use crate::app::sandbox_read::{FindError, locate};
-use crate::control::Control;
+use crate::control::{Control, LookedUp};
 use crate::key::{KEY_START, KeyHash, bearer};
 use crate::key_ends::KeyEnd;
 use crate::scope::{Reach, Scope};
-use crate::store::{KnownKey, PortLinkRow, StoreError};
+use crate::store::{PortLinkRow, StoreError};
 use crate::time::now_ms;
 
 const TOKEN_HEADER: &str = "x-dayfly-token";
@@ -48,12 +48,11 @@ pub(super) async fn decide(
     head: &request::Parts,
 ) -> Result<Option<Access>, StoreError> {
     if let Some(key) = bearer(&head.headers)
-        && let Some(KnownKey { key, .. }) = control.find_key(key).await?
-        && may_visit(&key.reach, &address.sandbox)
+        && let LookedUp::Usable(known, end) = control.look_up_key(key).await?
+        && may_visit(&known.key.reach, &address.sandbox)
     {
-        match locate(control, &key.project, &address.sandbox).await {
+        match locate(control, &known.key.project, &address.sandbox).await {
             Ok(()) => {
-                let end = control.key_ends.of(&key.prefix, key.expires_at_ms);
                 return Ok(Some(Access::Key { end }));
             }
             Err(FindError::NotFound { .. }) => {}

@@ -27,6 +27,7 @@ mod files_transfer;
 mod files_tree;
 mod files_watch;
 mod forks;
+mod key_bound;
 mod list_query;
 mod logs;
 mod network;

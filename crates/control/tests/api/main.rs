@@ -21,6 +21,7 @@ mod gateway;
 mod gateway_bytes;
 mod gateway_http2;
 mod gateway_links;
+mod key_ends;
 mod lifecycle;
 mod logs;
 mod network;
