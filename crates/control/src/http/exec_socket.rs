@@ -37,6 +37,7 @@ use super::error::ApiError;
 use super::exec;
 use super::exec_audit::attached_detail;
 use super::key_bound::bound_bytes;
+use super::known_names::unfit;
 use super::parameter::{SandboxParameter, SandboxParameters};
 use super::process_parameter::{
     AttachParameter, AttachParameters, ProcessParameter, ProcessParameters,
@@ -161,8 +162,8 @@ async fn begin(
     let Ok(Some(Ok(Message::Text(text)))) = first else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
-    let call: SocketCall = serde_json::from_str(&text)
-        .map_err(|error| ApiError::invalid(format!("the message does not fit: {error}")))?;
+    let call: SocketCall =
+        serde_json::from_str(&text).map_err(|error| unfit(&error.to_string(), None))?;
     let SocketCall::Start(request) = call else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
@@ -396,8 +397,8 @@ impl Input {
     }
 
     async fn call(&mut self, text: &str) -> Result<(), ApiError> {
-        let call: SocketCall = serde_json::from_str(text)
-            .map_err(|error| ApiError::invalid(format!("the message does not fit: {error}")))?;
+        let call: SocketCall =
+            serde_json::from_str(text).map_err(|error| unfit(&error.to_string(), None))?;
         let Target {
             node,
             sandbox,

@@ -28,6 +28,7 @@ mod files_tree;
 mod files_watch;
 mod forks;
 mod key_bound;
+mod known_names;
 mod list_query;
 mod logs;
 mod network;

@@ -42,4 +42,6 @@ mod support;
 mod templates;
 mod tenancy;
 mod tokens;
+mod tokens_made;
+mod unknown_names;
 mod volumes;

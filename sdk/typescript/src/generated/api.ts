@@ -1468,7 +1468,8 @@ export interface components {
         };
         /**
          * @description Body of `POST /v1/sandboxes`. Every field may be absent, and null unless it says
-         *     otherwise; unknown fields are ignored.
+         *     otherwise. Unknown fields are refused: one that is not understood might have been meant to
+         *     narrow.
          */
         CreateSandbox: {
             /**
@@ -1774,7 +1775,7 @@ export interface components {
         };
         /**
          * @description Body of `POST /v1/sandboxes/{id}/fork`. Every field may be absent, and null unless it says
-         *     otherwise.
+         *     otherwise; unknown fields are refused.
          */
         ForkSandbox: components["schemas"]["ForkOptions"] & {
             /**
@@ -1783,7 +1784,7 @@ export interface components {
              */
             count?: number | null;
         };
-        /** @description Body of `POST /v1/sandboxes/{id}/fork-tree`. */
+        /** @description Body of `POST /v1/sandboxes/{id}/fork-tree`. Unknown fields are refused. */
         ForkTree: components["schemas"]["ForkOptions"] & {
             /**
              * Format: int64
@@ -2004,10 +2005,7 @@ export interface components {
             /** @description Connections of which only the address was known, as `address:port`. No rule covers them. */
             unnamed: string[];
         };
-        /**
-         * @description A wished-for policy. Unlike elsewhere unknown fields are refused: one that is not understood
-         *     might have been meant to narrow.
-         */
+        /** @description A wished-for policy. */
         NetworkWish: {
             mode: components["schemas"]["NetworkMode"];
             /** @description Only with `allowlist` and `observe`. An allowlist without rules lets nothing through. */
@@ -2956,6 +2954,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -4091,6 +4098,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -6642,6 +6658,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -7691,6 +7716,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -8144,6 +8178,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -10595,6 +10638,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -11163,6 +11215,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -11437,6 +11498,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -11739,6 +11809,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Template"];
+                };
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description No key, or a key that is not known. */
@@ -12256,6 +12335,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
