@@ -161,6 +161,7 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(ports::list))
         .routes(routes!(ports::create_link, ports::list_links))
         .routes(routes!(ports::revoke_link))
+        .routes(routes!(ports::list_all_links))
         .routes(routes!(files::read, files::write, files_edit::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))

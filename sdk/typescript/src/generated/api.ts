@@ -104,7 +104,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a key, at once. */
+        /** Ends a key, at once, and with `descendants` the keys and links that it made, and that those made. */
         delete: operations["revoke_token"];
         options?: never;
         head?: never;
@@ -578,6 +578,23 @@ export interface paths {
          *     counts from now.
          */
         patch: operations["set_lifecycle"];
+        trace?: never;
+    };
+    "/v1/sandboxes/{id}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The links of all ports of a sandbox that work now, without their tokens. */
+        get: operations["list_sandbox_links"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/sandboxes/{id}/logs": {
@@ -2085,6 +2102,8 @@ export interface components {
             /** @description RFC 3339, UTC. */
             expires_at: string;
             id: string;
+            /** @description The prefix of the key that made it. Null: it is not known. */
+            made_by?: string | null;
             /** @description By path. Has the token in it when the link was just made. */
             path_url: string;
             /** Format: int32 */
@@ -2096,7 +2115,7 @@ export interface components {
             /** @description By host name. Has the token in it when the link was just made. */
             url: string;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/ports/{port}/links`. */
+        /** @description Answer of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`. */
         PortLinkList: {
             items: components["schemas"]["PortLink"][];
         };
@@ -2503,6 +2522,8 @@ export interface components {
             /** @description RFC 3339, UTC. Null: it does not expire. */
             expires_at?: string | null;
             label: string;
+            /** @description The prefix of the key that made it. Null: it is not known. */
+            made_by?: string | null;
             /** @description What it begins with; names it in this API. */
             prefix: string;
             /** @description The only sandbox that it may be used on. */
@@ -2939,7 +2960,13 @@ export interface operations {
     };
     revoke_token: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Also end what the key made: keys and links, and what those made. Of a key that was revoked
+                 *     before, too. `true`, `1`, `false` or `0`. Default false.
+                 */
+                descendants?: string;
+            };
             header?: never;
             path: {
                 prefix: string;
@@ -7017,6 +7044,75 @@ export interface operations {
             };
             /** @description The disk of the guest, or of its host, is full. */
             507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_sandbox_links: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sandbox. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortLinkList"];
+                };
+            };
+            /** @description No key, or a key that is not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not permitted; the text says why. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No such object in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many at once. Nothing was done. */
+            429: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A fault of the server. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };

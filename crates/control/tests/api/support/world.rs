@@ -268,6 +268,7 @@ pub(crate) async fn add_key(store: &Store, project: &str) -> String {
             sandbox: None,
         },
         label: String::new(),
+        made_by: None,
         created_at_ms: 1,
         expires_at_ms: None,
         revoked_at_ms: None,
