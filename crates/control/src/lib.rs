@@ -19,6 +19,7 @@ pub mod rates;
 pub mod reconcile;
 pub mod run;
 pub mod scope;
+mod share;
 pub mod store;
 pub mod time;
 mod turns;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_types::SandboxId;
+use dayfly_types::{ProjectId, SandboxId};
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, request};
 
@@ -30,9 +30,10 @@ const WORDS_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) enum Access {
     /// With a key of the sandbox's project.
-    Key { end: KeyEnd },
+    Key { project: ProjectId, end: KeyEnd },
     /// By a link. The token is there when it was in the query and should become a cookie.
     Link {
+        project: ProjectId,
         leave: LinkLeave,
         query_token: Option<String>,
     },
@@ -53,7 +54,8 @@ pub(super) async fn decide(
     {
         match locate(control, &known.key.project, &address.sandbox).await {
             Ok(()) => {
-                return Ok(Some(Access::Key { end }));
+                let project = known.key.project;
+                return Ok(Some(Access::Key { project, end }));
             }
             Err(FindError::NotFound { .. }) => {}
             Err(FindError::Store { source, .. }) => return Err(source),
@@ -69,6 +71,7 @@ pub(super) async fn decide(
         && let Some(link) = opened_by(&links, token)
     {
         return Ok(Some(Access::Link {
+            project: link.project.clone(),
             leave: leave(link, now),
             query_token: Some(token.to_owned()),
         }));
@@ -89,6 +92,7 @@ pub(super) async fn decide(
             public.max_by_key(|link| link.expires_at_ms)
         });
     Ok(found.map(|link| Access::Link {
+        project: link.project.clone(),
         leave: leave(link, now),
         query_token: None,
     }))

@@ -148,15 +148,15 @@ pub(crate) async fn pass(
     *request.method_mut() = head.method;
     *request.headers_mut() = head.headers;
     heads::clean_request(request.headers_mut(), visitor);
-    let leave = match access {
-        Access::Key { end } => Leave::Key(end),
-        Access::Link { leave, .. } => Leave::Link(leave),
+    let (project, leave) = match access {
+        Access::Key { project, end } => (project, Leave::Key(end)),
+        Access::Link { project, leave, .. } => (project, Leave::Link(leave)),
     };
     let limits = VisitLimits {
         connections_max: settings.connections_max,
         idle_max: settings.idle_max,
     };
-    let tunnel = wanted.is_some().then(|| control.limits.tunnel());
+    let tunnel = wanted.is_some().then(|| control.limits.tunnel(&project));
     let tunnel = tunnel.transpose()?;
     let visit = approach.enter(leave, limits, gateway.stop.clone())?;
     let stream = connect(control, address, &visit).await?;
@@ -179,6 +179,7 @@ fn redirect(
     let Access::Link {
         leave,
         query_token: Some(token),
+        ..
     } = access
     else {
         return None;

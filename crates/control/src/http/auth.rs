@@ -19,6 +19,7 @@ use crate::app::sandbox_read::FindError;
 use crate::control::{Control, LookedUp};
 use crate::key::bearer;
 use crate::key_ends::KeyEnd;
+use crate::limit::Place;
 use crate::scope::{Reach, Scope};
 use crate::store::{KeyRow, KnownKey, ProjectLimits};
 
@@ -71,7 +72,7 @@ pub(super) async fn require_key(
     // Also when the caller hangs up before the answer: the work may go on.
     let unanswered = notebook.until_answered();
     let response = match admit(&control, &caller, &request) {
-        Ok(()) => {
+        Ok(_place) => {
             request.extensions_mut().insert(caller);
             run_until(&end, request, next).await
         }
@@ -149,7 +150,7 @@ async fn record_ended(control: &Control, key: &KeyRow, asked: &Asked) {
     }
 }
 
-fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<(), ApiError> {
+fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<Place, ApiError> {
     // Who sets the limits must not be locked out by one.
     if !caller.reach.scopes.has(Scope::Operator) {
         let per_second = caller.limits.requests_per_second;
@@ -157,7 +158,8 @@ fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<(), Ap
             .rates
             .request(&caller.project, per_second, Instant::now())?;
     }
-    access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)
+    access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)?;
+    Ok(control.limits.request_of(&caller.project)?)
 }
 
 fn denied(denied: Denied) -> ApiError {

@@ -90,11 +90,13 @@ pub(super) async fn start(
 ) -> Result<Response, ApiError> {
     let upgrade = accept(upgrade)?;
     locate(&control, &caller.project, &id).await?;
+    // From the start, so that sockets on which nothing is said are counted too.
+    let place = control.limits.exec(&caller.project)?;
     Ok(upgrade.on_upgrade(move |mut socket| async move {
         let begun = tokio::select! {
             biased;
             () = caller.end.reached() => Err(key_ended()),
-            begun = begin(control, &caller, id, &mut socket) => begun,
+            begun = begin(control, &caller, (id, place), &mut socket) => begun,
         };
         match begun {
             Ok(attached) => serve_until(caller.end, socket, attached).await,
@@ -115,7 +117,7 @@ pub(super) async fn attach(
 ) -> Result<Response, ApiError> {
     let upgrade = accept(upgrade)?;
     locate(&control, &caller.project, &sandbox).await?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let request = AttachExec {
         exec: exec.clone(),
         stdout_offset: Some(stdout),
@@ -155,7 +157,7 @@ fn accept(upgrade: Upgrade) -> Result<WebSocketUpgrade, ApiError> {
 async fn begin(
     control: Arc<Control>,
     caller: &Caller,
-    id: SandboxId,
+    (id, place): (SandboxId, Place),
     socket: &mut WebSocket,
 ) -> Result<Attached, ApiError> {
     let first = tokio::time::timeout(START_DEADLINE, socket.recv()).await;
@@ -168,7 +170,7 @@ async fn begin(
         return Err(ApiError::invalid("the first message must be a start"));
     };
     let plan = ExecPlan::try_from(*request)?;
-    let started = exec::start(&control, caller, &id, &plan).await?;
+    let started = exec::start(&control, caller, &id, &plan, place).await?;
     let report = control.node.describe_exec(&id, &started.exec).await?;
     let position = Position::start(id, started.exec);
     Ok(Attached {

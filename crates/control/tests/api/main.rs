@@ -36,6 +36,7 @@ mod refusal;
 mod sandbox_list;
 mod sandboxes;
 mod schema;
+mod shares;
 mod snapshots;
 mod states;
 mod support;
