@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::audit::Audit;
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
+use crate::http::{ConnectionLimits, Connections};
 use crate::key::KeyHash;
 use crate::key_ends::{KeyEnd, KeyEnds};
 use crate::limit::Limits;
@@ -43,6 +44,7 @@ pub struct Control {
     pub(crate) audit: Audit,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
+    pub(crate) connections: Arc<Connections>,
     /// Held from the look at what a project has of them to the making of one more.
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
@@ -89,6 +91,7 @@ impl Control {
             audit: Audit::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
+            connections: Arc::default(),
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
             keys: Mutex::default(),
@@ -98,6 +101,12 @@ impl Control {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    #[must_use]
+    pub fn with_connections(mut self, limits: ConnectionLimits) -> Self {
+        self.connections = Arc::new(Connections::new(limits));
         self
     }
 

@@ -28,6 +28,6 @@ pub mod view;
 pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
-pub use http::{openapi, router};
+pub use http::{ConnectionLimits, openapi, router};
 pub use key::{ApiKey, KeyHash};
 pub use run::{RunError, Server, run};

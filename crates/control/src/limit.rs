@@ -12,8 +12,6 @@ use crate::share::{Shared, SharedPlace};
 /// Requests that are being handled, streams aside. More than execs and transfers together, so
 /// that these cannot shut out the rest.
 pub const REQUESTS_MAX: usize = 4096;
-/// Open connections of the public API.
-pub const CONNECTIONS_MAX: usize = 8192;
 const EXECS_MAX: usize = 2048;
 const TRANSFERS_MAX: usize = 512;
 /// Watches of files, events and logs, which stay for as long as their reader does.

@@ -149,7 +149,12 @@ pub(crate) async fn pass(
     *request.headers_mut() = head.headers;
     heads::clean_request(request.headers_mut(), visitor);
     let (project, leave) = match access {
-        Access::Key { project, end } => (project, Leave::Key(end)),
+        Access::Key { project, end } => {
+            if let Some(peer) = peer {
+                control.connections.has_shown_a_key(peer.ip());
+            }
+            (project, Leave::Key(end))
+        }
         Access::Link { project, leave, .. } => (project, Leave::Link(leave)),
     };
     let limits = VisitLimits {

@@ -17,6 +17,7 @@ use super::error::ApiError;
 use super::key_bound::{bound_answer, bound_body};
 use crate::app::sandbox_read::FindError;
 use crate::control::{Control, LookedUp};
+use crate::gateway::Peer;
 use crate::key::bearer;
 use crate::key_ends::KeyEnd;
 use crate::limit::Place;
@@ -57,6 +58,9 @@ pub(super) async fn require_key(
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
+    if let Some(peer) = request.extensions().get::<Peer>() {
+        control.connections.has_shown_a_key(peer.0.ip());
+    }
     let KnownKey { key, limits } = known;
     let notebook = Notebook::new(&control.audit, &key.project, &key.prefix, asked);
     let notebook = Arc::new(notebook);

@@ -8,6 +8,7 @@ mod answer;
 mod audit;
 mod auth;
 mod body;
+mod connections;
 mod context_parameter;
 mod contexts;
 mod document;
@@ -51,5 +52,7 @@ mod templates;
 mod tokens;
 mod volumes;
 
+pub use connections::ConnectionLimits;
+pub(crate) use connections::Connections;
 pub use document::{openapi, router};
 pub(crate) use serve::serve;

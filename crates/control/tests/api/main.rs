@@ -8,6 +8,7 @@
 )]
 
 mod auth;
+mod connections;
 mod contexts;
 mod events;
 mod exec;
