@@ -13,6 +13,7 @@ mod doctor;
 mod egress;
 mod engine;
 mod pause_guard;
+mod pulse;
 mod role_control;
 mod role_node;
 mod runtime;
