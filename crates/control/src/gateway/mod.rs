@@ -193,8 +193,9 @@ fn redirect(
     let cookie = cookies::set_cookie(address, token, seconds, settings.preview.is_secure())?;
     let target = address.target(uri).ok()?;
     let location = format!("{}{target}", address.prefix());
-    // Two slashes would begin another host's address.
-    let dot = if location.starts_with("//") { "/." } else { "" };
+    // Two slashes would begin another host's address, and browsers read `\` as one.
+    let begins_with_two = location.replace('\\', "/").starts_with("//");
+    let dot = if begins_with_two { "/." } else { "" };
     let location = HeaderValue::try_from(format!("{dot}{location}")).ok()?;
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = StatusCode::SEE_OTHER;

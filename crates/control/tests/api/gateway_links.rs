@@ -104,6 +104,11 @@ async fn a_token_in_the_address_becomes_a_cookie() {
             "/".to_owned(),
         ),
         (
+            by_host(&world, &id, &format!("/\\evil.test/?dayfly_token={token}")),
+            "/./\\evil.test/".to_owned(),
+            "/".to_owned(),
+        ),
+        (
             by_path(&format!("/a?dayfly_token={token}")),
             format!("{path}/a"),
             format!("{path}/"),
