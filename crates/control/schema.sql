@@ -6,7 +6,9 @@ CREATE TABLE api_keys (
     created_at_ms BIGINT NOT NULL,
     expires_at_ms BIGINT,
     revoked_at_ms BIGINT
-, label TEXT NOT NULL DEFAULT '', sandbox_id TEXT);
+, label TEXT NOT NULL DEFAULT '', sandbox_id TEXT, made_by TEXT);
+
+CREATE INDEX api_keys_by_maker ON api_keys (made_by) WHERE made_by IS NOT NULL;
 
 CREATE UNIQUE INDEX api_keys_by_prefix ON api_keys (prefix) WHERE prefix <> 'admin';
 
@@ -83,9 +85,11 @@ CREATE TABLE port_links (
     token_hash TEXT,
     created_at_ms BIGINT NOT NULL,
     expires_at_ms BIGINT NOT NULL
-);
+, made_by TEXT);
 
 CREATE INDEX port_links_by_expiry ON port_links (expires_at_ms);
+
+CREATE INDEX port_links_by_maker ON port_links (made_by) WHERE made_by IS NOT NULL;
 
 CREATE INDEX port_links_by_port ON port_links (sandbox_id, port);
 

@@ -32,13 +32,13 @@ pub(crate) enum PortCommand {
         #[arg(long)]
         path: bool,
     },
-    /// List the links of a port.
+    /// List the links of a port, or of all ports.
     Links {
         /// Id, or the beginning of one.
         #[arg(value_name = "SANDBOX")]
         id: String,
         #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-        port: u16,
+        port: Option<u16>,
     },
     /// Revoke a link; connections that came by it are cut.
     Rm {

@@ -94,6 +94,9 @@ pub(crate) enum TokenCommand {
         /// What the keys begin with, as `dayfly token ls` shows it.
         #[arg(required = true, value_name = "PREFIX")]
         prefixes: Vec<String>,
+        /// Also end the keys and links that they made, and that those made.
+        #[arg(long)]
+        descendants: bool,
     },
 }
 

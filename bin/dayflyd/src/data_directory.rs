@@ -13,7 +13,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +25,9 @@ use serde::{Deserialize, Serialize};
 const FIRST_UID: u32 = 1_000_000_000;
 /// One for control, the rest for slots.
 const UIDS_OF_AN_INSTANCE: u32 = 4096;
+
+/// Whoever can open the lock can hold it, and so keep the daemon from starting.
+const LOCK_MODE: u32 = 0o600;
 
 /// What tells this daemon's resources from another's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,8 +182,12 @@ impl DataDirectory {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(LOCK_MODE)
             .open(self.root.join("lock"))
             .context("cannot open the lock file")?;
+        // One that an older program made was for everybody.
+        file.set_permissions(fs::Permissions::from_mode(LOCK_MODE))
+            .context("cannot set the mode of the lock file")?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("another dayflyd runs on {}", self.root.display());
         }

@@ -14,6 +14,7 @@ mod egress;
 mod engine;
 mod operator;
 mod pause_guard;
+mod pulse;
 mod role_control;
 mod role_node;
 mod runtime;

@@ -7,7 +7,7 @@ use dayfly_types::{CellName, NodeId};
 
 use crate::args::RunArguments;
 use crate::data_directory::DataDirectory;
-use crate::runtime;
+use crate::{pulse, runtime};
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     };
     runtime::block_on(async move {
         let stop = runtime::stop_on_signal()?;
+        pulse::give(arguments)?;
         dayfly_control::run(config, stop.cancelled_owned())
             .await
             .context("the control process failed")

@@ -23,7 +23,7 @@ use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::data_directory::{DataDirectory, Instance};
 use crate::egress::Egress;
-use crate::{crash_point, engine, role_control, runtime, slow_sync};
+use crate::{crash_point, engine, pulse, role_control, runtime, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
 
 async fn serve(arguments: &RunArguments) -> Result<()> {
     let stop = runtime::stop_on_signal()?;
+    pulse::give(arguments)?;
     // Engines are orphans of the jail; as their subreaper this process can collect them.
     dayfly_host::process::set_child_subreaper().context("cannot become a subreaper")?;
     let directory = DataDirectory::open(&arguments.data_dir)?;

@@ -1,27 +1,31 @@
 //! Role `all`: one unprivileged control process and one root node process, kept alive.
 //!
-//! A crash of either is repaired by starting it again; the other one and every sandbox go on. On
-//! SIGTERM both are told to stop, and sandboxes are left running for the next start.
+//! A crash of either is repaired by starting it again; the other one and every sandbox go on. One
+//! that is stopped or hangs is killed first. On SIGTERM both are told to stop, and sandboxes are
+//! left running for the next start.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_host::files::write_atomic;
+use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::admin_key;
 use crate::args::{Role, RunArguments};
 use crate::data_directory::{DataDirectory, Running};
+use crate::pulse::{self, Pulse};
 
 /// A child that ran shorter than this is restarted with a pause, so that a crash at start does not
-/// spin.
+/// spin. The pause doubles with each, up to a limit.
 const SHORT_LIFE: Duration = Duration::from_secs(2);
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a child may take to stop before it is killed.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -54,8 +58,8 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<()> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            status = node.child.wait() => node.restart(status?, &program, &arguments).await?,
-            status = control.child.wait() => control.restart(status?, &program, &arguments).await?,
+            kept = node.keep(&program, &arguments) => kept?,
+            kept = control.keep(&program, &arguments) => kept?,
         }
     }
     tracing::info!("stopping; sandboxes go on running");
@@ -67,39 +71,124 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<()> {
 #[derive(Debug)]
 struct Supervised {
     role: Role,
+    state: State,
+    /// Short lives in a row.
+    failures: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    Runs(Process),
+    /// Is started again then.
+    Waits(Instant),
+}
+
+/// A process that runs.
+#[derive(Debug)]
+struct Process {
     child: Child,
+    pulse: Pulse,
     started: Instant,
 }
 
 impl Supervised {
     fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
-        let child = Command::new(program)
+        let state = State::Runs(Process::start(role, program, arguments)?);
+        Ok(Self {
+            role,
+            state,
+            failures: 0,
+        })
+    }
+
+    /// Waits for whatever happens to the process next, and does what follows from it. Cancel safe:
+    /// what was waited for is waited for again.
+    async fn keep(&mut self, program: &PathBuf, arguments: &RunArguments) -> Result<()> {
+        let role = self.role.as_str();
+        match &mut self.state {
+            State::Waits(until) => {
+                sleep_until(*until).await;
+                match Process::start(self.role, program, arguments) {
+                    Ok(process) => self.state = State::Runs(process),
+                    Err(error) => {
+                        tracing::error!(role, error = format!("{error:#}"), "cannot start it");
+                        self.try_later(Duration::ZERO);
+                    }
+                }
+            }
+            State::Runs(process) => tokio::select! {
+                status = process.child.wait() => {
+                    let (status, lived) = (status?, process.started.elapsed());
+                    tracing::warn!(role, %status, "a process ended; starting it again");
+                    self.try_later(lived);
+                }
+                () = process.pulse.stops() => process.end_silent(role)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Starts it again: at once when it had worked, else after a pause.
+    fn try_later(&mut self, lived: Duration) {
+        if lived >= SHORT_LIFE {
+            self.failures = 0;
+            self.state = State::Waits(Instant::now());
+            return;
+        }
+        let pause = restart_pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        tracing::error!(
+            role = self.role.as_str(),
+            failures = self.failures,
+            pause_seconds = pause.as_secs(),
+            "a process does not stay alive; what it said before is the reason"
+        );
+        self.state = State::Waits(Instant::now() + pause);
+    }
+
+    async fn stop(&mut self) -> Result<()> {
+        match &mut self.state {
+            State::Waits(_) => Ok(()),
+            State::Runs(process) => process.stop(self.role).await,
+        }
+    }
+}
+
+fn restart_pause(failures: u32) -> Duration {
+    let doubled = RESTART_PAUSE.saturating_mul(1 << failures.min(16));
+    doubled.min(RESTART_PAUSE_MAX)
+}
+
+impl Process {
+    fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
+        let mut child = Command::new(program)
             .args(role_arguments(role, arguments))
+            .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start the {} process", role.as_str()))?;
+        let pulse = Pulse::of(child.stdout.take());
         Ok(Self {
-            role,
             child,
+            pulse,
             started: Instant::now(),
         })
     }
 
-    async fn restart(
-        &mut self,
-        status: ExitStatus,
-        program: &PathBuf,
-        arguments: &RunArguments,
-    ) -> Result<()> {
-        tracing::warn!(role = self.role.as_str(), %status, "a process ended; starting it again");
-        if self.started.elapsed() < SHORT_LIFE {
-            sleep(RESTART_PAUSE).await;
+    /// Kills a process that is stopped or hangs. Sandboxes go on, as after a crash.
+    fn end_silent(&mut self, role: &str) -> Result<()> {
+        let seconds = SILENCE_MAX.as_secs();
+        if self.child.id().is_some_and(pulse::is_traced) {
+            tracing::warn!(role, seconds, "silent under a debugger; leaving it alone");
+            return Ok(());
         }
-        *self = Self::start(self.role, program, arguments)?;
-        Ok(())
+        tracing::error!(role, seconds, "a process is stopped or hangs; killing it");
+        self.child
+            .start_kill()
+            .context("cannot kill a process that hangs")
     }
 
-    async fn stop(&mut self) -> Result<()> {
+    async fn stop(&mut self, role: Role) -> Result<()> {
         let pid = self
             .child
             .id()
@@ -110,10 +199,8 @@ impl Supervised {
             let _ = kill_process(pid, Signal::TERM);
         }
         if timeout(STOP_DEADLINE, self.child.wait()).await.is_err() {
-            tracing::warn!(
-                role = self.role.as_str(),
-                "did not stop in time; killing it"
-            );
+            let role = role.as_str();
+            tracing::warn!(role, "did not stop in time; killing it");
             self.child
                 .kill()
                 .await
@@ -166,4 +253,16 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         words.push("--allow-shared-emulation".to_owned());
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_before_another_try_grows_to_its_limit() {
+        let seconds = |failures| restart_pause(failures).as_secs();
+        assert_eq!([0, 1, 2, 3, 4].map(seconds), [1, 2, 4, 8, 16]);
+        assert_eq!([5, 6, 100].map(seconds), [30, 30, 30]);
+    }
 }

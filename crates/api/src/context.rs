@@ -9,6 +9,7 @@ use crate::exec::Omission;
 
 /// Body of `POST /v1/sandboxes/{id}/repl/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CreateContext {
     /// python, bash or javascript, as the template has them. Default python.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,6 +44,7 @@ pub struct ContextList {
 
 /// Body of `POST /v1/sandboxes/{id}/repl/sessions/{sid}/run`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RunCode {
     #[schema(pattern = "^[^\\u0000]*$")]
     pub code: String,
@@ -113,6 +115,7 @@ pub struct RunStreamEvent {
 
 /// Body of `POST /v1/sandboxes/{id}/run`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RunRequest {
     #[schema(pattern = "^[^\\u0000]*$")]
     pub code: String,

@@ -18,6 +18,7 @@ pub enum Command {
 
 /// Body of `POST /v1/sandboxes/{id}/exec` and `.../exec/stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ExecRequest {
     #[schema(schema_with = command_schema)]
     pub cmd: Command,
@@ -114,6 +115,7 @@ impl ExecRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TerminalSize {
     #[schema(minimum = 1, maximum = 1000)]
     pub columns: u16,
@@ -212,6 +214,7 @@ pub struct ProcessList {
 
 /// Body of `POST /v1/sandboxes/{id}/processes/{exec_id}/signal`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SignalRequest {
     /// A number, such as 15. Goes to the process group; 9 ends everything of the exec.
     #[schema(minimum = 1, maximum = 64)]
@@ -227,7 +230,7 @@ pub struct StdinTaken {
 
 /// A text message of an exec socket from the client. Binary messages are input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketCall {
     /// The first message on `exec/socket`.
     Start(Box<ExecRequest>),

@@ -46,6 +46,7 @@ pub struct FileWritten {
 
 /// Body of `POST /v1/sandboxes/{id}/fs/mkdir`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MakeDirectory {
     #[schema(min_length = 1, max_length = 4096, pattern = "^[^\\u0000]+$")]
     pub path: String,
@@ -64,6 +65,7 @@ pub struct MakeDirectory {
 
 /// Body of `POST /v1/sandboxes/{id}/fs/move`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MoveFile {
     #[schema(min_length = 1, max_length = 4096, pattern = "^[^\\u0000]+$")]
     pub from: String,
@@ -80,6 +82,7 @@ pub struct MoveFile {
 
 /// Body of `POST /v1/sandboxes/{id}/fs/chmod`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChangeMode {
     #[schema(min_length = 1, max_length = 4096, pattern = "^[^\\u0000]+$")]
     pub path: String,

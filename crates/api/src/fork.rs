@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::lifecycle::OnTimeout;
@@ -12,30 +12,56 @@ use crate::sandbox::{Sandbox, metadata_schema};
 use crate::snapshot::Capture;
 
 /// Body of `POST /v1/sandboxes/{id}/fork`. Every field may be absent, and null unless it says
-/// otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// otherwise; unknown fields are refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ForkSandbox {
     /// How many children. Default 1.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "whole_number"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 64)]
     pub count: Option<u64>,
     #[serde(flatten)]
     pub options: ForkOptions,
 }
 
-/// Body of `POST /v1/sandboxes/{id}/fork-tree`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+// By hand, here and below: a schema that refuses what it does not know cannot be part of another.
+impl<'de> Deserialize<'de> for ForkSandbox {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Asked {
+            #[serde(default, deserialize_with = "whole_number")]
+            count: Option<u64>,
+            #[serde(flatten)]
+            options: ForkOptions,
+        }
+        let Asked { count, options } = Asked::deserialize(deserializer)?;
+        Ok(Self { count, options })
+    }
+}
+
+/// Body of `POST /v1/sandboxes/{id}/fork-tree`. Unknown fields are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ForkTree {
     /// How many children.
-    #[serde(deserialize_with = "required_whole_number")]
     #[schema(minimum = 1, maximum = 64)]
     pub count: u64,
     #[serde(flatten)]
     pub options: ForkOptions,
+}
+
+impl<'de> Deserialize<'de> for ForkTree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Asked {
+            #[serde(deserialize_with = "required_whole_number")]
+            count: u64,
+            #[serde(flatten)]
+            options: ForkOptions,
+        }
+        let Asked { count, options } = Asked::deserialize(deserializer)?;
+        Ok(Self { count, options })
+    }
 }
 
 /// What every child gets. Nothing of the source's own lifecycle is inherited.
@@ -109,6 +135,7 @@ pub struct Forked {
 
 /// Body of `POST /v1/sandboxes/{id}/promote`. Every field may be absent or null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PromoteSandbox {
     /// Delete the other children of the same fork. Default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +171,13 @@ mod tests {
         assert_eq!((tree.count, tree.options.idle_seconds), (3, Some(9)));
         for json in ["{}", r#"{"count":null}"#, r#"{"count":"3"}"#] {
             assert!(serde_json::from_str::<ForkTree>(json).is_err(), "{json}");
+        }
+        let unknown = r#"{"count":3,"idle_secods":9}"#;
+        for refused in [
+            serde_json::from_str::<ForkTree>(unknown).unwrap_err(),
+            serde_json::from_str::<ForkSandbox>(unknown).unwrap_err(),
+        ] {
+            assert!(refused.to_string().contains("`idle_secods`"), "{refused}");
         }
     }
 }

@@ -26,6 +26,7 @@ impl OnTimeout {
 
 /// Body of `PATCH /v1/sandboxes/{id}/lifecycle`. What is absent stays; a null takes away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChangeLifecycle {
     /// Seconds from now until the sandbox is deleted. Null: no deadline.
     #[serde(

@@ -34,8 +34,7 @@ impl NetworkMode {
     }
 }
 
-/// A wished-for policy. Unlike elsewhere unknown fields are refused: one that is not understood
-/// might have been meant to narrow.
+/// A wished-for policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkWish {

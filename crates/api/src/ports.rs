@@ -56,13 +56,16 @@ pub struct PortLink {
     /// Only when the link was just made, and only if it is not public: it is not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The prefix of the key that made it. Null: it is not known.
+    #[serde(default)]
+    pub made_by: Option<String>,
     /// RFC 3339, UTC.
     pub created_at: String,
     /// RFC 3339, UTC.
     pub expires_at: String,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/ports/{port}/links`.
+/// Answer of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PortLinkList {
     pub items: Vec<PortLink>,

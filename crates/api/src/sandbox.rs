@@ -10,11 +10,13 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use crate::lifecycle::OnTimeout;
 use crate::network::{NetworkMode, NetworkWish, RuleWish, never_null};
 use crate::number::whole_number;
-use crate::volume::VolumeMount;
+use crate::volume::{VolumeMount, asked_mounts};
 
 /// Body of `POST /v1/sandboxes`. Every field may be absent, and null unless it says
-/// otherwise; unknown fields are ignored.
+/// otherwise. Unknown fields are refused: one that is not understood might have been meant to
+/// narrow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CreateSandbox {
     /// Which template to restore. Default `base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +42,11 @@ pub struct CreateSandbox {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
     pub from_snapshot: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "asked_mounts"
+    )]
     #[schema(max_items = 3)]
     pub volumes: Option<Vec<VolumeMount>>,
     /// Processors that it may use at most; may be a fraction. Default: all of the template's.

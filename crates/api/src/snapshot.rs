@@ -7,6 +7,7 @@ use crate::number::whole_number;
 
 /// Body of `POST /v1/sandboxes/{id}/snapshots`. Every field may be absent or null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CreateSnapshot {
     /// A label of the caller's own; need not be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +67,7 @@ pub struct SnapshotList {
 
 /// Body of `POST /v1/sandboxes/{id}/rollback`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RollbackSandbox {
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
     pub snapshot_id: String,

@@ -22,6 +22,9 @@ pub struct Token {
     pub scopes: Vec<String>,
     /// The only sandbox that it may be used on.
     pub sandbox_id: Option<String>,
+    /// The prefix of the key that made it. Null: it is not known.
+    #[serde(default)]
+    pub made_by: Option<String>,
     /// RFC 3339, UTC.
     pub created_at: String,
     /// RFC 3339, UTC. Null: it does not expire.

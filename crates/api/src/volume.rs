@@ -1,6 +1,6 @@
 //! Volumes: disks that outlive sandboxes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::number::whole_number;
@@ -19,8 +19,32 @@ pub struct VolumeMount {
     pub read_only: Option<bool>,
 }
 
+/// Mounts as a request names them. Unlike in an answer, which may come of a newer server, an unknown
+/// field is refused.
+pub(crate) fn asked_mounts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<VolumeMount>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        name: String,
+        path: Option<String>,
+        read_only: Option<bool>,
+    }
+    let asked = Option::<Vec<Asked>>::deserialize(deserializer)?;
+    Ok(asked.map(|mounts| {
+        let mount = |asked: Asked| VolumeMount {
+            name: asked.name,
+            path: asked.path,
+            read_only: asked.read_only,
+        };
+        mounts.into_iter().map(mount).collect()
+    }))
+}
+
 /// Body of `POST /v1/volumes`. One of the two sizes must be given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CreateVolume {
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
     pub name: String,
@@ -40,6 +64,7 @@ pub struct CreateVolume {
 
 /// Body of `PATCH /v1/volumes/{name}`. One of the two sizes must be given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GrowVolume {
     /// MiB.
     #[serde(
@@ -74,4 +99,24 @@ pub struct Volume {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeList {
     pub items: Vec<Volume>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CreateSandbox;
+
+    #[test]
+    fn a_request_names_only_what_is_known_and_an_answer_may_name_more() {
+        let answer = r#"{"name":"a","read_only":true,"of_tomorrow":1}"#;
+        assert!(serde_json::from_str::<VolumeMount>(answer).is_ok());
+        let request = |mount: &str| {
+            let body = format!(r#"{{"volumes":[{mount}]}}"#);
+            serde_json::from_str::<CreateSandbox>(&body)
+        };
+        let known = request(r#"{"name":"a","read_only":true,"path":null}"#).unwrap();
+        assert_eq!(known.volumes.unwrap()[0].read_only, Some(true));
+        let refused = request(r#"{"name":"a","readonly":true}"#).unwrap_err();
+        assert!(refused.to_string().contains("`readonly`"), "{refused}");
+    }
 }

@@ -43,6 +43,15 @@ impl Client {
         Ok(list.items)
     }
 
+    /// The links of all ports of a sandbox that work now, without their tokens.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn sandbox_links(&self, id: &str) -> Result<Vec<PortLink>, ClientError> {
+        let list: PortLinkList = self.get_json(self.sandbox_address(id, &["links"])?).await?;
+        Ok(list.items)
+    }
+
     /// Ends a link, and every connection that came by it.
     ///
     /// # Errors

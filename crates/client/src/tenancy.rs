@@ -68,6 +68,18 @@ impl Client {
             .await
     }
 
+    /// Ends a key, and the keys and links that it made, and that those made. Also of a key that was
+    /// revoked before.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when there is none.
+    pub async fn revoke_token_with_descendants(&self, prefix: &str) -> Result<(), ClientError> {
+        let prefix = prefix.replace('.', "");
+        let mut url = self.address(&["v1", "me", "tokens", &prefix]);
+        url.query_pairs_mut().append_pair("descendants", "true");
+        self.delete(url).await
+    }
+
     /// All projects, for an operator.
     ///
     /// # Errors

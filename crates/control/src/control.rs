@@ -13,8 +13,9 @@ use crate::audit::Audit;
 use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
+use crate::http::{ConnectionLimits, Connections};
 use crate::key::KeyHash;
-use crate::key_ends::KeyEnds;
+use crate::key_ends::{KeyEnd, KeyEnds};
 use crate::limit::Limits;
 use crate::rates::Rates;
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
@@ -48,6 +49,7 @@ pub struct Control {
     pub(crate) store_check: StoreCheck,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
+    pub(crate) connections: Arc<Connections>,
     /// Held from the look at what a project has of them to the making of one more.
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
@@ -57,7 +59,7 @@ pub struct Control {
 /// What is known of a key.
 #[derive(Debug)]
 pub(crate) enum LookedUp {
-    Usable(Box<KnownKey>),
+    Usable(Box<KnownKey>, KeyEnd),
     /// Revoked or expired.
     Ended(Box<KeyRow>),
     Unknown,
@@ -99,6 +101,7 @@ impl Control {
             store_check: StoreCheck::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
+            connections: Arc::default(),
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
             keys: Mutex::default(),
@@ -108,6 +111,12 @@ impl Control {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    #[must_use]
+    pub fn with_connections(mut self, limits: ConnectionLimits) -> Self {
+        self.connections = Arc::new(Connections::new(limits));
         self
     }
 
@@ -129,12 +138,12 @@ impl Control {
     /// [`StoreError`] when the database cannot be read.
     pub async fn find_key(&self, presented: &str) -> Result<Option<KnownKey>, StoreError> {
         Ok(match self.look_up_key(presented).await? {
-            LookedUp::Usable(known) => Some(*known),
+            LookedUp::Usable(known, _) => Some(*known),
             LookedUp::Ended(_) | LookedUp::Unknown => None,
         })
     }
 
-    /// What is known of the key that a caller presented.
+    /// What is known of the key that a caller presented, and when it ends.
     ///
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
@@ -142,7 +151,18 @@ impl Control {
         let Some(hash) = KeyHash::of(presented) else {
             return Ok(LookedUp::Unknown);
         };
-        let changes = self.keys().changes;
+        loop {
+            let changes = self.keys().changes;
+            let found = self.look_up_hash(hash, changes).await?;
+            // A key that was revoked between the look and the taking of its end would never end.
+            let is_usable = matches!(found, LookedUp::Usable(..));
+            if !is_usable || self.keys().changes == changes {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn look_up_hash(&self, hash: KeyHash, changes: u64) -> Result<LookedUp, StoreError> {
         let row = match self.cached_key(hash) {
             Some(row) => row,
             None => match self.store.key_by_hash(&hash.to_hex()).await? {
@@ -163,7 +183,8 @@ impl Control {
             return Ok(LookedUp::Ended(Box::new(row.key)));
         }
         self.cache_key(hash, &row, changes);
-        Ok(LookedUp::Usable(Box::new(row)))
+        let end = self.key_ends.of(&key.prefix, key.expires_at_ms);
+        Ok(LookedUp::Usable(Box::new(row), end))
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

@@ -10,6 +10,8 @@ use crate::time::now_ms;
 
 /// Beyond this many, those that nobody holds are forgotten.
 const REMEMBERED_MAX: usize = 4096;
+/// How often the clock is read again while a key's time runs: it can be set, and a host can sleep.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The ends of all keys that are in use, by their prefixes.
 #[derive(Debug, Default)]
@@ -58,18 +60,23 @@ impl KeyEnds {
 impl KeyEnd {
     /// Waits until the key was revoked or has expired. Cancel safe.
     pub(crate) async fn reached(&self) {
-        let expired = async {
-            match self.expires_at_ms {
-                Some(at) => {
-                    let left = u64::try_from(at.saturating_sub(now_ms())).unwrap_or(0);
-                    tokio::time::sleep(Duration::from_millis(left)).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = self.revoked.cancelled() => {}
-            () = expired => {}
+            () = self.expired() => {}
+        }
+    }
+
+    async fn expired(&self) {
+        let Some(at) = self.expires_at_ms else {
+            return std::future::pending().await;
+        };
+        loop {
+            let left = u64::try_from(at.saturating_sub(now_ms())).unwrap_or(0);
+            if left == 0 {
+                return;
+            }
+            let left = Duration::from_millis(left);
+            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
         }
     }
 }

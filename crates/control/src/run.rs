@@ -88,6 +88,7 @@ impl Server {
         http::serve(
             self.listener,
             http::router(Arc::clone(&self.control)),
+            &self.control.connections,
             shutdown,
         )
         .await;

@@ -20,6 +20,10 @@ use tokio::sync::oneshot;
 const DRAIN_BYTES_MAX: usize = 8 << 20;
 const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
+/// Put on a refusal whose body is worth less waiting than others.
+#[derive(Debug, Clone, Copy)]
+pub struct DrainFor(pub Duration);
+
 /// A body that comes back when it is dropped before its end.
 struct Returning {
     body: Option<Body>,
@@ -82,7 +86,9 @@ pub async fn drain_unread(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
     if refused && let Ok(body) = returned.try_recv() {
-        let _ = tokio::time::timeout(DRAIN_DEADLINE, drain(body)).await;
+        let wanted = response.extensions().get::<DrainFor>();
+        let limit = wanted.map_or(DRAIN_DEADLINE, |wanted| wanted.0.min(DRAIN_DEADLINE));
+        let _ = tokio::time::timeout(limit, drain(body)).await;
     }
     response
 }

@@ -245,6 +245,29 @@ pub const PORT_LINK_TTL_SECONDS_DEFAULT: u64 = 3600;
 pub const PORT_LINK_TTL_SECONDS_MAX: u64 = 7 * 24 * 3600;
 /// Links of one port that work at the same time; each visit looks at all of them.
 pub const PORT_LINKS_MAX: usize = 64;
+/// Links of all ports of one sandbox: one answer lists them.
+pub const SANDBOX_LINKS_MAX: usize = 1024;
+
+// Processes of the daemon.
+/// How often a process tells its supervisor that it is alive.
+pub const PULSE_INTERVAL: Duration = Duration::from_secs(1);
+/// One that says nothing for this long is killed and started again. Longer than a busy host keeps a
+/// process from running.
+pub const SILENCE_MAX: Duration = Duration::from_secs(20);
+
+// Connections of the public API and of visitors.
+/// All of one listener.
+pub const CONNECTIONS_MAX: usize = 8192;
+/// Of those, for addresses that have shown a key lately: strangers cannot take them.
+pub const CONNECTIONS_RESERVED: usize = 1024;
+/// Of one address; of IPv6, of one network of 64 bits.
+pub const PEER_CONNECTIONS_MAX: usize = 1024;
+/// The same of a loopback address, behind which a proxy may stand for everybody.
+pub const LOOPBACK_CONNECTIONS_MAX: usize = 4096;
+/// How long the head of a connection's first request may take.
+pub const FIRST_HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// Addresses that are remembered to have shown a key.
+pub const KNOWN_PEERS_MAX: usize = 4096;
 
 // Projects and keys.
 

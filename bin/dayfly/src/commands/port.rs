@@ -98,11 +98,14 @@ fn tell(session: &Session<'_>, link: &PortLink, url: &str) -> Result<(), Command
     Ok(())
 }
 
-async fn links(session: &Session<'_>, id: &str, port: u16) -> Result<(), CommandError> {
+async fn links(session: &Session<'_>, id: &str, port: Option<u16>) -> Result<(), CommandError> {
     let id = resolve(session, id).await?;
-    let links = session.client.port_links(&id, port).await;
+    let links = match port {
+        Some(port) => session.client.port_links(&id, port).await,
+        None => session.client.sandbox_links(&id).await,
+    };
     let links = links.map_err(|source| {
-        let what = format!("cannot list the links of port {port} of sandbox {id}");
+        let what = format!("cannot list the links of sandbox {id}");
         CommandError::call(what, source)
     })?;
     let printer = session.printer;
@@ -118,7 +121,7 @@ async fn links(session: &Session<'_>, id: &str, port: u16) -> Result<(), Command
 
 fn link_table(links: &[PortLink]) -> Table {
     let now = OffsetDateTime::now_utc();
-    let mut table = Table::new(&["LINK", "FOR", "AGE", "LEFT", "URL"]);
+    let mut table = Table::new(&["LINK", "FOR", "AGE", "LEFT", "MADE BY", "URL"]);
     for link in links {
         let who = if link.public { "anybody" } else { "token" };
         table.push(vec![
@@ -126,6 +129,7 @@ fn link_table(links: &[PortLink]) -> Table {
             who.to_owned(),
             ages::since(&link.created_at, now),
             ages::until(Some(&link.expires_at), now),
+            link.made_by.clone().unwrap_or_else(|| "-".to_owned()),
             link.url.clone(),
         ]);
     }
@@ -138,7 +142,7 @@ async fn revoke(session: &Session<'_>, id: &str, link: &str) -> Result<(), Comma
     let Some(port) = port else {
         return Err(CommandError::Usage {
             what: format!("{link:?} is no link"),
-            hint: "`dayfly port links SANDBOX PORT` lists them",
+            hint: "`dayfly port links SANDBOX` lists them",
         });
     };
     let id = resolve(session, id).await?;

@@ -35,7 +35,10 @@ pub(crate) async fn token(
             create(session, project.as_deref(), &request).await
         }
         TokenCommand::Ls => list(session).await,
-        TokenCommand::Rm { prefixes } => remove(session, &prefixes).await,
+        TokenCommand::Rm {
+            prefixes,
+            descendants,
+        } => remove(session, &prefixes, descendants).await,
     }
 }
 
@@ -87,7 +90,9 @@ async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
 }
 
 fn table(tokens: &[Token]) -> Table {
-    let mut table = Table::new(&["PREFIX", "LABEL", "SCOPES", "SANDBOX", "CREATED", "EXPIRES"]);
+    let mut table = Table::new(&[
+        "PREFIX", "LABEL", "SCOPES", "SANDBOX", "CREATED", "EXPIRES", "MADE BY",
+    ]);
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for token in tokens {
         table.push(vec![
@@ -97,17 +102,27 @@ fn table(tokens: &[Token]) -> Table {
             or_none(&token.sandbox_id),
             token.created_at.clone(),
             or_none(&token.expires_at),
+            or_none(&token.made_by),
         ]);
     }
     table
 }
 
-async fn remove(session: &Session<'_>, prefixes: &[String]) -> Result<u8, CommandError> {
+async fn remove(
+    session: &Session<'_>,
+    prefixes: &[String],
+    descendants: bool,
+) -> Result<u8, CommandError> {
     let mut revoked = Vec::new();
     let mut outcome = Ok(exit_status::OK);
     for prefix in prefixes {
         let what = || format!("cannot revoke key {}", text::visible(prefix));
-        if let Err(source) = session.client.revoke_token(prefix).await {
+        let done = if descendants {
+            session.client.revoke_token_with_descendants(prefix).await
+        } else {
+            session.client.revoke_token(prefix).await
+        };
+        if let Err(source) = done {
             outcome = Err(CommandError::call(what(), source));
             break;
         }

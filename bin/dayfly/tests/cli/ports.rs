@@ -38,6 +38,8 @@ async fn links_are_made_listed_and_revoked() {
     assert_eq!(done.stdout(), "http://a/path/\n");
     let done = program.run(&["port", "links", "a", "8000", "-q"]).await;
     assert_eq!(done.stdout(), "8000-abc\n");
+    let done = program.run(&["port", "links", "a", "-q"]).await;
+    assert_eq!(done.stdout(), "80-abc\n8000-abc\n");
     let done = program.run(&["port", "rm", "a", "8000-abc"]).await;
     assert_eq!((done.status, done.stdout()), (0, "8000-abc\n"), "{done:?}");
     let done = program

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::context::{BridgeCall, BridgeLine, RunStatus, accept, ask, broken};
 use super::exec_output::{Given, Output};
-use crate::limit::Limits;
+use crate::limit::OutputRoom;
 
 /// How long a node may be away before its readers are told.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -146,7 +146,7 @@ pub(crate) struct Failure {
 pub(crate) async fn collect(
     mut run: Run,
     shaped_bytes: Option<usize>,
-    limits: &Limits,
+    kept_in: &OutputRoom,
 ) -> Result<CollectedRun, NodeError> {
     let (mut stdout, mut stderr) = (Output::new(shaped_bytes), Output::new(shaped_bytes));
     let mut results = Vec::new();
@@ -155,8 +155,8 @@ pub(crate) async fn collect(
     let mut is_cut = false;
     while let Some(line) = run.next().await? {
         match line {
-            BridgeLine::Stdout { text, .. } => stdout.push(text.as_bytes(), limits),
-            BridgeLine::Stderr { text, .. } => stderr.push(text.as_bytes(), limits),
+            BridgeLine::Stdout { text, .. } => stdout.push(text.as_bytes(), kept_in),
+            BridgeLine::Stderr { text, .. } => stderr.push(text.as_bytes(), kept_in),
             BridgeLine::Result { data, .. } if results.len() < RESULTS_MAX => {
                 results.push(fit(data, &mut room, &mut is_cut));
             }

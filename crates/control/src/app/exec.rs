@@ -7,7 +7,7 @@ use dayfly_types::ErrorCode;
 use futures::StreamExt;
 
 use super::exec_output::Output;
-use crate::limit::Limits;
+use crate::limit::OutputRoom;
 
 /// The node ends a command at its limit; this is how late its word may come.
 pub(crate) const TIMEOUT_GRACE: Duration = Duration::from_secs(15);
@@ -42,9 +42,9 @@ pub async fn collect(
     events: ExecEvents,
     limit: Option<Duration>,
     shaped_bytes: Option<usize>,
-    limits: &Limits,
+    room: &OutputRoom,
 ) -> Result<Collected, ExecError> {
-    let work = collect_to_the_end(events, limit, shaped_bytes, limits);
+    let work = collect_to_the_end(events, limit, shaped_bytes, room);
     match limit {
         None => work.await,
         Some(limit) => tokio::time::timeout(limit.saturating_add(TIMEOUT_GRACE), work)
@@ -57,13 +57,13 @@ async fn collect_to_the_end(
     mut events: ExecEvents,
     limit: Option<Duration>,
     shaped_bytes: Option<usize>,
-    limits: &Limits,
+    room: &OutputRoom,
 ) -> Result<Collected, ExecError> {
     let (mut stdout, mut stderr) = (Output::new(shaped_bytes), Output::new(shaped_bytes));
     while let Some(event) = events.next().await {
         match event.map_err(|error| failed(error, limit))? {
-            ExecEvent::Stdout(bytes) => stdout.push(&bytes, limits),
-            ExecEvent::Stderr(bytes) => stderr.push(&bytes, limits),
+            ExecEvent::Stdout(bytes) => stdout.push(&bytes, room),
+            ExecEvent::Stderr(bytes) => stderr.push(&bytes, room),
             ExecEvent::Gap(gap) => match gap.stream {
                 OutputStream::Stdout => stdout.skip(gap.bytes),
                 OutputStream::Stderr => stderr.skip(gap.bytes),

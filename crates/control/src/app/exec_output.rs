@@ -4,9 +4,9 @@ use dayfly_api::Omission;
 use dayfly_types::limits::EXEC_RESULT_BYTES_MAX;
 
 use super::shape::{Part, Shape};
-use crate::limit::{Limits, OUTPUT_UNIT_BYTES, Place};
+use crate::limit::{OUTPUT_UNIT_BYTES, OutputRoom, Place};
 
-/// Bytes up to the limit of one stream, and of the server as a whole.
+/// Bytes up to the limit of one stream, of its project, and of the server as a whole.
 #[derive(Debug)]
 pub struct Output {
     kept: Kept,
@@ -54,7 +54,7 @@ impl Output {
     }
 
     /// Keeps what fits.
-    pub fn push(&mut self, new: &[u8], limits: &Limits) {
+    pub fn push(&mut self, new: &[u8], room: &OutputRoom) {
         match &mut self.kept {
             Kept::Shaped(shape) => shape.push(new),
             Kept::Head {
@@ -71,7 +71,7 @@ impl Output {
                     .saturating_add(new.len())
                     .min(EXEC_RESULT_BYTES_MAX);
                 while self.places.len() * OUTPUT_UNIT_BYTES < wanted {
-                    let Some(place) = limits.output_unit() else {
+                    let Some(place) = room.unit() else {
                         break;
                     };
                     self.places.push(place);
@@ -176,15 +176,22 @@ fn decode(mut bytes: &[u8], is_cut: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dayfly_types::ProjectId;
+
     use super::*;
+    use crate::limit::Limits;
+
+    fn room() -> OutputRoom {
+        Limits::default().output_of(&ProjectId::default_project())
+    }
 
     #[test]
     fn a_stream_is_cut_at_its_limit_between_characters() {
-        let limits = Limits::default();
+        let room = room();
         let mut output = Output::new(None);
-        output.push(b"x", &limits);
+        output.push(b"x", &room);
         for _ in 0..EXEC_RESULT_BYTES_MAX / 2 {
-            output.push("é".as_bytes(), &limits);
+            output.push("é".as_bytes(), &room);
         }
         let given = output.give("stdout");
         assert_eq!(given.text.len(), EXEC_RESULT_BYTES_MAX - 1);
@@ -197,37 +204,37 @@ mod tests {
 
     #[test]
     fn a_full_stream_that_just_fits_is_not_cut() {
-        let limits = Limits::default();
+        let room = room();
         let mut output = Output::new(None);
-        output.push(&vec![b'a'; EXEC_RESULT_BYTES_MAX], &limits);
+        output.push(&vec![b'a'; EXEC_RESULT_BYTES_MAX], &room);
         let given = output.give("stdout");
         assert!(given.omitted.is_empty());
         assert_eq!(given.text.len(), EXEC_RESULT_BYTES_MAX);
     }
 
     #[test]
-    fn streams_share_the_room_of_the_server() {
-        let limits = Limits::default();
+    fn streams_share_what_their_project_may_have_of_the_server() {
+        let room = room();
         let outputs: Vec<Output> = (0..64)
             .map(|_| {
                 let mut output = Output::new(None);
-                output.push(&vec![0; EXEC_RESULT_BYTES_MAX], &limits);
+                output.push(&vec![0; EXEC_RESULT_BYTES_MAX], &room);
                 output
             })
             .collect();
         let given: Vec<Given> = outputs.into_iter().map(|o| o.give("stdout")).collect();
         let kept: usize = given.iter().map(|given| given.text.len()).sum();
-        assert_eq!(kept, 256 << 20);
+        assert_eq!(kept, 128 << 20, "half of what there is");
         assert!(!given.last().unwrap().omitted.is_empty());
     }
 
     #[test]
     fn shaped_output_says_what_is_left_out_and_what_is_gone() {
-        let limits = Limits::default();
+        let room = room();
         let mut output = Output::new(Some(300));
-        output.push(&[b'a'; 1000], &limits);
+        output.push(&[b'a'; 1000], &room);
         output.skip(50);
-        output.push(&[b'b'; 1000], &limits);
+        output.push(&[b'b'; 1000], &room);
         let given = output.give("stderr");
         assert!(
             given.text.contains("bytes left out, from offset"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dayfly_api::{CreatePortLink, Port, PortLink};
 use dayfly_node_api::NodeError;
 use dayfly_types::limits::{
-    PORT_LINK_TTL_SECONDS_DEFAULT, PORT_LINK_TTL_SECONDS_MAX, PORT_LINKS_MAX,
+    PORT_LINK_TTL_SECONDS_DEFAULT, PORT_LINK_TTL_SECONDS_MAX, PORT_LINKS_MAX, SANDBOX_LINKS_MAX,
 };
 use dayfly_types::{ProjectId, SandboxId};
 use http::uri::Authority;
@@ -27,8 +27,10 @@ pub(crate) enum PortError {
     Invalid(#[from] Invalid),
     #[error("the port has no link {link}")]
     NoLink { link: String },
-    #[error("a port has at most {PORT_LINKS_MAX} links")]
+    #[error("a port has at most {PORT_LINKS_MAX} links, and a sandbox {SANDBOX_LINKS_MAX}")]
     TooManyLinks,
+    #[error("the key that makes the link is over")]
+    MakerEnded,
     #[error("the node does not say what listens")]
     Node(#[from] NodeError),
     #[error("cannot read or write links")]
@@ -70,7 +72,7 @@ pub(crate) async fn create(
     control: &Control,
     of: &PortOf,
     wish: &CreatePortLink,
-    maker: Maker,
+    maker: &Maker,
     api_host: Option<&Authority>,
 ) -> Result<PortLink, PortError> {
     let seconds = wish.ttl_seconds.unwrap_or(PORT_LINK_TTL_SECONDS_DEFAULT);
@@ -80,7 +82,11 @@ pub(crate) async fn create(
     }
     row_alive(control, &of.project, &of.sandbox).await?;
     let now = now_ms();
-    if control.store.port_links(of, now).await?.len() >= PORT_LINKS_MAX {
+    let store = &control.store;
+    let all = store.port_links_of_sandbox(&of.project, &of.sandbox, now);
+    let all = all.await?;
+    let of_port = all.iter().filter(|link| link.port == of.port).count();
+    if of_port >= PORT_LINKS_MAX || all.len() >= SANDBOX_LINKS_MAX {
         return Err(PortError::TooManyLinks);
     }
     let token = match wish.public {
@@ -89,14 +95,19 @@ pub(crate) async fn create(
     };
     let row = PortLinkRow {
         id: new_link_id(of.port).map_err(PortError::Randomness)?,
+        project: of.project.clone(),
+        port: of.port,
+        made_by: Some(maker.prefix.clone()),
         token_hash: token.as_ref().map(LinkToken::hash),
         created_at_ms: now,
         expires_at_ms: maker
             .no_longer(deadline_ms(Some(seconds), now))
             .unwrap_or(now),
     };
-    control.store.insert_port_link(of, &row).await?;
-    let mut link = present(control, of, &row, api_host);
+    if !control.store.insert_port_link(&of.sandbox, &row).await? {
+        return Err(PortError::MakerEnded);
+    }
+    let mut link = present(control, &of.sandbox, &row, api_host);
     if let Some(token) = token {
         for url in [&mut link.url, &mut link.path_url] {
             url.push_str("?dayfly_token=");
@@ -118,7 +129,26 @@ pub(crate) async fn links(
 ) -> Result<Vec<PortLink>, PortError> {
     row_alive(control, &of.project, &of.sandbox).await?;
     let rows = control.store.port_links(of, now_ms()).await?;
-    let links = rows.iter().map(|row| present(control, of, row, api_host));
+    let links = rows
+        .iter()
+        .map(|row| present(control, &of.sandbox, row, api_host));
+    Ok(links.collect())
+}
+
+/// The links of all ports of a sandbox that work now.
+///
+/// # Errors
+/// [`PortError`].
+pub(crate) async fn links_of_sandbox(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+    api_host: Option<&Authority>,
+) -> Result<Vec<PortLink>, PortError> {
+    row_alive(control, project, id).await?;
+    let rows = control.store.port_links_of_sandbox(project, id, now_ms());
+    let rows = rows.await?;
+    let links = rows.iter().map(|row| present(control, id, row, api_host));
     Ok(links.collect())
 }
 
@@ -148,18 +178,19 @@ pub(crate) async fn revoke(
 
 fn present(
     control: &Control,
-    of: &PortOf,
+    sandbox: &SandboxId,
     row: &PortLinkRow,
     api_host: Option<&Authority>,
 ) -> PortLink {
     let preview = &control.gateway.settings.preview;
     PortLink {
         id: row.id.clone(),
-        port: of.port,
+        port: row.port,
         public: row.token_hash.is_none(),
-        url: preview.host_url(&of.sandbox, of.port, api_host),
-        path_url: preview.path_url(&of.sandbox, of.port, api_host),
+        url: preview.host_url(sandbox, row.port, api_host),
+        path_url: preview.path_url(sandbox, row.port, api_host),
         token: None,
+        made_by: row.made_by.clone(),
         created_at: rfc3339(row.created_at_ms),
         expires_at: rfc3339(row.expires_at_ms),
     }

@@ -36,6 +36,8 @@ pub(crate) enum TokenError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Unrecorded(#[from] Unrecorded),
+    #[error("the key that makes this one is over")]
+    MakerEnded,
     #[error("the work on the key stopped")]
     Stopped,
     #[error("cannot draw a key")]
@@ -43,8 +45,9 @@ pub(crate) enum TokenError {
 }
 
 /// Who makes or ends a key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Maker {
+    pub(crate) prefix: String,
     pub(crate) scopes: Scopes,
     pub(crate) expires_at_ms: Option<i64>,
 }
@@ -56,7 +59,7 @@ pub(crate) struct Maker {
 pub(crate) async fn create(
     control: &Control,
     project: &ProjectId,
-    maker: Maker,
+    maker: &Maker,
     wish: CreateToken,
 ) -> Result<NewToken, TokenError> {
     control.audit.ensure_writable()?;
@@ -88,11 +91,14 @@ pub(crate) async fn create(
         prefix: key.prefix().to_owned(),
         reach: Reach { scopes, sandbox },
         label,
+        made_by: Some(maker.prefix.clone()),
         created_at_ms: now,
         expires_at_ms: maker.no_longer(deadline_ms(seconds, now)),
         revoked_at_ms: None,
     };
-    control.store.insert_api_key(&row).await?;
+    if !control.store.insert_api_key(&row).await? {
+        return Err(TokenError::MakerEnded);
+    }
     Ok(NewToken {
         token_info: present(&row),
         token: key.reveal().to_owned(),
@@ -101,7 +107,7 @@ pub(crate) async fn create(
 
 impl Maker {
     /// The earlier of a time and the maker's own end. An operator may give more than it has.
-    pub(crate) fn no_longer(self, wished: Option<i64>) -> Option<i64> {
+    pub(crate) fn no_longer(&self, wished: Option<i64>) -> Option<i64> {
         if self.scopes.has(Scope::Operator) {
             return wished;
         }
@@ -159,6 +165,16 @@ pub(crate) async fn list(control: &Control, project: &ProjectId) -> Result<Vec<T
     Ok(rows.iter().map(present).collect())
 }
 
+/// How much ends with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// It alone. What it made stays.
+    Key,
+    /// Also the keys and links that it made, and that those made. Of a key that was revoked before
+    /// as well.
+    Descendants,
+}
+
 /// Ends a key, at once.
 ///
 /// # Errors
@@ -166,24 +182,24 @@ pub(crate) async fn list(control: &Control, project: &ProjectId) -> Result<Vec<T
 pub(crate) async fn revoke(
     control: &Arc<Control>,
     project: &ProjectId,
-    maker: Maker,
+    maker: &Maker,
     prefix: &str,
+    extent: Extent,
 ) -> Result<(), TokenError> {
-    let keys = control.store.api_keys(project, now_ms()).await?;
-    let found = keys.iter().find(|key| key.prefix == prefix);
+    let found = control.store.api_key(project, prefix).await?;
     // The operator's own is replaced where it is kept; without it nobody could let them in again.
     let is_kept =
         |key: &KeyRow| key.prefix == ADMIN_PREFIX || !maker.scopes.include(key.reach.scopes);
-    if found.is_some_and(is_kept) {
+    if found.as_ref().is_some_and(is_kept) {
         return Err(TokenError::EndsWider);
     }
     let (own, prefix) = (project.clone(), prefix.to_owned());
-    let work = end(Arc::clone(control), own, prefix.clone());
+    let work = end(Arc::clone(control), own, prefix.clone(), extent);
     // To its end, whoever waits for it.
     let ended = control.tasks.spawn(work).await;
-    match ended.map_err(|_| TokenError::Stopped)?? {
-        Revoked::Now => Ok(()),
-        Revoked::Before | Revoked::Unknown => {
+    match (ended.map_err(|_| TokenError::Stopped)??, extent) {
+        (Revoked::Now, _) | (Revoked::Before, Extent::Descendants) => Ok(()),
+        (Revoked::Before, Extent::Key) | (Revoked::Unknown, _) => {
             let prefix = without_secret(&prefix).into_owned();
             Err(TokenError::NotFound { prefix })
         }
@@ -197,16 +213,30 @@ async fn end(
     control: Arc<Control>,
     project: ProjectId,
     prefix: String,
+    extent: Extent,
 ) -> Result<Revoked, StoreError> {
-    let revoked = control
-        .store
-        .revoke_api_key(&project, &prefix, now_ms())
-        .await?;
-    if revoked != Revoked::Unknown {
-        control.forget_keys();
-        control.key_ends.revoke(&prefix);
+    let now = now_ms();
+    let revoked = control.store.revoke_api_key(&project, &prefix, now).await?;
+    if revoked == Revoked::Unknown {
+        return Ok(revoked);
+    }
+    cut_off(&control, &prefix);
+    if extent == Extent::Descendants {
+        // Keys first: none of them makes a link any more.
+        for made in control.store.revoke_made_keys(&prefix, now).await? {
+            cut_off(&control, &made);
+        }
+        for (sandbox, link) in control.store.delete_made_links(&prefix).await? {
+            control.gateway.revoke(&sandbox, &link);
+        }
     }
     Ok(revoked)
+}
+
+/// Ends what a key opened. It must be revoked in the database already.
+fn cut_off(control: &Control, prefix: &str) {
+    control.forget_keys();
+    control.key_ends.revoke(prefix);
 }
 
 fn present(row: &KeyRow) -> Token {
@@ -215,6 +245,7 @@ fn present(row: &KeyRow) -> Token {
         label: row.label.clone(),
         scopes: row.reach.scopes.words().map(str::to_owned).collect(),
         sandbox_id: row.reach.sandbox.as_ref().map(ToString::to_string),
+        made_by: row.made_by.clone(),
         created_at: rfc3339(row.created_at_ms),
         expires_at: row.expires_at_ms.map(rfc3339),
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_types::SandboxId;
+use dayfly_types::{ProjectId, SandboxId};
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, request};
 
@@ -15,11 +15,11 @@ use super::token::TOKEN_START;
 use super::visit::LinkLeave;
 use super::{cookies, query};
 use crate::app::sandbox_read::{FindError, locate};
-use crate::control::Control;
+use crate::control::{Control, LookedUp};
 use crate::key::{KEY_START, KeyHash, bearer};
 use crate::key_ends::KeyEnd;
 use crate::scope::{Reach, Scope};
-use crate::store::{KnownKey, PortLinkRow, StoreError};
+use crate::store::{PortLinkRow, StoreError};
 use crate::time::now_ms;
 
 const TOKEN_HEADER: &str = "x-dayfly-token";
@@ -30,9 +30,10 @@ const WORDS_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) enum Access {
     /// With a key of the sandbox's project.
-    Key { end: KeyEnd },
+    Key { project: ProjectId, end: KeyEnd },
     /// By a link. The token is there when it was in the query and should become a cookie.
     Link {
+        project: ProjectId,
         leave: LinkLeave,
         query_token: Option<String>,
     },
@@ -48,13 +49,13 @@ pub(super) async fn decide(
     head: &request::Parts,
 ) -> Result<Option<Access>, StoreError> {
     if let Some(key) = bearer(&head.headers)
-        && let Some(KnownKey { key, .. }) = control.find_key(key).await?
-        && may_visit(&key.reach, &address.sandbox)
+        && let LookedUp::Usable(known, end) = control.look_up_key(key).await?
+        && may_visit(&known.key.reach, &address.sandbox)
     {
-        match locate(control, &key.project, &address.sandbox).await {
+        match locate(control, &known.key.project, &address.sandbox).await {
             Ok(()) => {
-                let end = control.key_ends.of(&key.prefix, key.expires_at_ms);
-                return Ok(Some(Access::Key { end }));
+                let project = known.key.project;
+                return Ok(Some(Access::Key { project, end }));
             }
             Err(FindError::NotFound { .. }) => {}
             Err(FindError::Store { source, .. }) => return Err(source),
@@ -70,6 +71,7 @@ pub(super) async fn decide(
         && let Some(link) = opened_by(&links, token)
     {
         return Ok(Some(Access::Link {
+            project: link.project.clone(),
             leave: leave(link, now),
             query_token: Some(token.to_owned()),
         }));
@@ -90,6 +92,7 @@ pub(super) async fn decide(
             public.max_by_key(|link| link.expires_at_ms)
         });
     Ok(found.map(|link| Access::Link {
+        project: link.project.clone(),
         leave: leave(link, now),
         query_token: None,
     }))

@@ -148,15 +148,20 @@ pub(crate) async fn pass(
     *request.method_mut() = head.method;
     *request.headers_mut() = head.headers;
     heads::clean_request(request.headers_mut(), visitor);
-    let leave = match access {
-        Access::Key { end } => Leave::Key(end),
-        Access::Link { leave, .. } => Leave::Link(leave),
+    let (project, leave) = match access {
+        Access::Key { project, end } => {
+            if let Some(peer) = peer {
+                control.connections.has_shown_a_key(peer.ip());
+            }
+            (project, Leave::Key(end))
+        }
+        Access::Link { project, leave, .. } => (project, Leave::Link(leave)),
     };
     let limits = VisitLimits {
         connections_max: settings.connections_max,
         idle_max: settings.idle_max,
     };
-    let tunnel = wanted.is_some().then(|| control.limits.tunnel());
+    let tunnel = wanted.is_some().then(|| control.limits.tunnel(&project));
     let tunnel = tunnel.transpose()?;
     let visit = approach.enter(leave, limits, gateway.stop.clone())?;
     let stream = connect(control, address, &visit).await?;
@@ -179,6 +184,7 @@ fn redirect(
     let Access::Link {
         leave,
         query_token: Some(token),
+        ..
     } = access
     else {
         return None;
@@ -187,8 +193,9 @@ fn redirect(
     let cookie = cookies::set_cookie(address, token, seconds, settings.preview.is_secure())?;
     let target = address.target(uri).ok()?;
     let location = format!("{}{target}", address.prefix());
-    // Two slashes would begin another host's address.
-    let dot = if location.starts_with("//") { "/." } else { "" };
+    // Two slashes would begin another host's address, and browsers read `\` as one.
+    let begins_with_two = location.replace('\\', "/").starts_with("//");
+    let dot = if begins_with_two { "/." } else { "" };
     let location = HeaderValue::try_from(format!("{dot}{location}")).ok()?;
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = StatusCode::SEE_OTHER;

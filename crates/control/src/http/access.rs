@@ -86,7 +86,7 @@ fn in_sandbox(part: &str, rest: Option<&str>, reads: bool) -> Option<Scope> {
     Some(match (part, rest) {
         ("exec" | "processes" | "repl" | "run" | "fs" | "logs", _) => Scope::Exec,
         // What listens is to be seen; who may come in is more.
-        ("ports", _) if reads => Scope::Read,
+        ("ports" | "links", _) if reads => Scope::Read,
         ("ports", _) => Scope::Exec,
         // What the code inside reached.
         ("network", Some("log" | "suggest")) => Scope::Exec,

@@ -64,7 +64,7 @@ refusals! {
     FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
 }
 
-fn refusal(status: u16) -> Response {
+pub(super) fn refusal(status: u16) -> Response {
     let schema = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
     let response = ResponseBuilder::new()
         .description(meaning(status))

@@ -1,28 +1,33 @@
 //! Who is asking, and whether they may.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use dayfly_node_api::unread::DrainFor;
 use dayfly_types::limits::ENDED_KEY_RECORDS_PER_SECOND;
 use dayfly_types::{ErrorCode, ProjectId};
-use futures::StreamExt;
 use http::Method;
 
 use super::access::{self, Denied};
 use super::audit::{Asked, Notebook, asked};
 use super::error::ApiError;
+use super::key_bound::{bound_answer, bound_body};
 use crate::app::sandbox_read::FindError;
 use crate::control::{Control, LookedUp};
+use crate::gateway::Peer;
 use crate::key::bearer;
 use crate::key_ends::KeyEnd;
+use crate::limit::Place;
 use crate::scope::{Reach, Scope};
 use crate::store::{KeyRow, KnownKey, ProjectLimits};
 
 pub(super) const HEALTH_PATH: &str = "/health";
+const TOKENS_PATH: &str = "/v1/me/tokens/";
+/// How long what a caller still sends is read and thrown away after its key has ended.
+const ENDED_DRAIN: Duration = Duration::from_millis(200);
 
 /// The owner of the key that came with the request.
 #[derive(Debug, Clone)]
@@ -49,15 +54,18 @@ pub(super) async fn require_key(
     }
     let presented = bearer(request.headers()).map(str::to_owned);
     let asked = asked(&request);
-    let known = match identify(&control, presented.as_deref(), &asked).await {
+    let (known, end) = match identify(&control, presented.as_deref(), &asked).await {
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
+    if let Some(peer) = request.extensions().get::<Peer>() {
+        control.connections.has_shown_a_key(peer.0.ip());
+    }
     let KnownKey { key, limits } = known;
     let notebook = Notebook::new(&control.audit, &key.project, &key.prefix, asked);
     let notebook = Arc::new(notebook);
     let caller = Caller {
-        end: control.key_ends.of(&key.prefix, key.expires_at_ms),
+        end: end.clone(),
         project: key.project,
         key_prefix: key.prefix,
         reach: key.reach,
@@ -65,18 +73,48 @@ pub(super) async fn require_key(
         limits,
         notebook: Arc::clone(&notebook),
     };
-    let end = caller.end.clone();
     // Also when the caller hangs up before the answer: the work may go on.
     let unanswered = notebook.until_answered();
     let response = match admit(&control, &caller, &request) {
-        Ok(()) => {
+        Ok(_place) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            run_until(&end, request, next).await
         }
         Err(error) => error.into_response(),
     };
     unanswered.answer(response.status()).await;
-    until_key_ends(response, end)
+    bound_answer(response, end)
+}
+
+/// Handles a request for as long as its key lasts. What was begun in the background goes on, as it
+/// does when a caller hangs up; nothing is begun any more.
+async fn run_until(end: &KeyEnd, request: Request, next: Next) -> Response {
+    if ends_a_key(&request) {
+        return next.run(request).await;
+    }
+    let request = request.map(|body| bound_body(body, end.clone()));
+    tokio::select! {
+        biased;
+        () = end.reached() => {
+            let mut response = key_ended().into_response();
+            response.extensions_mut().insert(DrainFor(ENDED_DRAIN));
+            response
+        }
+        response = next.run(request) => response,
+    }
+}
+
+/// Whether a request may be about the end of the very key that it came with, which must be told.
+/// It has no body and starts nothing.
+fn ends_a_key(request: &Request) -> bool {
+    *request.method() == Method::DELETE && request.uri().path().starts_with(TOKENS_PATH)
+}
+
+/// What a caller is told whose key ends before the answer.
+pub(super) fn key_ended() -> ApiError {
+    let text = "the API key of this request was revoked or has expired meanwhile";
+    ApiError::new(ErrorCode::Unauthorized, text)
+        .hint("what was begun before may go on; look at it with another key")
 }
 
 /// Whether this is the one request that anybody may make.
@@ -89,13 +127,13 @@ async fn identify(
     control: &Control,
     presented: Option<&str>,
     asked: &Asked,
-) -> Result<KnownKey, ApiError> {
+) -> Result<(KnownKey, KeyEnd), ApiError> {
     let presented = presented.ok_or_else(|| {
         ApiError::new(ErrorCode::Unauthorized, "this needs an API key")
             .hint("send the header `Authorization: Bearer <key>`")
     })?;
     match control.look_up_key(presented).await? {
-        LookedUp::Usable(known) => return Ok(*known),
+        LookedUp::Usable(known, end) => return Ok((*known, end)),
         LookedUp::Ended(key) => record_ended(control, &key, asked).await,
         LookedUp::Unknown => {}
     }
@@ -116,7 +154,7 @@ async fn record_ended(control: &Control, key: &KeyRow, asked: &Asked) {
     }
 }
 
-fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<(), ApiError> {
+fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<Place, ApiError> {
     // Who sets the limits must not be locked out by one.
     if !caller.reach.scopes.has(Scope::Operator) {
         let per_second = caller.limits.requests_per_second;
@@ -124,7 +162,8 @@ fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<(), Ap
             .rates
             .request(&caller.project, per_second, Instant::now())?;
     }
-    access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)
+    access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)?;
+    Ok(control.limits.request_of(&caller.project)?)
 }
 
 fn denied(denied: Denied) -> ApiError {
@@ -141,30 +180,4 @@ fn denied(denied: Denied) -> ApiError {
         Denied::OtherSandbox(id) => FindError::NotFound { id }.into(),
         Denied::NoSuchRoute => ApiError::new(ErrorCode::NoSuchRoute, "there is no such path"),
     }
-}
-
-/// Why an answer was cut off.
-#[derive(Debug, thiserror::Error)]
-#[error("the key of this request was revoked or has expired")]
-struct KeyEnded;
-
-/// Cuts off an answer that is still under way when its key ends. The connection breaks, so that
-/// nobody takes a part for the whole.
-fn until_key_ends(response: Response, end: KeyEnd) -> Response {
-    response.map(|body| {
-        if hyper::body::Body::size_hint(&body).exact().is_some() {
-            return body;
-        }
-        let pieces = futures::stream::unfold(Some((body.into_data_stream(), end)), async |state| {
-            let (mut pieces, end) = state?;
-            tokio::select! {
-                biased;
-                () = end.reached() => {
-                    Some((Err(axum::Error::new(KeyEnded)), None))
-                }
-                piece = pieces.next() => Some((piece?, Some((pieces, end)))),
-            }
-        });
-        Body::from_stream(pieces)
-    })
 }

@@ -1,4 +1,4 @@
-//! JSON bodies, as lenient as the published clients need.
+//! JSON bodies, as lenient as the published clients need: in how nothing is said, not in names.
 
 use std::time::Duration;
 
@@ -10,8 +10,10 @@ use dayfly_types::limits::JSON_BODY_BYTES_MAX;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use utoipa::ToSchema;
 
 use super::error::ApiError;
+use super::known_names::unfit;
 
 /// A body must arrive within this time, however slowly it is sent.
 const BODY_DEADLINE: Duration = Duration::from_secs(30);
@@ -20,7 +22,7 @@ const BODY_DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct JsonObject<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonObject<T> {
+impl<S: Send + Sync, T: DeserializeOwned + ToSchema> FromRequest<S> for JsonObject<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -66,11 +68,10 @@ async fn read(body: Body) -> Result<Bytes, ApiError> {
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+fn parse<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, ApiError> {
     // A list would also fill a struct, by position.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| ApiError::invalid(format!("the body does not fit: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| unfit(&error.to_string(), Some(&T::name())))
 }

@@ -205,25 +205,27 @@ pub(super) async fn run(
 ) -> Result<Json<RunResult>, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
     caller.notebook.adds_detail(code_detail(&body.code));
-    run_to_the_end(&control, sandbox, context, body)
+    run_to_the_end(&control, &caller, sandbox, context, body)
         .await
         .map(Json)
 }
 
 pub(super) async fn run_to_the_end(
     control: &Control,
+    caller: &Caller,
     sandbox: SandboxId,
     context: ExecId,
     body: RunCode,
 ) -> Result<RunResult, ApiError> {
     let plan = plan(sandbox, context, &body)?;
     let shaped = body.max_output_bytes.map(shaped_bytes).transpose()?;
-    let _place = control.limits.exec()?;
+    let _place = control.limits.exec(&caller.project)?;
     let (sandbox, run_id) = (plan.sandbox.clone(), plan.run.clone());
     // The guest's clock is the host's but for this much.
     let began = now_ms() - CLOCK_ERROR_MS;
     let run = Run::start(Arc::clone(&control.node), plan).await?;
-    let collected = collect(run, shaped, &control.limits).await?;
+    let kept_in = control.limits.output_of(&caller.project);
+    let collected = collect(run, shaped, &kept_in).await?;
     if collected.status == RunStatus::TimedOut {
         return Err(timed_out(&collected));
     }
@@ -311,7 +313,7 @@ pub(super) async fn stream(
     locate(&control, &caller.project, &sandbox).await?;
     caller.notebook.adds_detail(code_detail(&body.code));
     let plan = plan(sandbox, context, &body)?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let started = sse::event("started", &json!({"run_id": plan.run.as_str()}));
     let run = Run::start(Arc::clone(&control.node), plan).await?;
     let state = Streaming {

@@ -13,12 +13,12 @@ use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, R
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answer::{ReadRefusals, envelope_schema};
+use super::answer::{ReadRefusals, envelope_schema, refusal};
 use super::error::ApiError;
 use super::{
     audit, auth, contexts, envelope, events, exec, exec_socket, files, files_edit, files_tree,
-    files_watch, forks, logs, network, network_log, port_gateway, ports, processes, projects, run,
-    sandboxes, snapshots, states, system, templates, tokens, volumes,
+    files_watch, forks, known_names, logs, network, network_log, port_gateway, ports, processes,
+    projects, run, sandboxes, snapshots, states, system, templates, tokens, volumes,
 };
 use crate::control::Control;
 
@@ -48,6 +48,7 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
 pub fn router(control: Arc<Control>) -> Router {
     let (router, _) = described().split_for_parts();
     router
+        .route_layer(from_fn(known_names::refuse_unknown_query))
         .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
         .layer(from_fn_with_state(
@@ -72,6 +73,20 @@ pub fn openapi() -> OpenApi {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
                 body.required = Some(Required::False);
             }
+        }
+    }
+    for item in document.paths.paths.values_mut() {
+        let changes = [
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in changes.into_iter().flatten() {
+            // A parameter that nobody knows is refused everywhere.
+            let answers = &mut operation.responses.responses;
+            let unfit = answers.entry("400".to_owned());
+            unfit.or_insert_with(|| RefOr::T(refusal(400)));
         }
     }
     document
@@ -146,6 +161,7 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(ports::list))
         .routes(routes!(ports::create_link, ports::list_links))
         .routes(routes!(ports::revoke_link))
+        .routes(routes!(ports::list_all_links))
         .routes(routes!(files::read, files::write, files_edit::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))

@@ -76,7 +76,7 @@ pub(super) async fn follow(
     EventParameter(after): EventParameter,
 ) -> Result<Response, ApiError> {
     let share = control.rates.watch(&caller.project, Instant::now())?;
-    let place = control.limits.watch()?;
+    let place = control.limits.watch(&caller.project)?;
     let after = match after {
         Some(after) => after,
         None => control.store.last_event(&caller.project).await?,

@@ -52,7 +52,8 @@ pub(super) async fn plain(
 ) -> Result<Response, ApiError> {
     let plan = ExecPlan::try_from(body)?;
     if plan.is_background {
-        let started = start(&control, &caller, &id, &plan).await?;
+        let place = control.limits.exec(&caller.project)?;
+        let started = start(&control, &caller, &id, &plan, place).await?;
         drop(started.events);
         let report = control.node.describe_exec(&id, &started.exec).await?;
         return Ok((StatusCode::ACCEPTED, Json(process(report))).into_response());
@@ -69,12 +70,13 @@ pub(super) async fn run_to_the_end(
     plan: &ExecPlan,
 ) -> Result<ExecResult, ApiError> {
     let began_ms = now_ms();
-    let started = start(control, caller, id, plan).await?;
+    let place = control.limits.exec(&caller.project)?;
+    let started = start(control, caller, id, plan, place).await?;
     let collected = collect(
         started.events,
         plan.limit,
         plan.shaped_bytes,
-        &control.limits,
+        &control.limits.output_of(&caller.project),
     )
     .await
     .map_err(|error| ApiError::from(error).hint(where_it_is(&started.exec)))?;
@@ -107,7 +109,8 @@ pub(super) async fn stream(
     JsonObject(body): JsonObject<ExecRequest>,
 ) -> Result<Response, ApiError> {
     let plan = ExecPlan::try_from(body)?;
-    let started = start(&control, &caller, &id, &plan).await?;
+    let place = control.limits.exec(&caller.project)?;
+    let started = start(&control, &caller, &id, &plan, place).await?;
     let position = Position::start(id, started.exec);
     Ok(exec_stream::response(
         started.events,
@@ -122,9 +125,9 @@ pub(super) async fn start(
     caller: &Caller,
     id: &SandboxId,
     plan: &ExecPlan,
+    place: Place,
 ) -> Result<Started, ApiError> {
     sandbox_read::locate(control, &caller.project, id).await?;
-    let place = control.limits.exec()?;
     let exec = plan.request.id.clone();
     // From here on there may be a command, whatever becomes of this request.
     let mut observer = Observer::new(caller, plan);

@@ -32,10 +32,12 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::answer::SocketRefusals;
-use super::auth::Caller;
+use super::auth::{Caller, key_ended};
 use super::error::ApiError;
 use super::exec;
 use super::exec_audit::attached_detail;
+use super::key_bound::bound_bytes;
+use super::known_names::unfit;
 use super::parameter::{SandboxParameter, SandboxParameters};
 use super::process_parameter::{
     AttachParameter, AttachParameters, ProcessParameter, ProcessParameters,
@@ -50,6 +52,8 @@ use crate::limit::Place;
 
 /// How long a client has to say what it wants to start.
 const START_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a client has to take the word that it is refused.
+const REFUSAL_DEADLINE: Duration = Duration::from_secs(1);
 /// A sign of life after this much silence.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Input messages that wait for the guest.
@@ -86,8 +90,15 @@ pub(super) async fn start(
 ) -> Result<Response, ApiError> {
     let upgrade = accept(upgrade)?;
     locate(&control, &caller.project, &id).await?;
+    // From the start, so that sockets on which nothing is said are counted too.
+    let place = control.limits.exec(&caller.project)?;
     Ok(upgrade.on_upgrade(move |mut socket| async move {
-        match begin(control, &caller, id, &mut socket).await {
+        let begun = tokio::select! {
+            biased;
+            () = caller.end.reached() => Err(key_ended()),
+            begun = begin(control, &caller, (id, place), &mut socket) => begun,
+        };
+        match begun {
             Ok(attached) => serve_until(caller.end, socket, attached).await,
             Err(error) => refuse(socket, error).await,
         }
@@ -106,7 +117,7 @@ pub(super) async fn attach(
 ) -> Result<Response, ApiError> {
     let upgrade = accept(upgrade)?;
     locate(&control, &caller.project, &sandbox).await?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let request = AttachExec {
         exec: exec.clone(),
         stdout_offset: Some(stdout),
@@ -146,20 +157,20 @@ fn accept(upgrade: Upgrade) -> Result<WebSocketUpgrade, ApiError> {
 async fn begin(
     control: Arc<Control>,
     caller: &Caller,
-    id: SandboxId,
+    (id, place): (SandboxId, Place),
     socket: &mut WebSocket,
 ) -> Result<Attached, ApiError> {
     let first = tokio::time::timeout(START_DEADLINE, socket.recv()).await;
     let Ok(Some(Ok(Message::Text(text)))) = first else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
-    let call: SocketCall = serde_json::from_str(&text)
-        .map_err(|error| ApiError::invalid(format!("the message does not fit: {error}")))?;
+    let call: SocketCall =
+        serde_json::from_str(&text).map_err(|error| unfit(&error.to_string(), None))?;
     let SocketCall::Start(request) = call else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
     let plan = ExecPlan::try_from(*request)?;
-    let started = exec::start(&control, caller, &id, &plan).await?;
+    let started = exec::start(&control, caller, &id, &plan, place).await?;
     let report = control.node.describe_exec(&id, &started.exec).await?;
     let position = Position::start(id, started.exec);
     Ok(Attached {
@@ -176,27 +187,32 @@ async fn refuse(mut socket: WebSocket, error: ApiError) {
         error: error.message,
         code: error.code.as_str().to_owned(),
     };
-    let _ = socket.send(text(&event)).await;
-    let _ = socket.send(Message::Close(None)).await;
+    let telling = async {
+        socket.send(text(&event)).await?;
+        socket.send(Message::Close(None)).await
+    };
+    // One who does not read is not told.
+    let _ = tokio::time::timeout(REFUSAL_DEADLINE, telling).await;
 }
 
 /// Serves for as long as the key lasts that opened the socket.
 async fn serve_until(end: KeyEnd, socket: WebSocket, attached: Attached) {
     tokio::select! {
+        biased;
         () = end.reached() => {}
-        () = serve(socket, attached) => {}
+        () = serve(end.clone(), socket, attached) => {}
     }
 }
 
 /// Carries bytes both ways until the exec ends or the client goes. What one side does not read
 /// holds back the other: nothing is kept here.
-async fn serve(socket: WebSocket, mut attached: Attached) {
+async fn serve(end: KeyEnd, socket: WebSocket, mut attached: Attached) {
     let (mut out, mut from_client) = socket.split();
     let event = SocketEvent::Attached(Box::new(process(attached.report.clone())));
     if out.send(text(&event)).await.is_err() {
         return;
     }
-    let mut input = Input::new(attached.target.clone(), attached.report.takes_stdin);
+    let mut input = Input::new(attached.target.clone(), attached.report.takes_stdin, end);
     let mut pings = tokio::time::interval(PING_INTERVAL);
     pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -327,7 +343,7 @@ struct Input {
 }
 
 impl Input {
-    fn new(target: Target, takes_stdin: bool) -> Self {
+    fn new(target: Target, takes_stdin: bool, end: KeyEnd) -> Self {
         if !takes_stdin {
             return Self {
                 target,
@@ -336,7 +352,9 @@ impl Input {
             };
         }
         let (sender, content) = mpsc::channel(INPUT_QUEUE_LENGTH);
-        let work = target.write(false, ReceiverStream::new(content).boxed());
+        // What waits here when the key ends must not arrive either.
+        let content = bound_bytes(ReceiverStream::new(content).boxed(), end);
+        let work = target.write(false, content);
         Self {
             target,
             sender: Some(sender),
@@ -381,8 +399,8 @@ impl Input {
     }
 
     async fn call(&mut self, text: &str) -> Result<(), ApiError> {
-        let call: SocketCall = serde_json::from_str(text)
-            .map_err(|error| ApiError::invalid(format!("the message does not fit: {error}")))?;
+        let call: SocketCall =
+            serde_json::from_str(text).map_err(|error| unfit(&error.to_string(), None))?;
         let Target {
             node,
             sandbox,

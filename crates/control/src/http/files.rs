@@ -47,7 +47,7 @@ pub(super) async fn read(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    let place = control.limits.transfer()?;
+    let place = control.limits.transfer(&caller.project)?;
     let source = Source {
         control: &control,
         id: &id,
@@ -166,7 +166,7 @@ pub(super) async fn write(
 ) -> Result<Json<FileWritten>, ApiError> {
     check_announced_length(&request)?;
     locate(&control, &caller.project, &id).await?;
-    let _place = control.limits.transfer()?;
+    let _place = control.limits.transfer(&caller.project)?;
     let wanted = FileWrite {
         path: path.as_str().to_owned(),
         user: options.user,

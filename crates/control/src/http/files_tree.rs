@@ -30,7 +30,7 @@ pub(super) async fn download_tree(
     UserParameter(user): UserParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    let place = control.limits.transfer()?;
+    let place = control.limits.transfer(&caller.project)?;
     let request = GuestPath {
         path: path.into_string(),
         user,
@@ -55,7 +55,7 @@ pub(super) async fn upload_tree(
 ) -> Result<Json<FileWritten>, ApiError> {
     check_announced_length(&request)?;
     locate(&control, &caller.project, &id).await?;
-    let _place = control.limits.transfer()?;
+    let _place = control.limits.transfer(&caller.project)?;
     let target = GuestPath {
         path: path.as_str().to_owned(),
         user,

@@ -51,7 +51,7 @@ pub(super) async fn watch(
     options: RecursiveParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    let place = control.limits.watch()?;
+    let place = control.limits.watch(&caller.project)?;
     let request = WatchFiles {
         path: path.into_string(),
         user: options.user,

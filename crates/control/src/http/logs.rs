@@ -91,7 +91,7 @@ pub(super) async fn read(
     wanted: LogsParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let reports = control.node.list_execs(&id).await?;
     let node = Arc::clone(&control.node);
     if wanted.is_followed {

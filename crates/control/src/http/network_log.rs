@@ -103,7 +103,7 @@ pub(super) async fn read(
     let share = control
         .rates
         .watch(&caller.project, std::time::Instant::now())?;
-    let place = control.limits.watch()?;
+    let place = control.limits.watch(&caller.project)?;
     let stream = Stream {
         node: Arc::clone(&control.node),
         id,

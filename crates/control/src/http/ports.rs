@@ -13,7 +13,7 @@ use http::uri::Authority;
 use utoipa::IntoParams;
 
 use super::answer::{ChangeRefusals, FindRefusals, StateRefusals};
-use super::auth::Caller;
+use super::auth::{Caller, key_ended};
 use super::body::JsonObject;
 use super::error::ApiError;
 use super::parameter::{SandboxParameter, SandboxParameters};
@@ -130,7 +130,7 @@ pub(super) async fn create_link(
 ) -> Result<(StatusCode, Json<PortLink>), ApiError> {
     let maker = maker(&caller);
     let of = parameter.of(caller);
-    let link = port_links::create(&control, &of, &body, maker, host.as_ref()).await?;
+    let link = port_links::create(&control, &of, &body, &maker, host.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(link)))
 }
 
@@ -145,6 +145,20 @@ pub(super) async fn list_links(
 ) -> Result<Json<PortLinkList>, ApiError> {
     let of = parameter.of(caller);
     let items = port_links::links(&control, &of, host.as_ref()).await?;
+    Ok(Json(PortLinkList { items }))
+}
+
+/// The links of all ports of a sandbox that work now, without their tokens.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/links", operation_id = "list_sandbox_links", tag = "ports", params(SandboxParameters),
+    responses((status = 200, body = PortLinkList), FindRefusals))]
+pub(super) async fn list_all_links(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter(id): SandboxParameter,
+    ApiHost(host): ApiHost,
+) -> Result<Json<PortLinkList>, ApiError> {
+    let items = port_links::links_of_sandbox(&control, &caller.project, &id, host.as_ref());
+    let items = items.await?;
     Ok(Json(PortLinkList { items }))
 }
 
@@ -167,6 +181,7 @@ impl From<PortError> for ApiError {
         match error {
             PortError::Find(error) => error.into(),
             PortError::Invalid(error) => error.into(),
+            PortError::MakerEnded => key_ended(),
             PortError::NoLink { .. } => Self::new(ErrorCode::NotFound, text),
             PortError::TooManyLinks => {
                 Self::new(ErrorCode::TooMany, text).hint("revoke some, or wait until they expire")

@@ -62,7 +62,7 @@ pub(super) async fn get(
     locate(&control, &caller.project, &sandbox).await?;
     let mut report = control.node.describe_exec(&sandbox, &exec).await?;
     if let Some(limit) = wait.filter(|_| report.exit.is_none()) {
-        let place = control.limits.exec()?;
+        let place = control.limits.exec(&caller.project)?;
         let request = AttachExec {
             exec: exec.clone(),
             stdout_offset: None,
@@ -112,7 +112,7 @@ pub(super) async fn attach(
     AttachParameter { stdout, stderr }: AttachParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let request = AttachExec {
         exec: exec.clone(),
         stdout_offset: Some(stdout),
@@ -146,7 +146,7 @@ pub(super) async fn output(
     }: OutputParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
-    let place = control.limits.exec()?;
+    let place = control.limits.exec(&caller.project)?;
     let report = control.node.describe_exec(&sandbox, &exec).await?;
     let extent = extent_of(&report, stream);
     if offset > extent.end {
@@ -197,7 +197,7 @@ pub(super) async fn stdin(
     request: Request,
 ) -> Result<Json<StdinTaken>, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
-    let _place = control.limits.transfer()?;
+    let _place = control.limits.transfer(&caller.project)?;
     let wanted = StdinWrite {
         exec,
         offset,

@@ -47,7 +47,7 @@ pub(super) async fn run(
     let result = match meaning {
         RunMeaning::PythonContext => {
             caller.notebook.adds_detail(code_detail(&body.code));
-            in_context(&control, id, body).await?
+            in_context(&control, &caller, id, body).await?
         }
         RunMeaning::Shell | RunMeaning::Python => {
             in_process(&control, &caller, &id, body, meaning).await?
@@ -65,6 +65,7 @@ async fn declared(control: &Control, name: &str) -> Result<RunMeaning, ApiError>
 
 async fn in_context(
     control: &Control,
+    caller: &Caller,
     id: SandboxId,
     body: RunRequest,
 ) -> Result<RunResult, ApiError> {
@@ -79,7 +80,7 @@ async fn in_context(
         max_output_bytes: body.max_output_bytes,
         report_changes: body.report_changes,
     };
-    contexts::run_to_the_end(control, id, context, request).await
+    contexts::run_to_the_end(control, caller, id, context, request).await
 }
 
 #[expect(

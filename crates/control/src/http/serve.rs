@@ -18,13 +18,15 @@ use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::{Connections, Seat};
 use super::open_streams::OpenStreams;
 use crate::gateway::Peer;
-use crate::limit::CONNECTIONS_MAX;
 
-/// A connection that has not sent a whole head by then is closed; also how long one may idle.
+/// A connection that has not sent the whole head of a further request by then is closed; also how
+/// long one may idle.
 const HEAD_DEADLINE: Duration = Duration::from_secs(30);
 /// The head of a request, and what a connection holds of what its peer does not read.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -54,6 +56,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
+    doors: &Arc<Connections>,
     shutdown: impl Future<Output = ()>,
 ) {
     let stop = CancellationToken::new();
@@ -63,12 +66,24 @@ pub(crate) async fn serve(
         let accepted = tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
-                let serving = serve_connection(stream, Peer(peer), router.clone(), stop.clone());
-                connections.spawn(serving);
+                // Dropped otherwise: whoever it is finds the connection closed.
+                if let Some(seat) = doors.admit(peer.ip()) {
+                    let guest = Guest {
+                        peer: Peer(peer),
+                        seat,
+                        first_head: Instant::now() + doors.first_head(),
+                    };
+                    connections.spawn(serve_connection(
+                        stream,
+                        guest,
+                        router.clone(),
+                        stop.clone(),
+                    ));
+                }
             }
             Err(error) => {
                 // Out of file descriptors, most likely: others must end first.
@@ -82,24 +97,54 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(STOP_DEADLINE, connections.join_all()).await;
 }
 
-async fn serve_connection(stream: TcpStream, peer: Peer, router: Router, stop: CancellationToken) {
+/// Who is at the other end of a connection.
+struct Guest {
+    peer: Peer,
+    seat: Seat,
+    /// When the head of the first request must be there.
+    first_head: Instant,
+}
+
+impl Guest {
+    /// What the client speaks, if it says so in time.
+    async fn speaks(&self, stream: &TcpStream, stop: &CancellationToken) -> Option<Spoken> {
+        tokio::select! {
+            spoken = tokio::time::timeout_at(self.first_head, spoken(stream)) => spoken.ok()?.ok(),
+            () = self.seat.must_close() => None,
+            () = stop.cancelled() => None,
+        }
+    }
+
+    /// Ends when the connection must: nothing was asked in time, or another needs the place.
+    async fn must_leave(&self) {
+        let begun = tokio::time::timeout_at(self.first_head, self.seat.has_begun()).await;
+        if begun.is_ok() {
+            self.seat.must_close().await;
+        }
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    guest: Guest,
+    router: Router,
+    stop: CancellationToken,
+) {
     if let Err(error) = tune(&stream) {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
-    let spoken = tokio::select! {
-        spoken = tokio::time::timeout(HEAD_DEADLINE, spoken(&stream)) => spoken,
-        () = stop.cancelled() => return,
-    };
-    let Ok(Ok(spoken)) = spoken else {
+    let Some(spoken) = guest.speaks(&stream, &stop).await else {
         return;
     };
     let router = TowerToHyperService::new(router);
     let streams = Arc::<OpenStreams>::default();
     let counted = Arc::clone(&streams);
+    let guest = Arc::new(guest);
+    let asking = Arc::clone(&guest);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(asking.peer);
         name_host(&mut request);
-        let stream = counted.begin();
+        let stream = (counted.begin(), asking.seat.begin());
         let answering = router.call(request);
         async move {
             let answer = answering.await?;
@@ -113,6 +158,7 @@ async fn serve_connection(stream: TcpStream, peer: Peer, router: Router, stop: C
         }
     });
     let stream = TokioIo::new(stream);
+    let cut = guest.must_leave();
     match spoken {
         Spoken::Http1 => {
             let connection = http1::Builder::new()
@@ -123,7 +169,7 @@ async fn serve_connection(stream: TcpStream, peer: Peer, router: Router, stop: C
                 .serve_connection(stream, service)
                 .with_upgrades();
             let over = stop.cancelled();
-            drive(connection, |ending| ending.graceful_shutdown(), over).await;
+            drive(connection, |ending| ending.graceful_shutdown(), over, cut).await;
         }
         Spoken::Http2 => {
             let connection = http2::Builder::new(TokioExecutor::new())
@@ -141,7 +187,7 @@ async fn serve_connection(stream: TcpStream, peer: Peer, router: Router, stop: C
                     () = streams.idle(HEAD_DEADLINE) => {}
                 }
             };
-            drive(connection, |ending| ending.graceful_shutdown(), over).await;
+            drive(connection, |ending| ending.graceful_shutdown(), over, cut).await;
         }
     }
 }
@@ -183,9 +229,13 @@ fn name_host(request: &mut Request<Incoming>) {
     }
 }
 
-/// Runs a connection to its end, which is soon after it is over.
-async fn drive<C>(connection: C, finish: impl FnOnce(Pin<&mut C>), over: impl Future<Output = ()>)
-where
+/// Runs a connection to its end, which is soon after it is over, and at once when it is cut.
+async fn drive<C>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    over: impl Future<Output = ()>,
+    cut: impl Future<Output = ()>,
+) where
     C: Future<Output = hyper::Result<()>>,
 {
     let mut connection = std::pin::pin!(connection);
@@ -196,6 +246,7 @@ where
             }
             return;
         }
+        () = cut => return,
         () = over => finish(connection.as_mut()),
     }
     let _ = tokio::time::timeout(STOP_DEADLINE, connection).await;

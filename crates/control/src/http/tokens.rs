@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::{Extension, Json};
 use dayfly_api::{CreateToken, NewToken, TokenList};
 use dayfly_types::ErrorCode;
 use http::StatusCode;
+use http::request::Parts;
 use utoipa::IntoParams;
 
 use super::answer::{FindRefusals, ReadRefusals, TokenRefusals};
-use super::auth::Caller;
+use super::auth::{Caller, key_ended};
 use super::body::JsonObject;
 use super::error::ApiError;
+use super::parameter::query_value;
 use crate::app::projects;
-use crate::app::tokens::{self, Maker, TokenError};
+use crate::app::tokens::{self, Extent, Maker, TokenError};
 use crate::control::Control;
 
 #[derive(Debug, IntoParams)]
@@ -33,6 +35,32 @@ pub(super) struct ProjectParameters {
     /// The project.
     #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     project: String,
+}
+
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameter")]
+pub(super) struct RevokeParameters {
+    /// Also end what the key made: keys and links, and what those made. Of a key that was revoked
+    /// before, too. `true`, `1`, `false` or `0`. Default false.
+    #[param(pattern = "^(true|false|1|0)$")]
+    descendants: Option<String>,
+}
+
+/// How much ends.
+#[derive(Debug)]
+pub(super) struct RevokeParameter(Extent);
+
+impl<S: Send + Sync> FromRequestParts<S> for RevokeParameter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match query_value(parts, "descendants")?.as_deref() {
+            None | Some("false" | "0") => Ok(Self(Extent::Key)),
+            Some("true" | "1") => Ok(Self(Extent::Descendants)),
+            Some(_) => Err(ApiError::invalid("descendants must be true or false")),
+        }
+    }
 }
 
 /// The keys of this project that work now.
@@ -55,21 +83,23 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     JsonObject(body): JsonObject<CreateToken>,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
-    let made = tokens::create(&control, &caller.project, maker(&caller), body).await?;
+    let made = tokens::create(&control, &caller.project, &maker(&caller), body).await?;
     note(&caller, &made);
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Ends a key, at once.
+/// Ends a key, at once, and with `descendants` the keys and links that it made, and that those made.
 #[utoipa::path(delete, path = "/v1/me/tokens/{prefix}", operation_id = "revoke_token", tag = "projects",
-    params(PrefixParameters),
+    params(PrefixParameters, RevokeParameters),
     responses((status = 204, description = "It is refused from now on."), FindRefusals))]
 pub(super) async fn revoke(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     Path(prefix): Path<String>,
+    RevokeParameter(extent): RevokeParameter,
 ) -> Result<StatusCode, ApiError> {
-    tokens::revoke(&control, &caller.project, maker(&caller), &prefix).await?;
+    let maker = maker(&caller);
+    tokens::revoke(&control, &caller.project, &maker, &prefix, extent).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -84,13 +114,14 @@ pub(super) async fn create_for_project(
     JsonObject(body): JsonObject<CreateToken>,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
     let project = projects::find(&control, &project).await?;
-    let made = tokens::create(&control, &project.id, maker(&caller), body).await?;
+    let made = tokens::create(&control, &project.id, &maker(&caller), body).await?;
     note(&caller, &made);
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 pub(super) fn maker(caller: &Caller) -> Maker {
     Maker {
+        prefix: caller.key_prefix.clone(),
         scopes: caller.reach.scopes,
         expires_at_ms: caller.expires_at_ms,
     }
@@ -112,6 +143,7 @@ impl From<TokenError> for ApiError {
             TokenError::Unrecorded(error) => error.into(),
             TokenError::Wider | TokenError::EndsWider => Self::new(ErrorCode::Forbidden, text)
                 .hint("GET /v1/me says which scopes this key has"),
+            TokenError::MakerEnded => key_ended(),
             TokenError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
             TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text)
                 .hint("revoke keys that nobody uses any more"),

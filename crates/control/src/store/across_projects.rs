@@ -36,6 +36,17 @@ const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
     JOIN sandboxes ON sandboxes.id = port_links.sandbox_id \
     WHERE port_links.sandbox_id = $1 AND port_links.port = $2 AND port_links.expires_at_ms > $3 \
     AND sandboxes.deleted_at_ms IS NULL AND sandboxes.state <> 'deleting'";
+// An operator's key makes keys of other projects.
+const REVOKE_MADE: &str = "UPDATE api_keys SET revoked_at_ms = $2 \
+    WHERE revoked_at_ms IS NULL AND prefix IN (WITH RECURSIVE made(prefix) AS \
+    (SELECT prefix FROM api_keys WHERE made_by = $1 \
+    UNION SELECT api_keys.prefix FROM api_keys JOIN made ON api_keys.made_by = made.prefix) \
+    SELECT prefix FROM made) RETURNING prefix";
+const DELETE_MADE_LINKS: &str = "DELETE FROM port_links \
+    WHERE made_by IN (WITH RECURSIVE made(prefix) AS \
+    (SELECT CAST($1 AS TEXT) AS prefix \
+    UNION SELECT api_keys.prefix FROM api_keys JOIN made ON api_keys.made_by = made.prefix) \
+    SELECT prefix FROM made) RETURNING sandbox_id, id";
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
@@ -95,6 +106,7 @@ impl Store {
                 sandbox: None,
             },
             label: "the operator's own".to_owned(),
+            made_by: None,
             created_at_ms: now_ms,
             expires_at_ms: None,
             revoked_at_ms: None,
@@ -127,6 +139,45 @@ impl Store {
             Ok(KnownKey { key, limits })
         });
         known.transpose()
+    }
+
+    /// Revokes every key that a key made, and that those made, and says which were not yet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn revoke_made_keys(
+        &self,
+        maker: &str,
+        now_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut writing = self.writer.begin("revoke what a key made").await?;
+        let query = sqlx::query_as(REVOKE_MADE).bind(maker).bind(now_ms);
+        let revoked: Vec<(String,)> = writing.fetch_all(query).await?;
+        writing.commit().await?;
+        Ok(revoked.into_iter().map(|(prefix,)| prefix).collect())
+    }
+
+    /// Deletes every link that a key made, or one that it made, and says which.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn delete_made_links(
+        &self,
+        maker: &str,
+    ) -> Result<Vec<(SandboxId, String)>, StoreError> {
+        let operation = "delete the links that a key made";
+        let mut writing = self.writer.begin(operation).await?;
+        let query = sqlx::query_as(DELETE_MADE_LINKS).bind(maker);
+        let deleted: Vec<(String, String)> = writing.fetch_all(query).await?;
+        writing.commit().await?;
+        let corrupt = |_| StoreError::Corrupt {
+            table: "port_links",
+            column: "sandbox_id",
+        };
+        let parsed = deleted
+            .into_iter()
+            .map(|(sandbox, link)| Ok((SandboxId::parse(&sandbox).map_err(corrupt)?, link)));
+        parsed.collect()
     }
 
     /// Every row that says a node should have something.

@@ -7,9 +7,14 @@ use super::projects::ProjectLimits;
 use super::{Store, StoreError};
 use crate::scope::{Reach, Scopes};
 
+// A maker that was revoked meanwhile makes nothing: what it made may have been ended already.
 const INSERT: &str = "INSERT INTO api_keys \
     (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
-    revoked_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL)";
+    made_by, revoked_at_ms) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, NULL \
+    WHERE CAST($9 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM api_keys \
+    WHERE prefix = $9 AND revoked_at_ms IS NULL)";
+const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefix = $2 \
+    ORDER BY created_at_ms DESC";
 const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
     ORDER BY created_at_ms, prefix";
@@ -26,6 +31,8 @@ pub struct KeyRow {
     pub prefix: String,
     pub reach: Reach,
     pub label: String,
+    /// The prefix of the key that made it.
+    pub made_by: Option<String>,
     pub created_at_ms: i64,
     pub expires_at_ms: Option<i64>,
     pub revoked_at_ms: Option<i64>,
@@ -46,6 +53,7 @@ pub(super) struct RawKey {
     scopes: String,
     label: String,
     sandbox_id: Option<String>,
+    made_by: Option<String>,
     created_at_ms: i64,
     expires_at_ms: Option<i64>,
     revoked_at_ms: Option<i64>,
@@ -69,6 +77,7 @@ impl TryFrom<RawKey> for KeyRow {
                 sandbox: sandbox.map_err(|_| corrupt("sandbox_id"))?,
             },
             label: raw.label,
+            made_by: raw.made_by,
             created_at_ms: raw.created_at_ms,
             expires_at_ms: raw.expires_at_ms,
             revoked_at_ms: raw.revoked_at_ms,
@@ -77,11 +86,12 @@ impl TryFrom<RawKey> for KeyRow {
 }
 
 impl Store {
-    /// Adds a key. Its project must exist.
+    /// Adds a key. Its project must exist. Says whether its maker may still be used; else there is
+    /// no key.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn insert_api_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+    pub async fn insert_api_key(&self, key: &KeyRow) -> Result<bool, StoreError> {
         let operation = "add a key";
         let mut writing = self.writer.begin_in_turn(&key.project, operation).await?;
         let query = sqlx::query(INSERT)
@@ -92,12 +102,16 @@ impl Store {
             .bind(&key.label)
             .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
-            .bind(key.expires_at_ms);
-        writing.execute(query).await?;
+            .bind(key.expires_at_ms)
+            .bind(&key.made_by);
+        let rows = writing.execute(query).await?;
         writing.commit().await?;
+        if rows == 0 {
+            return Ok(false);
+        }
         // What is told to work must.
         match self.key_is_revoked(&key.project, &key.prefix).await? {
-            Some(_) => Ok(()),
+            Some(_) => Ok(true),
             None => Err(StoreError::NotKept { operation }),
         }
     }
@@ -115,6 +129,24 @@ impl Store {
             .await
             .map_err(StoreError::during("read a key again"))?;
         Ok(found.map(|(revoked_at_ms,)| revoked_at_ms.is_some()))
+    }
+
+    /// A key of a project by its prefix, also one that is over.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn api_key(
+        &self,
+        project: &ProjectId,
+        prefix: &str,
+    ) -> Result<Option<KeyRow>, StoreError> {
+        let raw: Option<RawKey> = sqlx::query_as(SELECT_ONE)
+            .bind(project.as_str())
+            .bind(prefix)
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(StoreError::during("read a key"))?;
+        raw.map(KeyRow::try_from).transpose()
     }
 
     /// The keys of a project that work now, oldest first.

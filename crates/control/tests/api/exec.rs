@@ -47,7 +47,7 @@ async fn everything_asked_for_reaches_the_node() {
     let world = World::start().await;
     let id = world.create().await;
     let body = json!({"cmd": ["printf", "%s", "é"], "cwd": "/tmp", "env": {"A": "b"},
-        "user": "root", "stdin": "in é", "timeout_seconds": 1.5, "unknown": 1});
+        "user": "root", "stdin": "in é", "timeout_seconds": 1.5});
     let answer = world.post(&format!("/v1/sandboxes/{id}/exec"), body).await;
     assert_eq!(answer.status, StatusCode::OK);
     let seen = world.node.last_exec().unwrap();

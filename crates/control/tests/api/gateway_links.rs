@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use dayfly_control::GatewaySettings;
-use dayfly_control::store::{PortLinkRow, PortOf};
+use dayfly_control::store::PortLinkRow;
 use dayfly_types::{ProjectId, SandboxId};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -101,6 +101,11 @@ async fn a_token_in_the_address_becomes_a_cookie() {
         (
             by_host(&world, &id, &format!("//evil.test/?dayfly_token={token}")),
             "/.//evil.test/".to_owned(),
+            "/".to_owned(),
+        ),
+        (
+            by_host(&world, &id, &format!("/\\evil.test/?dayfly_token={token}")),
+            "/./\\evil.test/".to_owned(),
             "/".to_owned(),
         ),
         (
@@ -278,14 +283,13 @@ async fn a_revoked_link_cuts_its_connections_and_no_others() {
 #[tokio::test]
 async fn an_expired_link_is_dead_and_cuts_its_connections() {
     let (world, id) = served(Setup::default()).await;
-    let of = PortOf {
-        project: ProjectId::default_project(),
-        sandbox: SandboxId::parse(&id).unwrap(),
-        port: PORT,
-    };
+    let sandbox = SandboxId::parse(&id).unwrap();
     let now = dayfly_control::time::now_ms();
     let row = PortLinkRow {
         id: "soon".to_owned(),
+        project: ProjectId::default_project(),
+        port: PORT,
+        made_by: None,
         token_hash: None,
         created_at_ms: now,
         expires_at_ms: now + 1500,
@@ -293,7 +297,7 @@ async fn an_expired_link_is_dead_and_cuts_its_connections() {
     world
         .control
         .store
-        .insert_port_link(&of, &row)
+        .insert_port_link(&sandbox, &row)
         .await
         .unwrap();
     let mut body = endless(&world, by_host(&world, &id, "/forever")).await;
@@ -322,4 +326,32 @@ async fn connections_to_one_sandbox_are_counted_and_given_back() {
         visit(&world, by_host(&world, &id, "/")).await.status == StatusCode::OK
     })
     .await;
+}
+
+#[tokio::test]
+async fn links_of_all_ports_are_listed_with_their_makers() {
+    let (world, id) = served(Setup::default()).await;
+    let first = link(&world, &id, json!({})).await;
+    let path = format!("/v1/sandboxes/{id}/ports/9/links");
+    let made = world.post(&path, json!({"public": true})).await.json();
+    let listed = world.get(&format!("/v1/sandboxes/{id}/links")).await.json();
+    let items = listed["items"].as_array().unwrap();
+    let of = |item: &Value| (item["id"].clone(), item["port"].clone());
+    let found: Vec<_> = items.iter().map(of).collect();
+    assert_eq!(found, [of(&made), of(&first)], "by port");
+    let maker = &world.key[..12];
+    assert!(
+        items
+            .iter()
+            .all(|item| item["made_by"] == maker && item.get("token").is_none())
+    );
+    let foreign = world
+        .ask(
+            &world.foreign_key,
+            Method::GET,
+            &format!("/v1/sandboxes/{id}/links"),
+            json!({}),
+        )
+        .await;
+    assert_eq!(foreign.refusal(), "not_found");
 }

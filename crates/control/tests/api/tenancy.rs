@@ -104,7 +104,12 @@ impl Operation {
             .replace("{exec_id}", "ex-1")
             .replace("{sid}", "ctx-1")
             .replace("{project}", "default");
-        format!("{path}?path=/tmp/a")
+        let names_a_file = path.ends_with("/fs") || path.ends_with("/fs/tar");
+        if names_a_file || self.method == Method::GET {
+            format!("{path}?path=/tmp/a")
+        } else {
+            path
+        }
     }
 
     async fn ask(&self, world: &World, key: &str, names: &Names) -> Answer {

@@ -257,6 +257,7 @@ class PortLink:
     created_at: str = ""
     expires_at: str = ""
     token: str | None = field(default=None, repr=False)
+    made_by: str | None = None
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a key, at once. */
+        /** Ends a key, at once, and with `descendants` the keys and links that it made, and that those made. */
         delete: operations["revoke_token"];
         options?: never;
         head?: never;
@@ -581,6 +581,23 @@ export interface paths {
          *     counts from now.
          */
         patch: operations["set_lifecycle"];
+        trace?: never;
+    };
+    "/v1/sandboxes/{id}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The links of all ports of a sandbox that work now, without their tokens. */
+        get: operations["list_sandbox_links"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/sandboxes/{id}/logs": {
@@ -1471,7 +1488,8 @@ export interface components {
         };
         /**
          * @description Body of `POST /v1/sandboxes`. Every field may be absent, and null unless it says
-         *     otherwise; unknown fields are ignored.
+         *     otherwise. Unknown fields are refused: one that is not understood might have been meant to
+         *     narrow.
          */
         CreateSandbox: {
             /**
@@ -1777,7 +1795,7 @@ export interface components {
         };
         /**
          * @description Body of `POST /v1/sandboxes/{id}/fork`. Every field may be absent, and null unless it says
-         *     otherwise.
+         *     otherwise; unknown fields are refused.
          */
         ForkSandbox: components["schemas"]["ForkOptions"] & {
             /**
@@ -1786,7 +1804,7 @@ export interface components {
              */
             count?: number | null;
         };
-        /** @description Body of `POST /v1/sandboxes/{id}/fork-tree`. */
+        /** @description Body of `POST /v1/sandboxes/{id}/fork-tree`. Unknown fields are refused. */
         ForkTree: components["schemas"]["ForkOptions"] & {
             /**
              * Format: int64
@@ -2018,10 +2036,7 @@ export interface components {
             /** @description Connections of which only the address was known, as `address:port`. No rule covers them. */
             unnamed: string[];
         };
-        /**
-         * @description A wished-for policy. Unlike elsewhere unknown fields are refused: one that is not understood
-         *     might have been meant to narrow.
-         */
+        /** @description A wished-for policy. */
         NetworkWish: {
             mode: components["schemas"]["NetworkMode"];
             /** @description Only with `allowlist` and `observe`. An allowlist without rules lets nothing through. */
@@ -2101,6 +2116,8 @@ export interface components {
             /** @description RFC 3339, UTC. */
             expires_at: string;
             id: string;
+            /** @description The prefix of the key that made it. Null: it is not known. */
+            made_by?: string | null;
             /** @description By path. Has the token in it when the link was just made. */
             path_url: string;
             /** Format: int32 */
@@ -2112,7 +2129,7 @@ export interface components {
             /** @description By host name. Has the token in it when the link was just made. */
             url: string;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/ports/{port}/links`. */
+        /** @description Answer of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`. */
         PortLinkList: {
             items: components["schemas"]["PortLink"][];
         };
@@ -2519,6 +2536,8 @@ export interface components {
             /** @description RFC 3339, UTC. Null: it does not expire. */
             expires_at?: string | null;
             label: string;
+            /** @description The prefix of the key that made it. Null: it is not known. */
+            made_by?: string | null;
             /** @description What it begins with; names it in this API. */
             prefix: string;
             /** @description The only sandbox that it may be used on. */
@@ -3021,7 +3040,13 @@ export interface operations {
     };
     revoke_token: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Also end what the key made: keys and links, and what those made. Of a key that was revoked
+                 *     before, too. `true`, `1`, `false` or `0`. Default false.
+                 */
+                descendants?: string;
+            };
             header?: never;
             path: {
                 prefix: string;
@@ -3036,6 +3061,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -4303,6 +4337,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -6854,6 +6897,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -7204,6 +7256,75 @@ export interface operations {
             };
             /** @description The disk of the guest, or of its host, is full. */
             507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_sandbox_links: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sandbox. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortLinkList"];
+                };
+            };
+            /** @description No key, or a key that is not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not permitted; the text says why. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No such object in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too many at once. Nothing was done. */
+            429: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A fault of the server. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7914,6 +8035,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -8378,6 +8508,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -10840,6 +10979,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -11408,6 +11556,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description No key, or a key that is not known. */
             401: {
                 headers: {
@@ -11682,6 +11839,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {
@@ -11995,6 +12161,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Template"];
+                };
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description No key, or a key that is not known. */
@@ -12512,6 +12687,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request does not fit the documented shape. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description No key, or a key that is not known. */
             401: {

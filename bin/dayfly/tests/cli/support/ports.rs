@@ -16,6 +16,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     let links = "/v1/sandboxes/{id}/ports/{port}/links";
     Router::new()
         .route("/v1/sandboxes/{id}/ports", get(list))
+        .route("/v1/sandboxes/{id}/links", get(list_all_links))
         .route(links, get(list_links).post(create))
         .route(&format!("{links}/{{link}}"), delete(revoke))
 }
@@ -63,6 +64,10 @@ async fn create(
 
 async fn list_links(Path((_, port)): Path<(String, u16)>) -> Json<Value> {
     Json(json!({"items": [link(port, true)]}))
+}
+
+async fn list_all_links() -> Json<Value> {
+    Json(json!({"items": [link(80, true), link(8000, false)]}))
 }
 
 async fn revoke(Path((_, port, link)): Path<(String, u16, String)>) -> Response {

@@ -47,6 +47,12 @@ impl FakeNode {
         self.with(|inner| inner.file_requests.last().cloned().unwrap_or_default())
     }
 
+    /// Puts a file behind everybody's back.
+    pub(crate) fn put_file(&self, id: &str, path: &str, bytes: Vec<u8>) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| inner.files.insert((id, path.to_owned()), bytes));
+    }
+
     fn note(&self, request: &impl std::fmt::Debug) {
         let text = format!("{request:?}");
         self.with(|inner| inner.file_requests.push(text));
@@ -107,6 +113,7 @@ impl NodeFiles for FakeNode {
                 .bytes_in
                 .fetch_add(piece.len() as u64, Ordering::SeqCst);
             bytes.extend_from_slice(&piece);
+            self.with(|inner| inner.written.extend_from_slice(&piece));
             if request.path.ends_with("/slow") {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

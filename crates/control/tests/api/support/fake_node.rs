@@ -50,6 +50,7 @@ pub(super) struct Inner {
     requests: Vec<ExecRequest>,
     signals: Vec<(ExecId, i32)>,
     stdin: Vec<u8>,
+    pub(super) written: Vec<u8>,
     ensure_refusal: Option<NodeError>,
     ensure_delay: Option<Duration>,
     delete_refusal: Option<NodeError>,
@@ -189,6 +190,23 @@ impl FakeNode {
     /// Signals that were sent.
     pub(crate) fn signals(&self) -> Vec<(ExecId, i32)> {
         self.with(|inner| inner.signals.clone())
+    }
+
+    /// Whether a text arrived in any way: as a command, as input, in a file or at a service.
+    pub(crate) fn has_arrived(&self, text: &str) -> bool {
+        let holds = |bytes: &[u8]| {
+            let mut windows = bytes.windows(text.len());
+            windows.any(|window| window == text.as_bytes())
+        };
+        let is_command = |request: &ExecRequest| match &request.command {
+            ExecCommand::Shell(command) => command.contains(text),
+            ExecCommand::Argv(words) => words.iter().any(|word| word.contains(text)),
+        };
+        let inside = self.with(|inner| {
+            let commands = inner.requests.iter().any(is_command);
+            commands || holds(&inner.stdin) || holds(&inner.written)
+        });
+        inside || holds(&self.received())
     }
 
     /// Input that was sent to any exec.

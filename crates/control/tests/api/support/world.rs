@@ -10,7 +10,9 @@ use bytes::Bytes;
 use dayfly_control::limit::Limits;
 use dayfly_control::scope::{Reach, Scopes};
 use dayfly_control::store::{KeyRow, Store};
-use dayfly_control::{ApiKey, Control, GatewaySettings, ReconcileSettings, Server};
+use dayfly_control::{
+    ApiKey, ConnectionLimits, Control, GatewaySettings, ReconcileSettings, Server,
+};
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -79,6 +81,7 @@ pub(crate) struct Setup {
     pub(crate) database: Option<PathBuf>,
     /// A node that has been there before.
     pub(crate) node: Option<Arc<FakeNode>>,
+    pub(crate) connections: ConnectionLimits,
 }
 
 impl World {
@@ -99,7 +102,8 @@ impl World {
         let control = Control::new(store, client, CellName::local(), node_id)
             .with_limits(setup.limits)
             .with_reconcile(setup.reconcile)
-            .with_gateway(setup.gateway);
+            .with_gateway(setup.gateway)
+            .with_connections(setup.connections);
         let control = Arc::new(control);
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::with_control(Arc::clone(&control), any_port)
@@ -271,6 +275,7 @@ pub(crate) async fn add_key(store: &Store, project: &str) -> String {
             sandbox: None,
         },
         label: String::new(),
+        made_by: None,
         created_at_ms: 1,
         expires_at_ms: None,
         revoked_at_ms: None,

@@ -1,0 +1,180 @@
+//! The names that requests may use, as the document has them, and what is said of others.
+//!
+//! A field or parameter that is not understood may have been meant to narrow: a misspelt `network`
+//! must not become a sandbox that reaches everything.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::Method;
+use serde_json::Value;
+
+use super::document::openapi;
+use super::error::ApiError;
+
+/// What is repeated of a name that nobody knows.
+const TOLD_CHARACTERS_MAX: usize = 64;
+/// A name is near another when at most about every third character differs.
+const CHARACTERS_PER_MISTAKE: usize = 3;
+const UNKNOWN_FIELD: &str = "unknown field `";
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Fields of each schema.
+    fields: HashMap<String, Vec<String>>,
+    /// Query parameters of each method and path.
+    queries: HashMap<(String, String), Vec<String>>,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let document = serde_json::to_value(openapi()).unwrap_or_default();
+    let schemas = &document["components"]["schemas"];
+    let mut known = Known::default();
+    for (name, schema) in schemas.as_object().into_iter().flatten() {
+        known.fields.insert(name.clone(), fields(schemas, schema));
+    }
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            let place = (method.to_uppercase(), path.clone());
+            known.queries.insert(place, query_names(operation));
+        }
+    }
+    known
+});
+
+fn fields(schemas: &Value, schema: &Value) -> Vec<String> {
+    let own = schema["properties"].as_object().into_iter().flatten();
+    let mut names: Vec<String> = own.map(|(name, _)| name.clone()).collect();
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        let reference = part["$ref"]
+            .as_str()
+            .and_then(|text| text.rsplit('/').next());
+        let part = reference.map_or(part, |name| &schemas[name]);
+        names.extend(fields(schemas, part));
+    }
+    names
+}
+
+fn query_names(operation: &Value) -> Vec<String> {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let queries = parameters.filter(|parameter| parameter["in"] == "query");
+    let names = queries.filter_map(|parameter| parameter["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+/// Middleware behind the routing: refuses a change whose query has a name that the document does
+/// not.
+pub(super) async fn refuse_unknown_query(request: Request, next: Next) -> Response {
+    match unknown_query(&request) {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn unknown_query(request: &Request) -> Option<ApiError> {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    let query = request.uri().query().filter(|query| !query.is_empty())?;
+    let path = request.extensions().get::<MatchedPath>()?.as_str();
+    let place = (request.method().as_str().to_owned(), path.to_owned());
+    let known = KNOWN.queries.get(&place)?;
+    let names = query
+        .split('&')
+        .map(|pair| pair.split('=').next().unwrap_or(pair));
+    let unknown = names
+        .filter(|name| !name.is_empty())
+        .find(|name| !known.iter().any(|known| known == name))?;
+    Some(refusal("parameter", "query", unknown, known))
+}
+
+/// What is wrong with a body, in the words of the parser. `schema` names it in the document.
+pub(super) fn unfit(text: &str, schema: Option<&str>) -> ApiError {
+    let Some((name, rest)) = text
+        .strip_prefix(UNKNOWN_FIELD)
+        .and_then(|rest| rest.split_once('`'))
+    else {
+        return ApiError::invalid(format!("the body does not fit: {text}"));
+    };
+    // The parser quotes what it would have known, except where parts were put together.
+    let quoted = rest.split('`').skip(1).step_by(2).map(str::to_owned);
+    let mut known: Vec<String> = quoted.collect();
+    if known.is_empty() {
+        let documented = schema.and_then(|schema| KNOWN.fields.get(schema));
+        known = documented.cloned().unwrap_or_default();
+    }
+    refusal("field", "body", name, &known)
+}
+
+fn refusal(kind: &str, place: &str, name: &str, known: &[String]) -> ApiError {
+    let told: String = name.chars().take(TOLD_CHARACTERS_MAX).collect();
+    let mut text = format!("unknown {kind} `{told}` in the {place}");
+    if let Some(near) = nearest(&told, known) {
+        text.push_str(&format!("; did you mean `{near}`?"));
+    }
+    let error = ApiError::invalid(text);
+    if known.is_empty() {
+        return error.hint(format!("this request takes no {kind} here"));
+    }
+    error.hint(format!("known here: {}", known.join(", ")))
+}
+
+/// The known name that looks most like this one, if any looks like it.
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let distances = known.iter().map(|known| (distance(name, known), known));
+    let (mistakes, near) = distances.min_by_key(|(mistakes, _)| *mistakes)?;
+    let most = (near.len() + 1).max(CHARACTERS_PER_MISTAKE) / CHARACTERS_PER_MISTAKE;
+    (mistakes <= most).then_some(near)
+}
+
+/// How many characters must be added, removed or replaced to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (row, character) in one.chars().enumerate() {
+        let mut diagonal = above[0];
+        above[0] = row + 1;
+        for (column, its) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(character != *its);
+            diagonal = above[column + 1];
+            above[column + 1] = replaced.min(diagonal + 1).min(above[column] + 1);
+        }
+    }
+    above[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_told_and_no_far_one() {
+        let known = ["network", "template", "egress_allowlist"].map(str::to_owned);
+        for (name, near) in [
+            ("newtork", Some("network")),
+            ("egress_allow_list", Some("egress_allowlist")),
+            ("Template", Some("template")),
+            ("frobnicate", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, &known), near, "{name}");
+        }
+        assert_eq!((distance("", "abc"), distance("abc", "abc")), (3, 0));
+    }
+
+    #[test]
+    fn the_words_of_the_parser_become_a_question() {
+        let parsed = unfit(
+            "unknown field `a`, expected `b` or `c` at line 1 column 4",
+            None,
+        );
+        assert_eq!(parsed.hint.as_deref(), Some("known here: b, c"));
+        let put_together = unfit("unknown field `cuont` at line 1 column 9", Some("ForkTree"));
+        assert!(put_together.message.contains("did you mean `count`?"));
+        let other = unfit("missing field `cmd`", None);
+        assert!(other.message.contains("missing field `cmd`"));
+    }
+}
