@@ -4,7 +4,7 @@
 //! SIGTERM both are told to stop, and sandboxes are left running for the next start.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -75,6 +75,7 @@ impl Supervised {
     fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
         let child = Command::new(program)
             .args(role_arguments(role, arguments))
+            .stdin(role_input(role, arguments)?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start the {} process", role.as_str()))?;
@@ -123,6 +124,16 @@ impl Supervised {
     }
 }
 
+/// Control reads the digest of the administrator's key here: arguments are for everybody to see.
+fn role_input(role: Role, arguments: &RunArguments) -> Result<Stdio> {
+    let (Role::Control, Some(digest)) = (role, &arguments.admin_key_sha256) else {
+        return Ok(Stdio::null());
+    };
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    admin_key::send_digest(digest, writer)?;
+    Ok(Stdio::from(reader))
+}
+
 fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
     let mut words = vec![
         "--role".to_owned(),
@@ -151,7 +162,6 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         "--disk-reserve",
         arguments.disk_reserve.map(|mib| mib.to_string()),
     );
-    option("--admin-key-sha256", arguments.admin_key_sha256.clone());
     option("--templates", Some(arguments.templates.join(",")));
     option("--egress-uplink", Some(arguments.egress_uplink.to_string()));
     option("--egress-rate", Some(arguments.egress_rate.to_string()));

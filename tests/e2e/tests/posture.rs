@@ -249,6 +249,7 @@ async fn control_is_not_root_and_has_no_capability() -> Result<()> {
         ensure!(all == 0, "{sets:?}");
         ensure!(thread.no_new_privileges, "{thread:?}");
     }
+    nothing_of_a_role_is_shown_or_kept(&daemon)?;
     // The positive control: the node does have what control must not.
     let node = read_posture(ProcessIdentity::of(daemon.role_pid("node")?)?)?;
     ensure!(node.threads[0].capabilities.effective != 0);
@@ -257,4 +258,39 @@ async fn control_is_not_root_and_has_no_capability() -> Result<()> {
     ensure!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777 == 0o600);
     ensure!(std::os::unix::fs::MetadataExt::uid(&key) == 0);
     daemon.finish().await
+}
+
+/// Memory of the daemon's processes goes into no file, and what the list of processes shows holds
+/// nothing that leads to a key.
+fn nothing_of_a_role_is_shown_or_kept(daemon: &Daemon) -> Result<()> {
+    let is_digest = |word: &str| word.len() == 64 && word.bytes().all(|it| it.is_ascii_hexdigit());
+    let pids = [
+        daemon.pid()?,
+        daemon.role_pid("node")?,
+        daemon.role_pid("control")?,
+    ];
+    for pid in pids {
+        let posture = read_posture(ProcessIdentity::of(pid)?)?;
+        ensure!(!posture.is_dumpable, "process {pid} may be dumped");
+        let core = posture.limits.get("Max core file size");
+        ensure!(
+            core.is_some_and(|limit| limit.hard == Some(0)),
+            "process {pid} may write core files: {core:?}"
+        );
+        for place in ["cmdline", "environ"] {
+            let shown = std::fs::read(format!("/proc/{pid}/{place}"))?;
+            let shown = String::from_utf8_lossy(&shown);
+            let mut words = shown.split(['\0', '=']);
+            ensure!(
+                !words.any(is_digest),
+                "{place} of {pid} shows a digest: {shown}"
+            );
+            // The positive control: this is the place where it would be shown.
+            ensure!(
+                place != "cmdline" || shown.contains("--data-dir"),
+                "{shown}"
+            );
+        }
+    }
+    Ok(())
 }
