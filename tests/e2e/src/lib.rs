@@ -8,6 +8,7 @@
 pub mod daemon;
 pub mod engine;
 pub mod guest;
+pub mod jailed;
 pub mod keeper;
 pub mod pattern;
 pub mod processes;
