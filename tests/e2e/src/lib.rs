@@ -12,6 +12,7 @@ pub mod jailed;
 pub mod keeper;
 pub mod pattern;
 pub mod processes;
+pub mod recorder;
 pub mod screen;
 pub mod wait;
 
