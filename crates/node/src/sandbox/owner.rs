@@ -532,7 +532,7 @@ impl Owner {
 
 async fn wait_for_exit(vm: &mut Option<Box<dyn Vm>>) -> String {
     match vm {
-        Some(vm) => format!("{:?}", vm.wait().await),
+        Some(vm) => vm.wait().await.to_string(),
         None => std::future::pending().await,
     }
 }
