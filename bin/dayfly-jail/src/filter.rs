@@ -1,11 +1,8 @@
-//! System calls that no engine has a use for, refused from its first instruction on.
-//!
-//! This is a list of what is denied, below the engine's own filter: it must let every engine work
-//! and still take away what exploits of kernels begin with. A denied call fails with `EPERM`.
+//! The filter of system calls, made from the list of the program that is about to be executed.
 
 use std::collections::BTreeMap;
 
-use dayfly_host::jail::{JailSockets, JailStep};
+use dayfly_host::jail::{Allowed, Call, Condition, JailCalls, JailStep, OtherCalls};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter, sock_filter,
@@ -15,7 +12,7 @@ use crate::failure::Failure;
 
 /// Compiled before anything is entered, so that what can fail there fails early.
 pub(crate) struct Filters {
-    programs: Vec<BpfProgram>,
+    programs: [BpfProgram; 2],
 }
 
 impl Filters {
@@ -28,159 +25,85 @@ impl Filters {
     }
 }
 
-pub(crate) fn compile(sockets: JailSockets) -> Result<Filters, Failure> {
-    let denied = compile_one(
-        denied_rules(sockets)?,
-        SeccompAction::Errno(errno(libc::EPERM)),
-    )?;
-    // Its flags are in memory, where a filter cannot look. Without it, libraries use `clone`.
-    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    let absent = compile_one(clone3, SeccompAction::Errno(errno(libc::ENOSYS)))?;
-    let mut programs = vec![absent, denied];
-    if cfg!(target_arch = "x86_64") {
-        programs.push(second_table());
+/// Two filters, because one knows a single answer to what is listed: the kernel asks both and
+/// takes the stricter answer.
+pub(crate) fn compile(calls: JailCalls) -> Result<Filters, Failure> {
+    let list = calls.list();
+    let not_there = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let otherwise = match list.otherwise {
+        OtherCalls::End => SeccompAction::KillProcess,
+        OtherCalls::Refuse => SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+    };
+    let absent: Rules = list.absent.iter().map(any).collect();
+    let mut allowed = absent.clone();
+    for entry in &list.allowed {
+        allowed.insert(entry.call.number, forms(entry)?);
     }
-    Ok(Filters { programs })
-}
-
-/// The same kernel entries have a second set of numbers on this machine, which lists by number
-/// would miss. Programs built for it do not run here.
-fn second_table() -> BpfProgram {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    const SECOND_TABLE_BIT: u32 = 0x4000_0000;
-    const RETURN_ERROR: u32 = 0x0005_0000;
-    const RETURN_ALLOW: u32 = 0x7fff_0000;
-    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    vec![
-        // The number of the call is the first word that a filter sees.
-        instruction(LOAD_WORD, 0, 0, 0),
-        instruction(JUMP_IF_AT_LEAST, 0, 1, SECOND_TABLE_BIT),
-        instruction(RETURN, 0, 0, RETURN_ERROR | errno(libc::ENOSYS)),
-        instruction(RETURN, 0, 0, RETURN_ALLOW),
-    ]
+    let absent = compile_one(absent, SeccompAction::Allow, not_there)?;
+    let mut program = newer_calls_are_absent();
+    program.extend(compile_one(allowed, otherwise, SeccompAction::Allow)?);
+    Ok(Filters {
+        programs: [absent, program],
+    })
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn compile_one(rules: Rules, action: SeccompAction) -> Result<BpfProgram, Failure> {
+/// The newest call that existed when the lists were written.
+const NEWEST_CALL: u32 = 462;
+
+/// What is put in front of a list: a library that is newer than the list asks for newer calls and
+/// does without, as on an older kernel. The second set of numbers that the same kernel entries
+/// have on x86, and that no list names, lies above as well.
+fn newer_calls_are_absent() -> BpfProgram {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_GREATER: u16 = 0x25;
+    const RETURN: u16 = 0x06;
+    const RETURN_ERROR: u32 = 0x0005_0000;
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    vec![
+        // The number of the call is the first word that a filter sees.
+        instruction(LOAD_WORD, 0, 0, 0),
+        instruction(JUMP_IF_GREATER, 0, 1, NEWEST_CALL),
+        instruction(RETURN, 0, 0, RETURN_ERROR | libc::ENOSYS.unsigned_abs()),
+    ]
+}
+
+fn compile_one(
+    rules: Rules,
+    otherwise: SeccompAction,
+    listed: SeccompAction,
+) -> Result<BpfProgram, Failure> {
     let architecture: TargetArch = std::env::consts::ARCH
         .try_into()
         .map_err(|error| Failure::new(JailStep::Filter, error))?;
-    SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)
+    SeccompFilter::new(rules, otherwise, listed, architecture)
         .and_then(BpfProgram::try_from)
         .map_err(|error| Failure::new(JailStep::Filter, error))
 }
 
-fn denied_rules(sockets: JailSockets) -> Result<Rules, Failure> {
-    let mut rules: Rules = DENIED.iter().map(|&call| (call, Vec::new())).collect();
-    let namespaces = NAMESPACE_FLAGS
-        .iter()
-        .map(|&flag| rule(&[(SeccompCmpOp::MaskedEq(flag), flag)]))
-        .collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_clone, namespaces);
-    // The network of an engine is what it is handed; it makes no sockets but local ones.
-    let families: &[i32] = match sockets {
-        JailSockets::Local => &[libc::AF_UNIX],
-        JailSockets::Ipv4 => &[libc::AF_UNIX, libc::AF_INET],
-    };
-    let other: Vec<_> = families
-        .iter()
-        .map(|family| (SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
-        .collect();
-    rules.insert(libc::SYS_socket, vec![rule(&other)?]);
-    Ok(rules)
+fn any(call: &Call) -> (i64, Vec<SeccompRule>) {
+    (call.number, Vec::new())
 }
 
-/// Holds when all of these hold for the first argument.
-fn rule(conditions: &[(SeccompCmpOp, u64)]) -> Result<SeccompRule, Failure> {
-    let conditions = conditions.iter().map(|(operator, value)| {
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, operator.clone(), *value)
+fn forms(allowed: &Allowed) -> Result<Vec<SeccompRule>, Failure> {
+    let forms = allowed.forms.iter().map(|form| {
+        let conditions: Vec<_> = form.iter().map(condition).collect::<Result<_, _>>()?;
+        SeccompRule::new(conditions).map_err(|error| Failure::new(JailStep::Filter, error))
     });
-    conditions
-        .collect::<Result<_, _>>()
-        .and_then(SeccompRule::new)
+    forms.collect()
+}
+
+fn condition(wanted: &Condition) -> Result<SeccompCondition, Failure> {
+    let operator = match wanted.mask {
+        u32::MAX => SeccompCmpOp::Eq,
+        mask => SeccompCmpOp::MaskedEq(mask.into()),
+    };
+    let width = SeccompCmpArgLen::Dword;
+    SeccompCondition::new(wanted.argument, width, operator, wanted.value.into())
         .map_err(|error| Failure::new(JailStep::Filter, error))
 }
 
-fn errno(number: i32) -> u32 {
-    number.unsigned_abs()
-}
-
-const NAMESPACE_FLAGS: [u64; 7] = [
-    libc::CLONE_NEWCGROUP as u64,
-    libc::CLONE_NEWIPC as u64,
-    libc::CLONE_NEWNET as u64,
-    libc::CLONE_NEWNS as u64,
-    libc::CLONE_NEWPID as u64,
-    libc::CLONE_NEWUSER as u64,
-    libc::CLONE_NEWUTS as u64,
-];
-
-const DENIED: &[i64] = &[
-    // Mounts, roots and namespaces.
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    // Other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    libc::SYS_process_madvise,
-    // Large parts of the kernel that an engine never enters.
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
-    libc::SYS_fanotify_init,
-    libc::SYS_vmsplice,
-    // The kernel itself and the host as a whole.
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_vhangup,
-    // Files by handle, past any root.
-    libc::SYS_open_by_handle_at,
-    libc::SYS_name_to_handle_at,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_kexec_file_load,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_iopl,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_ioperm,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_modify_ldt,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_uselib,
-];
+#[cfg(test)]
+#[path = "filter_tests.rs"]
+mod tests;

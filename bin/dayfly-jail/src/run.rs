@@ -51,7 +51,7 @@ fn launch() -> Result<Role, Failure> {
     // The root is about to change and the jail has no /proc; the child's start time is read here.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let proc = openat(CWD, "/proc", flags, Mode::empty()).step(JailStep::Prepare, "/proc")?;
-    let filters = filter::compile(spec.sockets)?;
+    let filters = filter::compile(spec.calls)?;
     enter::enter_slot(&spec)?;
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).step(JailStep::Fork, "pipe")?;
     match fork(&single).step(JailStep::Fork, "engine process")? {

@@ -89,8 +89,9 @@ pub(crate) struct RunArguments {
     /// The parts of role `all`, which the daemon starts by itself.
     #[arg(long, value_enum, default_value_t = Role::All, hide = true)]
     pub(crate) role: Role,
-    /// Digest of the administrator's key, handed to the control role.
-    #[arg(long, hide = true)]
+    /// Digest of the administrator's key, handed to the control role where no list of processes
+    /// shows it.
+    #[arg(skip)]
     pub(crate) admin_key_sha256: Option<String>,
     /// The process that a role ends with.
     #[arg(long, hide = true)]

@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use args::{Arguments, BenchCommand, Command, DatabaseCommand, Role, RunArguments};
 use clap::Parser;
+use dayfly_host::privileges::forbid_core_files;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
@@ -62,6 +63,8 @@ fn start_log() {
 }
 
 fn run_role(arguments: &RunArguments) -> Result<()> {
+    // Memory of these processes holds keys, and what users send and receive.
+    forbid_core_files().context("cannot switch core files off")?;
     raise_open_files();
     match arguments.role {
         Role::All => runtime::block_on(supervise::run(arguments.clone())),

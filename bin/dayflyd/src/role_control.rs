@@ -5,6 +5,7 @@ use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings}
 use dayfly_host::privileges::drop_to;
 use dayfly_types::{CellName, NodeId};
 
+use crate::admin_key;
 use crate::args::RunArguments;
 use crate::data_directory::DataDirectory;
 use crate::{pulse, runtime};
@@ -20,15 +21,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let uid = instance.control_uid();
     drop_to(uid, uid).context("the control process must not run as root")?;
     crate::end_with_parent(arguments)?;
-    let digest = arguments
-        .admin_key_sha256
-        .as_deref()
-        .context("--admin-key-sha256 is missing")?;
+    let digest = admin_key::receive_digest(std::io::stdin())?;
     let config = ControlConfig {
         listen: arguments.listen,
         database: directory.database(),
         node_socket: directory.node_socket(),
-        admin_key: KeyHash::from_hex(digest).context("--admin-key-sha256 is not a digest")?,
+        admin_key: KeyHash::from_hex(&digest).context("what was handed over is no digest")?,
         cell: CellName::local(),
         node_id: node_id(&instance.instance)?,
         reconcile: ReconcileSettings::default(),

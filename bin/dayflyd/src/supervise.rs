@@ -163,6 +163,7 @@ impl Process {
     fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
         let mut child = Command::new(program)
             .args(role_arguments(role, arguments))
+            .stdin(role_input(role, arguments)?)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -210,6 +211,16 @@ impl Process {
     }
 }
 
+/// Control reads the digest of the administrator's key here: arguments are for everybody to see.
+fn role_input(role: Role, arguments: &RunArguments) -> Result<Stdio> {
+    let (Role::Control, Some(digest)) = (role, &arguments.admin_key_sha256) else {
+        return Ok(Stdio::null());
+    };
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    admin_key::send_digest(digest, writer)?;
+    Ok(Stdio::from(reader))
+}
+
 fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
     let mut words = vec![
         "--role".to_owned(),
@@ -238,7 +249,6 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         "--disk-reserve",
         arguments.disk_reserve.map(|mib| mib.to_string()),
     );
-    option("--admin-key-sha256", arguments.admin_key_sha256.clone());
     option("--templates", Some(arguments.templates.join(",")));
     option("--egress-uplink", Some(arguments.egress_uplink.to_string()));
     option("--egress-rate", Some(arguments.egress_rate.to_string()));

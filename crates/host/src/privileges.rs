@@ -3,6 +3,7 @@
 //! For a process with one thread: what these calls change for a thread they then change for all.
 
 use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, Gid, Uid, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
@@ -51,6 +52,21 @@ pub fn drop_to(uid: u32, gid: u32) -> Result<(), DropError> {
     };
     set_capabilities(None, none).map_err(give_up("capabilities"))?;
     set_no_new_privs(true).map_err(give_up("new privileges"))
+}
+
+/// Sees to it that memory of this process, and of all that it starts, is never written to a file.
+/// The limit alone would not do: where a program takes core files, the kernel hands them over
+/// whatever the limit says.
+///
+/// # Errors
+/// [`DropError`] with what could not be given up.
+pub fn forbid_core_files() -> Result<(), DropError> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none).map_err(give_up("core files"))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(give_up("core files"))
 }
 
 fn empty_bounding_set() -> Result<(), DropError> {

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use dayfly_host::jail::{self, BindMount, JailSockets, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree, net, netns};
 use dayfly_types::{CpuMillis, limits};
 use dayfly_vmm::{
-    EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex, SlotLimits,
-    SlotProvider, file_names,
+    Accelerator, EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
+    SlotLimits, SlotProvider, file_names,
 };
 
 /// Where the run directory appears to an engine.
@@ -287,7 +287,7 @@ impl Inner {
                 locked_memory_bytes: 64 << 10,
                 file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
             },
-            sockets: JailSockets::Local,
+            calls: calls_of(command.accelerator),
             program: command.program,
             arguments: command.arguments,
             environment: command.environment.into_iter().collect(),
@@ -385,6 +385,13 @@ impl SlotProvider for HostSlots {
 
     async fn list(&self) -> Result<Vec<SlotIndex>, SlotError> {
         self.blocking(Inner::list).await
+    }
+}
+
+const fn calls_of(accelerator: Accelerator) -> JailCalls {
+    match accelerator {
+        Accelerator::Kvm => JailCalls::KvmEngine,
+        Accelerator::Tcg => JailCalls::EmulatedEngine,
     }
 }
 

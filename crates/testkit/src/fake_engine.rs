@@ -200,6 +200,7 @@ impl Shared {
                 memory: spec.memory,
                 vcpus: spec.vcpus,
             },
+            accelerator: Accelerator::Tcg,
         };
         self.slots.launch(slot, command).await
     }

@@ -234,7 +234,7 @@ fn launch(step: &str, source: impl Into<Cause>) -> LaunchError {
 #[cfg(test)]
 mod tests {
     use dayfly_types::{MemoryMib, Vcpus};
-    use dayfly_vmm::SlotLimits;
+    use dayfly_vmm::{Accelerator, SlotLimits};
 
     use super::*;
 
@@ -249,6 +249,7 @@ mod tests {
                 memory: MemoryMib::new(128).unwrap(),
                 vcpus: Vcpus::new(1).unwrap(),
             },
+            accelerator: Accelerator::Tcg,
         }
     }
 

@@ -137,6 +137,7 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
             memory: launch.machine.memory,
             vcpus: launch.machine.vcpus,
         },
+        accelerator: launch.config.accelerator,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The traits that a driver implements.
 
+use std::fmt;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -114,4 +115,20 @@ pub enum VmExit {
     Signaled {
         signal: i32,
     },
+}
+
+/// The signal of a system call that a process may not make.
+const BAD_SYSTEM_CALL: i32 = 31;
+
+impl fmt::Display for VmExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("nobody knows how"),
+            Self::Exited { code } => write!(f, "exit code {code}"),
+            Self::Signaled {
+                signal: BAD_SYSTEM_CALL,
+            } => f.write_str("signal 31, for a system call that is not on its list"),
+            Self::Signaled { signal } => write!(f, "signal {signal}"),
+        }
+    }
 }

@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use dayfly_types::{CpuMillis, MemoryMib, Vcpus};
 use serde::{Deserialize, Serialize};
 
+use crate::capabilities::Accelerator;
+
 /// Which slot of a node. Reused only after the former holder's resources are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -70,6 +72,8 @@ pub struct EngineCommand {
     /// Device nodes beyond `/dev/null` and `/dev/urandom`, such as `/dev/kvm`.
     pub devices: Vec<PathBuf>,
     pub limits: SlotLimits,
+    /// What runs the guest, and so what the process needs of the kernel.
+    pub accelerator: Accelerator,
 }
 
 /// A process that cannot be confused with a later one of the same pid.

@@ -1,4 +1,5 @@
-//! What a hostile guest tries, as a program that a test copies into it.
+//! What a hostile guest tries, as a program that a test copies into it, and what a hostile engine
+//! tries ([`engine`]).
 //!
 //! A list of [`Probe`]s goes in as JSON, one [`Report`] a line comes out. It decides nothing: what
 //! is sent comes from the test, and what counts is what the test's servers saw. It is linked
@@ -6,6 +7,7 @@
 //! socket makes are sent by other means.
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod many;
 pub mod probe;
 pub mod tcp;

@@ -8,9 +8,11 @@
 pub mod daemon;
 pub mod engine;
 pub mod guest;
+pub mod jailed;
 pub mod keeper;
 pub mod pattern;
 pub mod processes;
+pub mod recorder;
 pub mod screen;
 pub mod small_disk;
 pub mod wait;

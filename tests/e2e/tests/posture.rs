@@ -1,105 +1,16 @@
 //! What the kernel says about the engine process and about control equals an exact expectation,
 //! and the comparison notices every loosened fact.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use dayfly_e2e::jailed::{self, TUN};
 use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
-use dayfly_host::jail::{BindMount, JailSockets, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::jail::JailSpec;
 use dayfly_host::memory::{MappingSelector, mapping_usage};
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, read_posture};
-use dayfly_host::{CgroupLimits, CgroupTree, Expected, ProcessIdentity, differences};
+use dayfly_host::{CgroupLimits, Expected, ProcessIdentity, differences};
 use dayfly_types::limits;
-use serde_json::Value;
-
-fn json(path: &Path) -> Result<Value> {
-    Ok(serde_json::from_slice(&std::fs::read(path)?)?)
-}
-
-/// The one directory in a directory.
-fn only_entry(path: &Path) -> Result<PathBuf> {
-    let mut entries = std::fs::read_dir(path)?;
-    let entry = entries.next().context("empty")??.path();
-    ensure!(
-        entries.next().is_none(),
-        "{} has more than one entry",
-        path.display()
-    );
-    Ok(entry)
-}
-
-struct Engine {
-    identity: ProcessIdentity,
-    slot: u64,
-    template: PathBuf,
-}
-
-fn engine(daemon: &Daemon, id: &str) -> Result<Engine> {
-    let record = json(
-        &daemon
-            .path()
-            .join("node/sandboxes")
-            .join(id)
-            .join("record.json"),
-    )?;
-    let process = &record["process"];
-    let version = record["template_version"].as_str().context("no version")?;
-    Ok(Engine {
-        identity: ProcessIdentity {
-            pid: i32::try_from(process["pid"].as_i64().context("no pid")?)?,
-            start_time_ticks: process["start_time_ticks"].as_u64().context("no start")?,
-        },
-        slot: record["slot"].as_u64().context("no slot")?,
-        template: daemon.path().join("node/templates/base").join(version),
-    })
-}
-
-/// By it the engine has attached to the tap of its slot.
-const TUN: &str = "/dev/net/tun";
-
-/// Written down here from the documentation, and not taken from the code that makes the jail.
-fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
-    let instance = json(&daemon.path().join("instance.json"))?;
-    let first = u32::try_from(instance["first_uid"].as_u64().context("no first_uid")?)?;
-    let uid = first + 1 + u32::try_from(engine.slot)?;
-    let slot = engine.slot.to_string();
-    let mount = |source: PathBuf, target: &str, access| BindMount {
-        source,
-        target: PathBuf::from(target),
-        access,
-    };
-    let node = daemon.path().join("node");
-    Ok(JailSpec {
-        uid,
-        gid: uid,
-        cgroup_procs: Vec::new(),
-        netns: node.join("netns").join(&slot),
-        hostname: "engine".to_owned(),
-        root: only_entry(&node.join("engine-roots"))?,
-        mounts: vec![
-            mount(
-                node.join("slots").join(&slot).join("run"),
-                "/run",
-                MountAccess::ReadWrite,
-            ),
-            mount(engine.template.clone(), "/template", MountAccess::ReadOnly),
-        ],
-        devices: vec![PathBuf::from(TUN)],
-        limits: ResourceLimits {
-            open_files: limits::ENGINE_OPEN_FILES_MAX,
-            locked_memory_bytes: 64 << 10,
-            file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
-        },
-        sockets: JailSockets::Local,
-        out_of_memory_adjustment: 500,
-        program: PathBuf::from("/usr/bin/qemu-system-x86_64"),
-        arguments: Vec::new(),
-        environment: BTreeMap::new(),
-        working_directory: PathBuf::from("/run"),
-    })
-}
 
 /// Everything that an engine has open: its own files and sockets, and nothing of anybody else.
 /// The log was opened outside the jail, so the kernel shows it by its path there.
@@ -141,12 +52,12 @@ async fn the_engine_is_jailed_exactly_as_described() -> Result<()> {
     daemon.wait_for_templates(Duration::from_secs(60)).await?;
     let client = daemon.client()?;
     let id = create(&client, "base").await?.id;
-    let engine = engine(&daemon, &id)?;
-    let spec = spec(&daemon, &engine)?;
-    let instance = json(&daemon.path().join("instance.json"))?;
-    let tree = CgroupTree::find(instance["instance"].as_str().context("no instance")?)?;
-    let group = tree.open_existing(&engine.slot.to_string())?;
-    let expected = Expected::of_jail(&spec, group.membership(), descriptors(&spec))?;
+    let engine = jailed::engine(&daemon, &id)?;
+    let spec = jailed::spec(&daemon, &engine)?;
+    let group = jailed::control_group(&daemon, &engine)?;
+    let mut expected = Expected::of_jail(&spec, group.membership(), descriptors(&spec))?;
+    // The engine's own, which it installs at its start.
+    expected.filters += 1;
     let posture = read_posture(engine.identity)?;
     let found = differences(&posture, &expected);
     ensure!(
@@ -176,7 +87,7 @@ fn every_loosened_fact_is_noticed(
     expected: &Expected,
 ) -> Result<()> {
     type Loosen = fn(&mut dayfly_host::Posture);
-    let loosened: [(&str, Loosen); 11] = [
+    let loosened: [(&str, Loosen); 12] = [
         ("user id of one thread", |p| p.threads[0].user_ids.saved = 0),
         ("group id of one thread", |p| {
             p.threads[0].group_ids.effective = 0
@@ -190,6 +101,7 @@ fn every_loosened_fact_is_noticed(
         }),
         ("new privileges", |p| p.threads[0].no_new_privileges = false),
         ("no filter", |p| p.threads[0].seccomp_mode = 0),
+        ("a filter less", |p| p.threads[0].seccomp_filters -= 1),
         ("a mount more", |p| {
             let mut extra = p.mounts[0].clone();
             extra.mount_point = "/etc".into();
@@ -231,8 +143,7 @@ fn every_loosened_fact_is_noticed(
 async fn control_is_not_root_and_has_no_capability() -> Result<()> {
     let setting = setting_or_skip!();
     let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    let instance = json(&daemon.path().join("instance.json"))?;
-    let uid = u32::try_from(instance["first_uid"].as_u64().context("no first_uid")?)?;
+    let uid = jailed::first_uid(&daemon)?;
     let posture = read_posture(ProcessIdentity::of(daemon.role_pid("control")?)?)?;
     ensure!(
         posture.threads.len() > 1,
@@ -249,6 +160,7 @@ async fn control_is_not_root_and_has_no_capability() -> Result<()> {
         ensure!(all == 0, "{sets:?}");
         ensure!(thread.no_new_privileges, "{thread:?}");
     }
+    nothing_of_a_role_is_shown_or_kept(&daemon)?;
     // The positive control: the node does have what control must not.
     let node = read_posture(ProcessIdentity::of(daemon.role_pid("node")?)?)?;
     ensure!(node.threads[0].capabilities.effective != 0);
@@ -257,4 +169,39 @@ async fn control_is_not_root_and_has_no_capability() -> Result<()> {
     ensure!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777 == 0o600);
     ensure!(std::os::unix::fs::MetadataExt::uid(&key) == 0);
     daemon.finish().await
+}
+
+/// Memory of the daemon's processes goes into no file, and what the list of processes shows holds
+/// nothing that leads to a key.
+fn nothing_of_a_role_is_shown_or_kept(daemon: &Daemon) -> Result<()> {
+    let is_digest = |word: &str| word.len() == 64 && word.bytes().all(|it| it.is_ascii_hexdigit());
+    let pids = [
+        daemon.pid()?,
+        daemon.role_pid("node")?,
+        daemon.role_pid("control")?,
+    ];
+    for pid in pids {
+        let posture = read_posture(ProcessIdentity::of(pid)?)?;
+        ensure!(!posture.is_dumpable, "process {pid} may be dumped");
+        let core = posture.limits.get("Max core file size");
+        ensure!(
+            core.is_some_and(|limit| limit.hard == Some(0)),
+            "process {pid} may write core files: {core:?}"
+        );
+        for place in ["cmdline", "environ"] {
+            let shown = std::fs::read(format!("/proc/{pid}/{place}"))?;
+            let shown = String::from_utf8_lossy(&shown);
+            let mut words = shown.split(['\0', '=']);
+            ensure!(
+                !words.any(is_digest),
+                "{place} of {pid} shows a digest: {shown}"
+            );
+            // The positive control: this is the place where it would be shown.
+            ensure!(
+                place != "cmdline" || shown.contains("--data-dir"),
+                "{shown}"
+            );
+        }
+    }
+    Ok(())
 }

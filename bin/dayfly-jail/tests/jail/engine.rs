@@ -5,19 +5,23 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use dayfly_host::engine_root::{EngineRootSpec, RootFile};
+use dayfly_host::jail::JailCalls;
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, differences, read_posture};
+use dayfly_host::process::{Exit, Pidfd};
 use dayfly_host::unix::{connect_unix_within, peer_credentials};
 
 use crate::support::{LIMIT, Slot};
 
 const PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
 const FIRMWARE: &str = "/usr/share/qemu/qboot.rom";
+const EMULATION: &str = "-accel tcg,tb-size=16";
+const ON_KVM: &str = "-accel kvm -cpu host";
 const ARGUMENTS: &str = "-nodefaults -no-user-config -nographic -M microvm,acpi=on -m 64M \
-    -accel tcg,tb-size=16 -bios /usr/share/qemu/qboot.rom \
+    -bios /usr/share/qemu/qboot.rom \
     -qmp unix:/run/qmp.sock,server=on,wait=off \
     -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-fn slot() -> Option<Slot> {
+fn slot(accelerator: &str) -> Option<Slot> {
     if !Path::new(PROGRAM).exists() || !Path::new(FIRMWARE).exists() {
         println!("skipped: {PROGRAM} or its firmware is not installed");
         return None;
@@ -30,6 +34,7 @@ fn slot() -> Option<Slot> {
     })?;
     slot.spec.arguments = ARGUMENTS
         .split_ascii_whitespace()
+        .chain(accelerator.split_ascii_whitespace())
         .map(str::to_owned)
         .collect();
     Some(slot)
@@ -37,8 +42,11 @@ fn slot() -> Option<Slot> {
 
 /// Sends a command and answers the first line that carries its result.
 fn command(stream: &mut BufReader<UnixStream>, name: &str) -> String {
-    let request = format!("{{\"execute\":\"{name}\"}}\n");
-    stream.get_mut().write_all(request.as_bytes()).unwrap();
+    ask(stream, &format!("{{\"execute\":\"{name}\"}}"))
+}
+
+fn ask(stream: &mut BufReader<UnixStream>, request: &str) -> String {
+    writeln!(stream.get_mut(), "{request}").unwrap();
     loop {
         let mut line = String::new();
         assert!(
@@ -53,17 +61,11 @@ fn command(stream: &mut BufReader<UnixStream>, name: &str) -> String {
 
 #[tokio::test]
 async fn the_engine_runs_in_its_jail_and_looks_as_expected() {
-    let Some(slot) = slot() else { return };
+    let Some(slot) = slot(EMULATION) else { return };
     let identity = slot.launch(&slot.spec).await.unwrap();
-    let socket = slot.directory.join("run/qmp.sock");
-    let stream = match connect_unix_within(&socket, LIMIT).await {
-        Ok(stream) => stream,
-        Err(error) => panic!("no socket: {error}\n{}", slot.log()),
-    };
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    assert_eq!(peer_credentials(&stream).unwrap().uid, slot.spec.uid);
-    let mut stream = BufReader::new(stream);
-    assert!(command(&mut stream, "qmp_capabilities").contains("return"));
+    let mut stream = monitor(&slot).await;
+    let peer = peer_credentials(stream.get_ref()).unwrap();
+    assert_eq!(peer.uid, slot.spec.uid);
     assert!(command(&mut stream, "query-status").contains("\"running\": true"));
     let mut expected = slot.expected();
     let allowed = [
@@ -75,9 +77,92 @@ async fn the_engine_runs_in_its_jail_and_looks_as_expected() {
     expected
         .descriptors
         .extend(allowed.map(|(class, count)| DescriptorRule::up_to(class, count)));
+    expected.filters += 1;
     let posture = read_posture(identity).unwrap();
     assert_eq!(differences(&posture, &expected), Vec::<String>::new());
     assert!(posture.threads.len() > 1, "every thread was looked at");
     assert!(posture.mappings.shared_writable_files.is_empty());
     assert!(slot.cgroup.usage().unwrap().memory_bytes > 0);
+}
+
+/// The monitor of an engine, once it answers.
+async fn monitor(slot: &Slot) -> BufReader<UnixStream> {
+    let socket = slot.directory.join("run/qmp.sock");
+    let stream = match connect_unix_within(&socket, LIMIT).await {
+        Ok(stream) => stream,
+        Err(error) => panic!("no socket: {error}\n{}", slot.log()),
+    };
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut stream = BufReader::new(stream);
+    assert!(command(&mut stream, "qmp_capabilities").contains("return"));
+    stream
+}
+
+/// The engine is asked for what it needs a process for.
+#[tokio::test]
+async fn an_engine_that_would_start_a_program_is_ended() {
+    let Some(slot) = slot(EMULATION) else { return };
+    let identity = slot.launch(&slot.spec).await.unwrap();
+    let handle = Pidfd::open(identity).unwrap();
+    let mut stream = monitor(&slot).await;
+    assert!(command(&mut stream, "query-status").contains("return"));
+    let request = r#"{"execute":"migrate","arguments":{"uri":"exec:/bin/true"}}"#;
+    writeln!(stream.get_mut(), "{request}").unwrap();
+    let exit = tokio::time::timeout(LIMIT, handle.wait()).await;
+    assert_eq!(exit.unwrap().unwrap(), Exit::Signal(libc::SIGSYS));
+}
+
+const KVM: &str = "/dev/kvm";
+
+/// An engine on this host's hypervisor, under the list for it; `None` where there is none.
+fn slot_on_kvm(more: &str) -> Option<Slot> {
+    let opened = std::fs::File::options().read(true).write(true).open(KVM);
+    if let Err(error) = opened {
+        println!("skipped: {KVM} cannot be opened: {error}");
+        return None;
+    }
+    let mut slot = slot(&format!("{ON_KVM} {more}"))?;
+    slot.spec.devices.push(PathBuf::from(KVM));
+    slot.spec.calls = JailCalls::KvmEngine;
+    Some(slot)
+}
+
+/// What a create, a capture and a restore ask of the hypervisor. That a guest boots is not asked:
+/// there are hosts with the device on which none does.
+#[tokio::test]
+async fn an_engine_on_kvm_starts_saves_and_loads_under_its_list() {
+    let Some(first) = slot_on_kvm("") else { return };
+    let identity = first.launch(&first.spec).await.unwrap();
+    let mut stream = monitor(&first).await;
+    let posture = read_posture(identity).unwrap();
+    let wanted = first.expected().filters + 1;
+    assert!(
+        posture
+            .threads
+            .iter()
+            .all(|it| it.seccomp_filters == wanted)
+    );
+    assert!(command(&mut stream, "stop").contains("return"));
+    let save = r#"{"execute":"xen-save-devices-state","arguments":{"filename":"/run/state"}}"#;
+    let saved = ask(&mut stream, save);
+    assert!(saved.contains("return"), "{saved}");
+    assert!(command(&mut stream, "cont").contains("return"));
+    assert!(command(&mut stream, "query-status").contains("\"running\": true"));
+
+    let options = "-incoming defer -S -global migration.send-configuration=off";
+    let Some(second) = slot_on_kvm(options) else {
+        return;
+    };
+    let state = second.directory.join("run/state");
+    std::fs::copy(first.directory.join("run/state"), &state).unwrap();
+    let uid = second.spec.uid;
+    std::os::unix::fs::chown(&state, Some(uid), Some(uid)).unwrap();
+    second.launch(&second.spec).await.unwrap();
+    let mut stream = monitor(&second).await;
+    let load = r#"{"execute":"migrate-incoming","arguments":{"uri":"file:/run/state"}}"#;
+    let loaded = ask(&mut stream, load);
+    assert!(loaded.contains("return"), "{loaded}");
+    // Commands are answered, so the process is there.
+    assert!(command(&mut stream, "query-migrate").contains("return"));
+    assert!(command(&mut stream, "query-status").contains("return"));
 }

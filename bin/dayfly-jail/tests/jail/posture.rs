@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::support::{CGROUP_LIMITS, LIMIT, Slot, posture_of};
+use dayfly_attacker::engine::Attempt;
 use dayfly_host::jail::{BindMount, JailSpec, MountAccess};
 use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
 use dayfly_host::posture::{Posture, differences, read_posture};
@@ -72,16 +74,29 @@ async fn an_engine_without_its_control_group_is_still_found_by_its_root() {
 
 /// Launches something looser than what is expected and wants to hear of it.
 async fn assert_difference(change: impl FnOnce(&Slot, &mut JailSpec), word: &str) {
+    assert_difference_of(change, word, "/sleep").await;
+}
+
+async fn assert_difference_of(
+    change: impl FnOnce(&Slot, &mut JailSpec),
+    word: &str,
+    program: &str,
+) {
     let Some(slot) = Slot::new() else { return };
     let expected = slot.expected();
     let mut spec = slot.spec.clone();
     change(&slot, &mut spec);
     let identity = slot.launch(&spec).await.unwrap();
-    let found = differences(&posture_of(identity, "/sleep"), &expected);
-    assert!(
-        found.iter().any(|text| text.contains(word)),
-        "{word:?} is not in {found:?}"
-    );
+    // What the process does by itself takes a moment.
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let found = differences(&posture_of(identity, program), &expected);
+        if found.iter().any(|text| text.contains(word)) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{word:?} is not in {found:?}");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -125,9 +140,16 @@ async fn the_network_of_the_host_shows() {
 #[tokio::test]
 async fn an_extra_descriptor_shows() {
     let change = |slot: &Slot, spec: &mut JailSpec| {
-        *spec = slot.shell("exec 5</template; exec /bin/sleep 1000");
+        // It opens a directory by a call of its own and waits.
+        let forever = Attempt::call(libc::SYS_ppoll, &[0, 0, 0, 0, 0]);
+        let open = Attempt::Call(
+            libc::SYS_openat,
+            vec!["-100".to_owned(), "/template".to_owned(), "0".to_owned()],
+        );
+        *spec = slot.taken_over(&[open, forever]);
     };
-    assert_difference(change, "descriptor 5 (Directory /template)").await;
+    let word = "(Directory /template)";
+    assert_difference_of(change, word, dayfly_attacker::engine::PROGRAM).await;
 }
 
 #[tokio::test]
@@ -162,7 +184,7 @@ async fn what_the_jail_never_grants_shows_too() {
     let expected = slot.expected();
     let posture = read_posture(slot.launch(&slot.spec).await.unwrap()).unwrap();
     type Change = fn(&mut Posture);
-    let changes: [(Change, &str); 8] = [
+    let changes: [(Change, &str); 9] = [
         (
             |posture| posture.threads[0].capabilities.effective = 1,
             "capabilities",
@@ -180,6 +202,10 @@ async fn what_the_jail_never_grants_shows_too() {
             "privileges",
         ),
         (|posture| posture.threads[0].seccomp_mode = 0, "seccomp"),
+        (
+            |posture| posture.threads[0].seccomp_filters -= 1,
+            "filters of system calls",
+        ),
         (|posture| posture.threads[0].groups.push(0), "groups"),
         (|posture| posture.is_dumpable = true, "dumpable"),
         (|posture| drop(posture.mounts.remove(1)), "is missing"),

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use dayfly_attacker::engine::{self, Attempt, Came};
 use dayfly_host::cgroup::{Cgroup, CgroupLimits, CgroupTree};
 use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::jail::{
-    BindMount, JailSockets, JailSpec, LaunchError, MountAccess, ResourceLimits, launch,
+    BindMount, JailCalls, JailSpec, LaunchError, MountAccess, ResourceLimits, launch,
 };
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, Expected, Posture, read_posture};
-use dayfly_host::process::{Pidfd, ProcessIdentity, set_child_subreaper};
+use dayfly_host::process::{Exit, Pidfd, ProcessIdentity, set_child_subreaper};
 use dayfly_host::{files, netns};
 use tempfile::TempDir;
 
@@ -41,17 +42,9 @@ pub(crate) struct Slot {
 impl Slot {
     /// `None` when the tests cannot run here, with the reason on standard output.
     pub(crate) fn new() -> Option<Self> {
-        let program = PathBuf::from("/bin/sleep");
-        let others = [
-            "/bin/sh",
-            "/bin/cat",
-            "/bin/uname",
-            "/usr/bin/unshare",
-            "/bin/true",
-        ];
         Self::with_root(&EngineRootSpec {
-            program,
-            files: others.iter().map(RootFile::same).collect(),
+            program: PathBuf::from("/bin/sleep"),
+            files: vec![RootFile::same(engine::PROGRAM)],
             mount_directories: ["/run", "/template", "/spare"].map(PathBuf::from).into(),
             mount_files: vec![PathBuf::from("/disk")],
         })
@@ -108,15 +101,23 @@ impl Slot {
         .await
     }
 
-    /// A shell in the jail that runs `script`.
-    pub(crate) fn shell(&self, script: &str) -> JailSpec {
-        let program = PathBuf::from("/bin/sh");
-        let arguments = vec!["-c".to_owned(), script.to_owned()];
+    /// Somebody who has taken over the program, and tries one thing after the other.
+    pub(crate) fn taken_over(&self, attempts: &[Attempt]) -> JailSpec {
         JailSpec {
-            program,
-            arguments,
+            program: PathBuf::from(engine::PROGRAM),
+            arguments: engine::arguments(attempts),
             ..self.spec.clone()
         }
+    }
+
+    /// How it ended, and what came of each attempt until then.
+    pub(crate) async fn run(&self, spec: &JailSpec) -> (Exit, Vec<Came>) {
+        // Each run has a log of its own.
+        let _ = fs::remove_file(self.log_path());
+        let identity = self.launch(spec).await.unwrap();
+        let handle = Pidfd::open(identity).unwrap();
+        let exit = tokio::time::timeout(LIMIT, handle.wait()).await;
+        (exit.unwrap().unwrap(), engine::outcomes(&self.log()))
     }
 
     /// What a process with nothing open but its standard descriptors must look like.
@@ -171,7 +172,7 @@ fn spec(uid: u32, cgroup: &Cgroup, directory: &Path, root: PathBuf, program: Pat
             locked_memory_bytes: 0,
             file_size_bytes: Some(1 << 30),
         },
-        sockets: JailSockets::Local,
+        calls: JailCalls::EmulatedEngine,
         out_of_memory_adjustment: 500,
         program,
         arguments: vec!["1000".to_owned()],
@@ -180,7 +181,7 @@ fn spec(uid: u32, cgroup: &Cgroup, directory: &Path, root: PathBuf, program: Pat
     }
 }
 
-/// The posture once the process runs `program`, which a shell's `exec` takes a moment to do.
+/// The posture once the process runs `program`, which an `exec` takes a moment to do.
 pub(crate) fn posture_of(identity: ProcessIdentity, program: &str) -> Posture {
     let deadline = Instant::now() + LIMIT;
     loop {

@@ -3,15 +3,17 @@
 //!
 //! The jail is closed by construction: [`JailSpec`] can name what is let in, never what privilege
 //! is kept. Capabilities, groups, set-user-id, new privileges and core files are always off. It
-//! must not know which engine runs or what its arguments mean.
+//! knows of the program that it executes which list of system calls is its own, and must not know
+//! what its arguments mean.
 
+pub mod calls;
 mod launch;
 mod report;
 mod spec;
 
+pub use calls::{Allowed, Call, CallList, Condition, JAIL_FILTERS, JailCalls, OtherCalls};
 pub use launch::{LaunchError, launch};
 pub use report::{JailReport, JailStep, REPORT_BYTES_MAX};
 pub use spec::{
-    BindMount, InvalidSpec, JailSockets, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits,
-    SPEC_BYTES_MAX,
+    BindMount, InvalidSpec, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits, SPEC_BYTES_MAX,
 };

@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::JailCalls;
+
 /// The most that a specification may take as JSON.
 pub const SPEC_BYTES_MAX: u64 = 256 * 1024;
 /// In every jail, because it is the engine's standard input.
@@ -32,9 +34,8 @@ pub struct JailSpec {
     /// Character devices of the host to offer at the same path. [`NULL_DEVICE`] is always there.
     pub devices: Vec<PathBuf>,
     pub limits: ResourceLimits,
-    /// What kinds of socket it may make.
-    #[serde(default)]
-    pub sockets: JailSockets,
+    /// What it may ask of the kernel.
+    pub calls: JailCalls,
     /// From -1000 (never) to 1000 (first): whom the kernel ends when the host runs out of memory.
     /// Said outright, because an engine must not inherit the protection of its daemon.
     pub out_of_memory_adjustment: i16,
@@ -45,16 +46,6 @@ pub struct JailSpec {
     /// The whole environment; nothing is inherited.
     pub environment: BTreeMap<String, String>,
     pub working_directory: PathBuf,
-}
-
-/// Kinds of socket that a program in a jail may make. What it is handed it may use in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JailSockets {
-    #[default]
-    Local,
-    /// Local ones, and those that reach what its network namespace lets through by IPv4.
-    Ipv4,
 }
 
 /// One file or directory of the host inside the jail. Never executable, no devices, no
@@ -191,7 +182,7 @@ mod tests {
                 locked_memory_bytes: 0,
                 file_size_bytes: None,
             },
-            sockets: JailSockets::Local,
+            calls: JailCalls::EmulatedEngine,
             out_of_memory_adjustment: 500,
             program: PathBuf::from("/usr/bin/engine"),
             arguments: Vec::new(),

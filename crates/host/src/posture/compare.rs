@@ -81,6 +81,12 @@ fn compare_thread(thread: &ThreadPosture, expected: &Expected, found: &mut Vec<S
             thread.seccomp_mode
         ));
     }
+    if thread.seccomp_filters != expected.filters {
+        found.push(format!(
+            "thread {name}: {} filters of system calls, not {}",
+            thread.seccomp_filters, expected.filters
+        ));
+    }
 }
 
 fn compare_namespaces(thread: &ThreadPosture, expected: &Expected, found: &mut Vec<String>) {

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::DescriptorClass;
-use super::threads::read_namespaces;
-use crate::jail::{JailSpec, MountAccess};
+use super::threads::{parse_status, read_namespaces};
+use crate::jail::{JAIL_FILTERS, JailSpec, MountAccess};
 use crate::mounts::{MountEntry, in_file_system, own_mounts};
 
 /// The options of a mount that confine.
@@ -34,6 +34,8 @@ pub struct Expected {
     pub cgroups: BTreeMap<String, String>,
     /// Soft and hard; `None` is unlimited.
     pub limits: BTreeMap<String, Option<u64>>,
+    /// Filters of system calls: the jail's, those of whoever runs the daemon, and the program's own.
+    pub filters: u32,
     pub is_dumpable: bool,
     pub out_of_memory_adjustment: i16,
 }
@@ -97,7 +99,8 @@ impl DescriptorRule {
 
 impl Expected {
     /// What a process must look like that `dayfly-jail` launched with `spec`. Its descriptors
-    /// depend on the program, so the caller says them.
+    /// depend on the program, so the caller says them. A program that filters its own calls has
+    /// more filters.
     ///
     /// # Errors
     /// When the host's own facts cannot be read.
@@ -120,10 +123,18 @@ impl Expected {
             descriptors,
             cgroups,
             limits: expected_limits(spec),
+            filters: own_filters()? + JAIL_FILTERS,
             is_dumpable: false,
             out_of_memory_adjustment: spec.out_of_memory_adjustment,
         })
     }
+}
+
+/// A filter is never lost, so a jail has those of the process that it was started by.
+fn own_filters() -> io::Result<u32> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let own = parse_status(&status).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(own.seccomp_filters)
 }
 
 /// The path that the kernel will name: links inside the root are resolved.

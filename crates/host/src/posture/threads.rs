@@ -23,6 +23,8 @@ pub struct ThreadPosture {
     pub no_new_privileges: bool,
     /// 0 off, 1 strict, 2 filter.
     pub seccomp_mode: u32,
+    /// How many filters every call passes.
+    pub seccomp_filters: u32,
     /// Inode number by kind.
     pub namespaces: BTreeMap<String, u64>,
 }
@@ -129,6 +131,7 @@ pub(super) fn parse_status(text: &str) -> Option<ThreadPosture> {
         no_new_privileges: field("NoNewPrivs")? == "1",
         // A kernel without filters has no such line, and then there is no filter.
         seccomp_mode: field("Seccomp").unwrap_or("0").parse().ok()?,
+        seccomp_filters: field("Seccomp_filters").unwrap_or("0").parse().ok()?,
         namespaces: BTreeMap::new(),
     })
 }

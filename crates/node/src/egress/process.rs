@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use dayfly_host::cgroup::CgroupError;
-use dayfly_host::jail::{self, BindMount, JailSockets, JailSpec, MountAccess, ResourceLimits};
+use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::process::ProcessIdentity;
 use dayfly_host::{CgroupLimits, CgroupTree};
 use dayfly_types::limits;
@@ -176,7 +176,7 @@ impl EgressProcess {
             },
             // One process serves every sandbox of the host.
             out_of_memory_adjustment: 0,
-            sockets: JailSockets::Ipv4,
+            calls: JailCalls::Egress,
             program: self.program.clone(),
             arguments: self.arguments(),
             environment: std::collections::BTreeMap::new(),
