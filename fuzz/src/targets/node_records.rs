@@ -44,8 +44,11 @@ fn decode(input: &[u8], step: usize) -> (Vec<Record>, Result<(), RecordError>) {
     (records, decoder.finish())
 }
 
+/// A record by its parts.
+type Plain = (RecordKind, &'static [u8]);
+
 pub(super) fn seeds() -> Inputs {
-    let streams: [(&str, &[(RecordKind, &'static [u8])]); 3] = [
+    let streams: [(&str, &[Plain]); 3] = [
         (
             "seed-exec",
             &[

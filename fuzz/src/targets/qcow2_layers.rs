@@ -114,14 +114,14 @@ fn sketch(clusters: u8, version: u32, size: u64, puts: &[(u64, u64)]) -> Vec<u8>
 
 pub(super) fn seeds() -> Inputs {
     const COPIED: u64 = 1 << 63;
-    let table = (CLUSTER, 2 * CLUSTER | COPIED);
+    let table = (CLUSTER, (2 * CLUSTER) | COPIED);
     let plain = sketch(
         5,
         3,
         1 << 20,
         &[
             table,
-            (2 * CLUSTER, 3 * CLUSTER | COPIED),
+            (2 * CLUSTER, (3 * CLUSTER) | COPIED),
             (2 * CLUSTER + 8, 1),
             (3 * CLUSTER, 0x0707_0707),
         ],
@@ -132,7 +132,7 @@ pub(super) fn seeds() -> Inputs {
         2 << 20,
         &[
             table,
-            (2 * CLUSTER + 16, 4 * CLUSTER | COPIED),
+            (2 * CLUSTER + 16, (4 * CLUSTER) | COPIED),
             (4 * CLUSTER + 24, 5),
         ],
     );
