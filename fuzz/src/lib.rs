@@ -1,20 +1,26 @@
-//! Fuzzing of everything that reads bytes of a guest, on the stable toolchain.
+//! Fuzzing of everything that reads bytes of a guest, an engine or a stranger.
 //!
-//! A target is a function of bytes that panics when a promise is broken. The driver replays a
-//! corpus that is kept in the repository, then mutates it with a seeded generator for a bounded
-//! number of rounds and prints the seed, so that every failure can be repeated:
-//! `cargo run -p dayfly-fuzz -- --iterations N --seed S`.
+//! A target is a function of bytes that panics when a promise is broken. Each has a corpus in the
+//! repository. The tests replay it and mutate it with a seeded generator, which is quick and says
+//! the same everywhere; `fuzz/guided` runs the same targets under coverage guidance, for hours. A
+//! corpus has what it began with (`seed-`), what was found broken once (`found-`), and some of what
+//! guidance has reached. Both use the stable toolchain.
 //!
-//! This crate must not know sockets or processes. Start reading at [`proto_decode`].
+//! ```text
+//! cargo run -p dayfly-fuzz -- --target NAME --iterations N --seed S
+//! ```
+//!
+//! This crate must not know sockets or processes. Start reading at [`targets`].
 #![forbid(unsafe_code)]
 
 pub mod mutate;
-pub mod proto_decode;
+pub mod targets;
 
 use std::io;
 use std::path::PathBuf;
 
 use mutate::Generator;
+pub use targets::{TARGETS, Target};
 
 /// Longest input. More than three of the longest frames, so that one can follow another.
 pub const INPUT_BYTES_MAX: usize = 256 << 10;
@@ -26,15 +32,20 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Where the inputs of a target are kept.
+#[must_use]
+pub fn corpus_directory(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target)
+}
+
 /// The inputs of a target that are kept in the repository.
 ///
 /// # Errors
 /// When the directory or a file in it cannot be read.
 pub fn read_corpus(target: &str) -> io::Result<Vec<Vec<u8>>> {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target);
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)?
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(corpus_directory(target))?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<_>>()?;
     // The order of a directory is not the same everywhere, and a seed must mean one run.

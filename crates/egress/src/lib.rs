@@ -10,7 +10,8 @@
 //! It must not know engines, slots' insides, projects or the public API, and it terminates no TLS.
 //!
 //! [`server`] is the process's side of the node's connection, [`client`] the node's, [`protocol`]
-//! what they say. Start reading at `outlet` (one open lifecycle), then `tcp` and `dns`.
+//! what they say. [`readers`] is what reads
+//! the bytes of guests. Start reading at `outlet` (one open lifecycle), then `tcp` and `dns`.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -21,6 +22,7 @@ mod pace;
 mod packet;
 pub mod protocol;
 mod rate;
+pub mod readers;
 mod records;
 mod resolve;
 pub mod server;

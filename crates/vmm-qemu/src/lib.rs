@@ -23,6 +23,11 @@ mod start;
 pub mod version;
 mod vm;
 
+/// What reads the lines of an engine's monitor, and needs nothing else for it.
+pub mod monitor_lines {
+    pub use crate::qmp::{Event, Message, parse, plain_file_name};
+}
+
 pub use bare::BareSlots;
 pub use disks::{EmptyLayerError, create_empty_layer};
 pub use driver::{QemuConfig, QemuEngine};

@@ -28,7 +28,7 @@ const MIGRATION_LIMIT: Duration = Duration::from_secs(20);
 
 /// What the engine said without being asked. Other events are dropped when they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     Stop,
     Resume,
     Shutdown,
@@ -61,7 +61,8 @@ pub(crate) struct WritableNode {
 
 /// The last part of the path of an image. The engine names one with options of its own in the
 /// form of JSON, which has the path as `filename`.
-fn plain_file_name(image: &str) -> Option<String> {
+#[must_use]
+pub fn plain_file_name(image: &str) -> Option<String> {
     let path = match image.strip_prefix("json:") {
         Some(text) => {
             let options: Value = serde_json::from_str(text).ok()?;
@@ -75,8 +76,9 @@ fn plain_file_name(image: &str) -> Option<String> {
     is_plain.then(|| name.to_owned())
 }
 
+/// One line of the engine.
 #[derive(Debug)]
-enum Message {
+pub enum Message {
     Greeting,
     Event(Event),
     Return {
@@ -326,7 +328,11 @@ impl Monitor {
     }
 }
 
-fn parse(line: &[u8]) -> Result<Message, MonitorError> {
+/// Reads one line.
+///
+/// # Errors
+/// [`MonitorError::Malformed`].
+pub fn parse(line: &[u8]) -> Result<Message, MonitorError> {
     let mut value: Value = serde_json::from_slice(line).map_err(MonitorError::Malformed)?;
     let id = value["id"].as_u64();
     if value.get("QMP").is_some() {

@@ -88,9 +88,9 @@ impl Extension {
     fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> Result<bool, ArchiveError> {
         let kind = entry.header().entry_type();
         if kind == EntryType::GNULongName {
-            set_once(&mut self.name, trimmed(content(entry)?))?;
+            set_once(&mut self.name, one_name(content(entry)?)?)?;
         } else if kind == EntryType::GNULongLink {
-            set_once(&mut self.link, trimmed(content(entry)?))?;
+            set_once(&mut self.link, one_name(content(entry)?)?)?;
         } else if kind == EntryType::XHeader {
             self.take_records(&content(entry)?)?;
         } else if kind == EntryType::XGlobalHeader {
@@ -192,11 +192,14 @@ fn content<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, ArchiveError> {
     }
 }
 
-/// A name up to its first NUL.
-fn trimmed(mut name: Vec<u8>) -> Vec<u8> {
-    let end = name.iter().position(|byte| *byte == 0);
-    name.truncate(end.unwrap_or(name.len()));
-    name
+/// A name without the NULs that end it. One with a NUL inside is read as two names by two programs.
+fn one_name(mut name: Vec<u8>) -> Result<Vec<u8>, ArchiveError> {
+    let end = name.iter().rposition(|byte| *byte != 0);
+    name.truncate(end.map_or(0, |last| last + 1));
+    if name.contains(&0) {
+        return Err(ArchiveError::Refused("a name with a NUL in it"));
+    }
+    Ok(name)
 }
 
 fn set_once<T>(place: &mut Option<T>, value: T) -> Result<(), ArchiveError> {

@@ -292,6 +292,11 @@ async fn lies_about_sizes_are_refused() {
     long.header(EntryType::GNULongName, "././@LongLink", "", 4 << 30);
     long.content(b"name");
     rig.refused("endless-name", long.end()).await;
+    // One program ends the name at the NUL, another one reads on.
+    let within = Forged::default()
+        .member(EntryType::GNULongName, "././@LongLink", "", b"one\0two\0")
+        .file("f", b"x");
+    rig.refused("name-with-nul", within.end()).await;
     let twice = Forged::default()
         .member(EntryType::GNULongName, "././@LongLink", "", b"one\0")
         .pax(&[("path", "two")])

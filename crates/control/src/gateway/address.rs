@@ -13,15 +13,15 @@ const PATH_START: &str = "/v1/sandboxes/";
 
 /// A port of a sandbox, and how the request names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PortAddress {
-    pub(crate) sandbox: SandboxId,
-    pub(crate) port: u16,
-    pub(crate) form: Form,
+pub struct PortAddress {
+    pub sandbox: SandboxId,
+    pub port: u16,
+    pub form: Form,
 }
 
 /// The two ways to name a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// The name of the host. The service has an origin of its own.
     Host,
     /// The beginning of the path. The service shares the API's origin.
@@ -39,7 +39,7 @@ impl PortAddress {
     /// # Errors
     /// [`GatewayError::Malformed`] when it names a port and leaves doubt about its host: who
     /// stands before or behind us could read another one.
-    pub(crate) fn of(
+    pub fn of(
         preview: &PreviewDomain,
         parts: &request::Parts,
     ) -> Result<Option<Self>, GatewayError> {
@@ -79,7 +79,8 @@ impl PortAddress {
     }
 
     /// What stands before the service's own path.
-    pub(super) fn prefix(&self) -> String {
+    #[must_use]
+    pub fn prefix(&self) -> String {
         match self.form {
             Form::Host => String::new(),
             Form::Path => path_prefix(&self.sandbox, self.port),
@@ -87,7 +88,10 @@ impl PortAddress {
     }
 
     /// What the service is asked for: everything behind the prefix as it came, without our token.
-    pub(super) fn target(&self, uri: &Uri) -> Result<Uri, GatewayError> {
+    ///
+    /// # Errors
+    /// [`GatewayError::Malformed`] when what is left is no address.
+    pub fn target(&self, uri: &Uri) -> Result<Uri, GatewayError> {
         let path = uri.path();
         let path = path.strip_prefix(self.prefix().as_str()).unwrap_or(path);
         let path = if path.is_empty() { "/" } else { path };

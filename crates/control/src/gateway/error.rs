@@ -9,7 +9,7 @@ use crate::store::StoreError;
 
 /// Why a request did not reach a service, or its answer not the visitor.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GatewayError {
+pub enum GatewayError {
     #[error("{what}")]
     Malformed { what: &'static str },
     /// No such sandbox, or the visitor may not know of it: the two look the same from outside.

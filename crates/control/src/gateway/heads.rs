@@ -52,16 +52,17 @@ const PLAIN_HTTP2: &str = "h2c";
 
 /// What a request's head is changed for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Visitor<'a> {
-    pub(super) peer: Option<SocketAddr>,
-    pub(super) scheme: &'static str,
+pub struct Visitor<'a> {
+    pub peer: Option<SocketAddr>,
+    pub scheme: &'static str,
     /// Whether the visitor's `Authorization` is meant for the service.
-    pub(super) keeps_authorization: bool,
-    pub(super) upgrade: Option<&'a HeaderValue>,
+    pub keeps_authorization: bool,
+    pub upgrade: Option<&'a HeaderValue>,
 }
 
 /// The protocol that a request wants to change to.
-pub(super) fn wanted_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
+#[must_use]
+pub fn wanted_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let names_upgrade = tokens(headers, &CONNECTION).any(|token| token == "upgrade");
     let mut values = headers.get_all(UPGRADE).iter();
     let value = values.next()?;
@@ -74,7 +75,7 @@ pub(super) fn wanted_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Makes the head of a visitor's request one for the service.
-pub(super) fn clean_request(headers: &mut HeaderMap, visitor: Visitor<'_>) {
+pub fn clean_request(headers: &mut HeaderMap, visitor: Visitor<'_>) {
     let has_length = headers.contains_key(CONTENT_LENGTH);
     let is_chunked = headers.contains_key(TRANSFER_ENCODING);
     let host = headers.get(HOST).cloned();
@@ -96,7 +97,8 @@ pub(super) fn clean_request(headers: &mut HeaderMap, visitor: Visitor<'_>) {
             .to_str()
             .map_or(true, |text| text.contains(super::token::TOKEN_START))
     };
-    if headers.get(REFERER).is_some_and(tells_token) {
+    // Any of them: a visitor may send more than one.
+    if headers.get_all(REFERER).iter().any(tells_token) {
         headers.remove(REFERER);
     }
     let mut set = |name: &'static str, value: Option<HeaderValue>| {
@@ -127,7 +129,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, visitor: Visitor<'_>) {
 }
 
 /// Makes the head of a service's answer one for the visitor.
-pub(super) fn clean_answer(
+pub fn clean_answer(
     headers: &mut HeaderMap,
     address: &PortAddress,
     method: &Method,
@@ -239,6 +241,7 @@ mod tests {
             ("upgrade", "h2c"),
             ("http2-settings", "AAM"),
             ("cookie", "dayfly_port_80_sb-x=t"),
+            ("referer", "http://80-sb-x.localhost/"),
             ("referer", "http://80-sb-x.localhost/?dayfly_token=dpt_x"),
         ]);
         assert_eq!(wanted_upgrade(&head), None);

@@ -8,4 +8,5 @@ mod answer;
 mod question;
 mod serve;
 
+pub use question::{Parsed, Question, Reply, parse};
 pub(crate) use serve::{serve_tcp, serve_udp};

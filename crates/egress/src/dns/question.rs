@@ -11,18 +11,18 @@ const HEADER_BYTES: usize = 12;
 
 /// A question that can be answered, with or without an address.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub struct Question {
     id: u16,
     is_recursion_desired: bool,
     /// As the guest wrote it; its case is part of the answer.
     query: Query,
     /// None for what is no name of a host.
-    pub(crate) name: Option<HostName>,
+    pub name: Option<HostName>,
 }
 
 /// What to do with a packet.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub enum Parsed {
     Question(Question),
     /// Answered without being looked at further.
     Refused(Vec<u8>),
@@ -32,7 +32,7 @@ pub(crate) enum Parsed {
 
 /// What a guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reply<'a> {
+pub enum Reply<'a> {
     Addresses {
         addresses: &'a [Ipv4Addr],
         ttl: u32,
@@ -45,7 +45,8 @@ pub(crate) enum Reply<'a> {
 }
 
 /// Takes one question of the plain kind. Options and whatever else is in the packet are dropped.
-pub(crate) fn parse(packet: &[u8]) -> Parsed {
+#[must_use]
+pub fn parse(packet: &[u8]) -> Parsed {
     let Some(id) = packet
         .get(..HEADER_BYTES)
         .map(|head| u16::from_be_bytes([head[0], head[1]]))
@@ -100,12 +101,14 @@ fn host_name(name: &Name) -> Option<HostName> {
 }
 
 impl Question {
-    pub(crate) const fn kind(&self) -> RecordType {
+    #[must_use]
+    pub const fn kind(&self) -> RecordType {
         self.query.query_type
     }
 
     /// The packet to send. None when it cannot be written, which does not happen.
-    pub(crate) fn reply(&self, reply: Reply<'_>) -> Option<Vec<u8>> {
+    #[must_use]
+    pub fn reply(&self, reply: Reply<'_>) -> Option<Vec<u8>> {
         let mut message = Message::response(self.id, OpCode::Query);
         message.metadata.recursion_desired = self.is_recursion_desired;
         message.metadata.recursion_available = true;

@@ -4,14 +4,14 @@
 
 /// A whole head that a strict client may have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) length: usize,
-    pub(super) body: Framing,
+pub struct Head {
+    pub length: usize,
+    pub body: Framing,
 }
 
 /// Where the next head begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// So many bytes behind this one.
     Length(u64),
     /// Nowhere: only the library knows where such a body ends, so this request is the last one.
@@ -21,11 +21,11 @@ pub(super) enum Framing {
 /// No strict client sends this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the request is not well-formed")]
-pub(super) struct BadHead;
+pub struct BadHead;
 
 /// Finds the end of a head, looking at each byte once however it comes in.
 #[derive(Debug, Default)]
-pub(super) struct HeadReader {
+pub struct HeadReader {
     looked_at: usize,
 }
 
@@ -34,7 +34,7 @@ impl HeadReader {
     ///
     /// # Errors
     /// [`BadHead`].
-    pub(super) fn look(&mut self, bytes: &[u8]) -> Result<Option<Head>, BadHead> {
+    pub fn look(&mut self, bytes: &[u8]) -> Result<Option<Head>, BadHead> {
         for index in self.looked_at..bytes.len() {
             match bytes[index] {
                 0 => return Err(BadHead),

@@ -18,6 +18,8 @@ mod headers;
 mod service;
 mod upstream;
 
+pub use head::{BadHead, Framing, Head, HeadReader};
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

@@ -18,6 +18,8 @@ mod socket;
 mod splice;
 mod tls;
 
+pub use hello::{BrokenHello, Hello, HelloReader};
+
 pub(crate) use dial::{Dialed, NotDialed, dial_address, dial_name};
 pub(crate) use refuse::linger;
 pub(crate) use session::Session;

@@ -24,7 +24,7 @@ const CHECKSUM_CHARACTERS: usize = 64;
 
 /// Why a text is not a manifest that this program can use.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DocumentError {
+pub enum DocumentError {
     #[error("cannot read the manifest")]
     Read(#[source] io::Error),
     #[error("the manifest is too long")]
@@ -44,7 +44,10 @@ pub(super) enum DocumentError {
 }
 
 /// The text that goes to disk.
-pub(super) fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentError> {
+///
+/// # Errors
+/// [`DocumentError::Syntax`] when a value has no JSON form.
+pub fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentError> {
     let mut text = serde_json::to_vec(manifest).map_err(DocumentError::Syntax)?;
     let checksum = blake3::hash(&text).to_hex();
     text.pop();
@@ -55,7 +58,10 @@ pub(super) fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentErro
 }
 
 /// Reads a text that must be the manifest of this capture.
-pub(super) fn decode(text: &[u8], id: &SnapshotId) -> Result<CaptureManifest, DocumentError> {
+///
+/// # Errors
+/// [`DocumentError`].
+pub fn decode(text: &[u8], id: &SnapshotId) -> Result<CaptureManifest, DocumentError> {
     let body = verified_body(text).ok_or(DocumentError::Checksum)?;
     let manifest: CaptureManifest = serde_json::from_slice(&body).map_err(DocumentError::Syntax)?;
     if manifest.format > CAPTURE_FORMAT {

@@ -13,7 +13,7 @@
 //! captures; they differ in who keeps them. Start reading at [`manifest`], then [`store`].
 
 pub mod collect;
-mod document;
+pub mod document;
 pub mod error;
 pub mod flatten;
 pub mod manifest;

@@ -4,6 +4,7 @@
 //! messages that parse or are refused, and a guest that finds the next opening whatever came
 //! before it.
 
+use super::Inputs;
 use dayfly_guest_proto::frame::{FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FRAME_MAGIC};
 use dayfly_guest_proto::{
     Call, Frame, FrameEncoder, GuestMessage, GuestPort, HostPort, MessageAssembler, Nonce, Opening,
@@ -11,14 +12,14 @@ use dayfly_guest_proto::{
 };
 
 /// The nonce of the conversation that the corpus was recorded in.
-pub const NONCE: Nonce = Nonce([0xC0; 16]);
+const NONCE: Nonce = Nonce([0xC0; 16]);
 const NEXT: Nonce = Nonce([0x0C; 16]);
 
 /// Checks every promise on one input.
 ///
 /// # Panics
 /// When a promise is broken.
-pub fn check(input: &[u8]) {
+pub(super) fn check(input: &[u8]) {
     check_bytes(input);
     // Checksums stop nearly every mutation at the door; with new ones it gets inside.
     let mut sealed = input.to_vec();
@@ -154,17 +155,11 @@ impl Reader {
     }
 }
 
-/// Inputs to begin with: every frozen message in frames, streams, openings.
-#[must_use]
-pub fn seed_inputs(messages: &[String]) -> Vec<(String, Vec<u8>)> {
+/// Streams and openings. One input for each frozen message was recorded beside them.
+pub(super) fn seeds() -> Inputs {
     use dayfly_guest_proto::{ChannelId, DataHeader, StreamKind};
     let encoder = FrameEncoder::new(NONCE.session_tag());
     let mut inputs = Vec::new();
-    for (index, message) in messages.iter().enumerate() {
-        let mut bytes = Vec::new();
-        encoder.control(message.as_bytes(), &mut bytes);
-        inputs.push((format!("message-{index:02}"), bytes));
-    }
     let mut stream = Vec::new();
     for (index, kind) in StreamKind::ALL.into_iter().enumerate() {
         let channel = ChannelId(u32::try_from(index).unwrap_or(0));
