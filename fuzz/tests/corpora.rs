@@ -1,4 +1,9 @@
 //! A bounded run of every target on every test run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a target without its corpus must fail, and a failed run needs its plan"
+)]
 
 use dayfly_fuzz::{Plan, drive, read_corpus, targets};
 

@@ -78,7 +78,7 @@ struct Supervised {
 
 #[derive(Debug)]
 enum State {
-    Runs(Process),
+    Runs(Box<Process>),
     /// Is started again then.
     Waits(Instant),
 }
@@ -93,7 +93,7 @@ struct Process {
 
 impl Supervised {
     fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
-        let state = State::Runs(Process::start(role, program, arguments)?);
+        let state = State::Runs(Box::new(Process::start(role, program, arguments)?));
         Ok(Self {
             role,
             state,
@@ -109,7 +109,7 @@ impl Supervised {
             State::Waits(until) => {
                 sleep_until(*until).await;
                 match Process::start(self.role, program, arguments) {
-                    Ok(process) => self.state = State::Runs(process),
+                    Ok(process) => self.state = State::Runs(Box::new(process)),
                     Err(error) => {
                         tracing::error!(role, error = format!("{error:#}"), "cannot start it");
                         self.try_later(Duration::ZERO);

@@ -15,6 +15,7 @@ use dayfly_node_api::{DatabaseMark, IdentityReport, NodeError, NodeIdentity};
 use dayfly_types::{ErrorCode, SandboxId};
 use serde::{Deserialize, Serialize};
 
+use crate::disk_lane::off_runtime;
 use crate::kept;
 use crate::node::Node;
 use crate::parts::Parts;
@@ -159,8 +160,10 @@ pub(crate) fn note_beginning(parts: &Parts) {
 
 impl Node {
     /// Whether there is nothing here that a database could lose.
-    fn is_empty(&self) -> bool {
-        self.parts.identity.began_empty.load(Ordering::SeqCst) || has_nothing(&self.parts)
+    async fn is_empty(&self) -> bool {
+        let parts = Arc::clone(&self.parts);
+        parts.identity.began_empty.load(Ordering::SeqCst)
+            || off_runtime(move || has_nothing(&parts)).await
     }
 
     async fn change_identity(
@@ -186,12 +189,12 @@ impl NodeIdentity for Node {
             incarnation,
             database,
             accepts_any,
-            is_empty: self.is_empty(),
+            is_empty: self.is_empty().await,
         })
     }
 
     async fn remember_database(&self, database: DatabaseMark) -> Result<(), NodeError> {
-        let is_empty = self.is_empty();
+        let is_empty = self.is_empty().await;
         self.change_identity(move |remembered| {
             let known = remembered.database.as_ref();
             let is_strange = known.is_some_and(|known| {
@@ -223,7 +226,7 @@ impl NodeIdentity for Node {
     }
 
     async fn forget_unreadable(&self, id: &SandboxId) -> Result<(), NodeError> {
-        kept::forget(&self.parts, id)
+        kept::forget(&self.parts, id).await
     }
 }
 

@@ -148,10 +148,11 @@ fn of_a_later_format_the_slot_is_still_known() {
             None => drop(later.as_object_mut().unwrap().remove("slot")),
         }
         fs::write(&path, later.to_string()).unwrap();
-        match journal.look(record.id.clone()) {
-            Entry::Unreadable { glimpse, .. } => glimpse,
-            other => panic!("{other:?}"),
-        }
+        let found = journal.look(record.id.clone());
+        let Entry::Unreadable { glimpse, .. } = found else {
+            panic!("{found:?}");
+        };
+        glimpse
     };
     let seen = slot_seen_as(Some(4.into()));
     assert_eq!(seen.slot, GlimpsedSlot::Named(SlotIndex(4)));

@@ -13,6 +13,7 @@ use dayfly_node_api::{KeptSandbox, NodeError};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
 
 use crate::capacity::Promise;
+use crate::disk_lane::off_runtime;
 use crate::glimpse::{Glimpse, GlimpsedSlot};
 use crate::journal::{Entry, JournalError, SandboxRecord};
 use crate::parts::Parts;
@@ -169,7 +170,7 @@ pub(crate) async fn look_again(parts: &Arc<Parts>) {
         let Some(claim) = parts.kept.claim(&id) else {
             continue;
         };
-        if let Entry::Record(record) = parts.journal.look(id.clone())
+        if let Entry::Record(record) = look(parts, &id).await
             && take_over(parts, *record, &mut Reconciled::default()).await
         {
             tracing::info!(sandbox_id = %id, "a sandbox that was kept is there again");
@@ -178,16 +179,25 @@ pub(crate) async fn look_again(parts: &Arc<Parts>) {
     }
 }
 
+/// What the journal says of one sandbox now.
+async fn look(parts: &Arc<Parts>, id: &SandboxId) -> Entry {
+    let (journal, id) = (parts.journal.clone(), id.clone());
+    off_runtime(move || journal.look(id)).await
+}
+
+fn busy(id: &SandboxId) -> NodeError {
+    NodeError::unavailable(format!("sandbox {id} is being looked at; ask again"))
+}
+
 /// Deletes a sandbox that is kept, when its record says what there is to delete.
 ///
 /// # Errors
 /// [`NodeError`] when it does not: what belongs to it is not known.
 pub(crate) async fn delete(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), NodeError> {
-    let busy = || NodeError::unavailable(format!("sandbox {id} is being looked at; ask again"));
-    let claim = parts.kept.claim(id).ok_or_else(busy)?;
-    let Entry::Record(mut record) = parts.journal.look(id.clone()) else {
-        let refusal = parts.kept.refusal(id);
-        return Err(refusal.unwrap_or_else(busy));
+    let refusal = || parts.kept.refusal(id).unwrap_or_else(|| busy(id));
+    let claim = parts.kept.claim(id).ok_or_else(refusal)?;
+    let Entry::Record(mut record) = look(parts, id).await else {
+        return Err(refusal());
     };
     record.state = SandboxState::Deleting;
     take_over(parts, *record, &mut Reconciled::default()).await;
@@ -200,14 +210,20 @@ pub(crate) async fn delete(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), Nod
 ///
 /// # Errors
 /// [`NodeError`] when there is none, or its record can be read after all.
-pub(crate) fn forget(parts: &Parts, id: &SandboxId) -> Result<(), NodeError> {
-    let none = || NodeError::not_found(format!("no sandbox {id} whose record cannot be read"));
-    let claim = parts.kept.claim(id).ok_or_else(none)?;
-    if matches!(parts.journal.look(id.clone()), Entry::Record(_)) {
+pub(crate) async fn forget(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), NodeError> {
+    let Some(claim) = parts.kept.claim(id) else {
+        if parts.kept.contains(id) {
+            return Err(busy(id));
+        }
+        let text = format!("no sandbox {id} whose record cannot be read");
+        return Err(NodeError::not_found(text));
+    };
+    if matches!(look(parts, id).await, Entry::Record(_)) {
         let text = format!("the record of {id} can be read; delete it like any other");
         return Err(NodeError::new(ErrorCode::WrongState, text));
     }
-    let removed = parts.journal.remove(id);
+    let (journal, sandbox) = (parts.journal.clone(), id.clone());
+    let removed = off_runtime(move || journal.remove(&sandbox)).await;
     removed.map_err(|error| crate::failure::node_error("the record stays", &error))?;
     tracing::warn!(sandbox_id = %id, "given up by the operator");
     claim.settle();

@@ -99,7 +99,7 @@ pub const DISK_RETRY_MAX: Duration = Duration::from_secs(30);
 /// up at a time when the disk is full.
 pub const RESERVE_FILE_MIB: u64 = 64;
 pub const RESERVE_SLICE_MIB: u64 = 8;
-const _: () = assert!(RESERVE_FILE_MIB % RESERVE_SLICE_MIB == 0);
+const _: () = assert!(RESERVE_FILE_MIB.is_multiple_of(RESERVE_SLICE_MIB));
 const _: () = assert!(
     DISK_RESUME_MIB > RESERVE_SLICE_MIB,
     "guests would take what was given up"

@@ -153,11 +153,17 @@ async fn measure_loaded(client: &Client, bystander: &str, loads: &[Load]) -> Res
 }
 
 fn compare(quiet: &Phase, loaded: &Phase, slow: &Phase) -> Result<()> {
-    let kinds: [(&str, fn(&Phase) -> f64); 2] = [
-        ("exec", |phase| p99(&phase.exec)),
-        ("create", |phase| p99(&phase.create)),
+    let to = |phase: &Phase| {
+        [
+            p99(&slow.exec) / p99(&phase.exec),
+            p99(&slow.create) / p99(&phase.create),
+        ]
+    };
+    let ([exec_quiet, create_quiet], [exec_loaded, create_loaded]) = (to(quiet), to(loaded));
+    let ratios = [
+        ("exec", exec_quiet, exec_loaded),
+        ("create", create_quiet, create_loaded),
     ];
-    let ratios = kinds.map(|(name, of)| (name, of(slow) / of(quiet), of(slow) / of(loaded)));
     for (name, to_quiet, to_loaded) in ratios {
         figure!(
             "{name}: p99 with slow syncs {to_quiet:.2} times quiet, {to_loaded:.2} times loaded"

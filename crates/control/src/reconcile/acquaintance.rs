@@ -60,11 +60,10 @@ fn judge(
     }
     let mark = mark_of(ours);
     match &theirs.database {
-        Some(known) if known.id == ours.id => {
-            if ours.is_older || mark.is_before(known) {
-                return Err(Strangeness::OlderDatabase);
-            }
+        Some(known) if known.id == ours.id && (ours.is_older || mark.is_before(known)) => {
+            return Err(Strangeness::OlderDatabase);
         }
+        Some(known) if known.id == ours.id => {}
         // A node without anything can lose nothing.
         Some(_) | None if theirs.is_empty => {}
         Some(_) | None if ours.is_new => return Err(Strangeness::NewDatabase),

@@ -10,7 +10,7 @@ const NAME: &str = "UPDATE database_identity SET id = $1 WHERE id = ''";
 const SELECT: &str = "SELECT id, epoch, is_new, node_id, node_incarnation, is_older, \
     (SELECT CAST(COALESCE(SUM(events_seq + audit_seq), 0) AS BIGINT) FROM projects) AS changes, \
     (SELECT COUNT(*) FROM sandboxes WHERE node_id <> $1) AS elsewhere FROM database_identity";
-const BEGIN: &str = "UPDATE database_identity SET epoch = $1, is_new = 0, node_id = $2, \
+const NEXT_EPOCH: &str = "UPDATE database_identity SET epoch = $1, is_new = 0, node_id = $2, \
     node_incarnation = $3, is_older = 0";
 const MARK_OLDER: &str = "UPDATE database_identity SET is_older = 1";
 
@@ -83,7 +83,7 @@ impl Store {
         node: &NodeId,
         incarnation: &str,
     ) -> Result<(), StoreError> {
-        let query = sqlx::query(BEGIN)
+        let query = sqlx::query(NEXT_EPOCH)
             .bind(bigint(epoch))
             .bind(node.as_str())
             .bind(incarnation);

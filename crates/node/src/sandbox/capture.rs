@@ -109,9 +109,10 @@ impl Owner {
         ) {
             self.wake().await?;
         }
+        // First: what is damaged or has no room is so whether or not the guest answers now.
+        let room = self.book_capture(Needs::MemoryAndDisk).await?;
         let agent = self.running_agent()?;
         self.check_chain()?;
-        let room = self.book_capture(Needs::MemoryAndDisk).await?;
         let _pin = self.parts.pins.pin(&wish.id);
         self.unmount_volumes(&agent).await?;
         let taken = self.take(&agent, &wish.id, room).await;
