@@ -1398,6 +1398,8 @@ export interface components {
         };
         /** @description Body of `PATCH /v1/projects/{project}`: what is absent stays, null takes a limit away. */
         ChangeLimits: {
+            /** Format: int64 */
+            disk_mb?: number | null;
             keeps_output?: boolean | null;
             /** Format: int64 */
             memory_mb?: number | null;
@@ -2184,6 +2186,11 @@ export interface components {
         };
         /** @description What a project may use at once. Null is as much as there is. */
         ProjectLimits: {
+            /**
+             * Format: int64
+             * @description Disks of its sandboxes, in full.
+             */
+            disk_mb?: number | null;
             /** @description Whether the audit record keeps what commands printed. */
             keeps_output: boolean;
             /** Format: int64 */
@@ -2206,6 +2213,11 @@ export interface components {
         };
         /** @description Answer of `GET /v1/usage`. */
         ProjectUsage: {
+            /**
+             * Format: int64
+             * @description Disks of its sandboxes, in full, asleep or not.
+             */
+            disk_mb?: number;
             limits: components["schemas"]["ProjectLimits"];
             /** Format: int64 */
             memory_mb: number;
@@ -2347,6 +2359,12 @@ export interface components {
             boot_stages_us?: {
                 [key: string]: number;
             };
+            /**
+             * @description What is wrong with it beside its status. `disk_full`: the host's disk has no room for what
+             *     it writes; it stands still, loses nothing, and goes on by itself. `disk_damaged`: a write
+             *     to its disk failed; it is not captured any more.
+             */
+            condition?: string | null;
             /** Format: int32 */
             cpu: number;
             /**
@@ -2382,11 +2400,12 @@ export interface components {
             network_mode?: components["schemas"]["NetworkMode"];
             on_timeout?: components["schemas"]["OnTimeout"];
             persistent: boolean;
-            /** @description Why it failed, when it did. */
+            /** @description Why it failed or is unavailable. */
             reason?: string | null;
             /**
              * @description creating, running, pausing, paused, resuming, hibernating, hibernated, waking, deleting,
-             *     deleted or failed.
+             *     deleted, failed, or unavailable: the node keeps it and cannot use it until what `reason` says
+             *     is over.
              */
             status: string;
             template: string;
@@ -7326,6 +7345,17 @@ export interface operations {
             /** @description A fault of the server. */
             500: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description No capacity, template not ready, node not reachable, or the database takes no writes. */
+            503: {
+                headers: {
+                    /** @description Seconds after which it is worth asking again, when that is known. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
