@@ -18,7 +18,7 @@ use dayfly_e2e::{
 };
 
 /// Two disks of the template's size, its files, a volume, the reserve, and little beside them.
-const DISK_MIB: u64 = 5400;
+const DISK_MIB: u64 = 6400;
 const RESERVE_MIB: u64 = 200;
 const VOLUME_MIB: u64 = 64;
 /// More snapshots than there can be room for.

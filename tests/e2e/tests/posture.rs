@@ -39,8 +39,8 @@ fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
         DescriptorRule::up_to(Class::EventCounter, 64),
         DescriptorRule::up_to(Class::EventPoll, 4),
         DescriptorRule::up_to(Class::SignalQueue, 1),
-        // Three that listen and as many that are connected.
-        DescriptorRule::up_to(Class::UnixSocket, 6),
+        // Four that listen and as many that are connected: two monitors and two of the agent.
+        DescriptorRule::up_to(Class::UnixSocket, 8),
     ]);
     rules
 }
