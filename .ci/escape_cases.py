@@ -171,6 +171,11 @@ ALSO = {
         "inside_only_the_slot_can_be_written_and_nothing_else_is_there",
     ],
     "A8": ["a_guest_that_ends_itself_is_reported_and_leaves_nothing"],
+    "A9": [
+        "each_of_all_calls_that_are_not_listed_ends_the_process",
+        "a_call_that_is_not_listed_ends_the_process",
+    ],
+    "A11": ["a_talkative_engine_keeps_its_last_words_and_goes_on"],
     "A12": ["a_comma_in_a_path_starts_no_option", "hostile_ids_are_refused"],
     "A13": [
         "hostile_headers_are_refused",
@@ -213,7 +218,7 @@ ALSO = {
     "F19": ["ten_thousand_changes_are_told_or_marked_as_lost"],
     "F20": [
         "stalled_consumer_holds_one_window_and_others_go_on",
-        "streams_share_the_room_of_the_server",
+        "another_project_finds_a_place_of_every_kind",
     ],
     "H1": [
         "garbage_on_the_agent_channel_ends_the_conversation_and_nothing_else",
@@ -285,10 +290,7 @@ ALSO = {
 WHY_NOT = {
     "A6": "There is no list of bad engines; only ones that are too old are refused.",
     "A7": "Random writes to the registers of its devices have no test yet; what such a guest could do next is A1 to A4.",
-    "A9": "The filter answers a call that it refuses with an error and does not kill for it.",
-    "A11": "What an engine itself prints has no limit yet.",
     "A15": "A guest has no /dev/kvm (A5), but the emulated processor shows svm; hiding it changes every template.",
-    "A17": "Its parts are A1 to A4 and A10; no program has been run in an engine's place yet.",
     "D6": "HTTP/2 without TLS is refused, and TLS is not opened.",
     "D13": "TLS is not opened: the guest itself looks at the certificate.",
     "D15": "TLS is not opened: the outer name decides, and questions for the keys of encrypted greetings are answered empty (C4).",
