@@ -49,13 +49,13 @@ impl LiveView {
         self.read().sandboxes.get(id).cloned()
     }
 
-    /// Whether a sandbox is this project's, if the node has spoken of it. For the path of every
-    /// call, so nothing is copied.
+    /// Whether the node has spoken of a sandbox as this project's. For the path of every call, so
+    /// nothing is copied.
     #[must_use]
-    pub fn is_of(&self, id: &SandboxId, project: &ProjectId) -> Option<bool> {
+    pub fn is_of(&self, id: &SandboxId, project: &ProjectId) -> bool {
         let inner = self.read();
-        let live = inner.sandboxes.get(id)?;
-        Some(live.report.project == *project)
+        let live = inner.sandboxes.get(id);
+        live.is_some_and(|live| live.report.project == *project)
     }
 
     /// Whether the node has spoken of a sandbox.

@@ -63,7 +63,7 @@ pub async fn locate(
     project: &ProjectId,
     id: &SandboxId,
 ) -> Result<(), FindError> {
-    if control.view.is_of(id, project) == Some(true) {
+    if control.view.is_of(id, project) {
         return Ok(());
     }
     // Another project's takes the way of one that is not there, so that the time tells nothing.

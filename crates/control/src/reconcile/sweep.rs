@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dayfly_core::wall_clock::WallClock;
-use dayfly_node_api::{NodeError, SandboxReport};
+use dayfly_node_api::{NodeError, NodeStatus, SandboxReport};
 use dayfly_types::{Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
 
 use super::acquaintance::Acquaintance;
 use crate::app::sandbox_adopt;
 use crate::app::sandbox_delete::delete_on_node;
+use crate::conditions::{Condition, Conditions};
 use crate::control::Control;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
 use crate::time::now_ms;
@@ -33,6 +34,20 @@ pub struct Sweep {
     wall_clock: WallClock,
 }
 
+/// Says whether the node has more room than it keeps for the host.
+fn tell_of_the_disk(conditions: &Conditions, status: &NodeStatus) {
+    let (left, reserve) = (status.disk_available_mib, status.disk_reserve_mib);
+    if left > reserve {
+        conditions.clear(Condition::DiskFull);
+        return;
+    }
+    let detail = format!(
+        "{left} MiB of the node's disk are left, and {reserve} MiB are kept for the host; guests \
+         that need more stand still until there is room"
+    );
+    conditions.set(Condition::DiskFull, detail);
+}
+
 impl Sweep {
     /// Compares once, and repairs what differs.
     ///
@@ -44,6 +59,7 @@ impl Sweep {
         // What the node keeps first: from there a sandbox comes into the list, never back.
         let status = control.node.status().await?;
         let kept: Vec<SandboxId> = status.kept.iter().map(|kept| kept.id.clone()).collect();
+        tell_of_the_disk(&control.conditions, &status);
         control.view.set_status(status);
         // The node before the rows: a row that is written in between is then younger than the list.
         let reports = control.node.sandboxes().await?;

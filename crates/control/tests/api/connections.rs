@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::gateway::{by_host, served, visit, with_key};
-use crate::support::{Setup, World};
+use crate::support::{Setup, World, raise_descriptor_limit};
 
 /// How soon somebody else must be served.
 const SOON: Duration = Duration::from_secs(1);
@@ -153,12 +153,7 @@ async fn a_first_head_that_does_not_come_ends_its_connection_and_a_later_one_may
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "soak: needs twenty thousand descriptors"]
 async fn ten_thousand_idle_connections_of_one_address_leave_others_served() {
-    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let wanted = rustix::process::Rlimit {
-        current: most,
-        maximum: most,
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).unwrap();
+    raise_descriptor_limit();
     let world = World::start().await;
     let mut idle = Vec::new();
     let mut slowest = Duration::ZERO;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use dayfly_control::ReconcileSettings;
 use dayfly_node_api::{EnsureSandbox, NodeApi, NodeError};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{Generation, Lifecycle, ProjectId, SandboxId, SandboxState, TemplateName};
@@ -10,19 +9,6 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::support::{Setup, World, eventually};
-
-fn quick() -> Setup {
-    let reconcile = ReconcileSettings {
-        interval: Duration::from_millis(100),
-        lost_after: Duration::from_millis(300),
-        orphan_after: Duration::from_millis(300),
-        ..ReconcileSettings::default()
-    };
-    Setup {
-        reconcile,
-        ..Setup::default()
-    }
-}
 
 #[tokio::test]
 async fn what_the_node_says_is_seen_and_old_news_is_not() {
@@ -79,7 +65,7 @@ async fn a_sandbox_that_the_node_deletes_by_itself_is_gone() {
 
 #[tokio::test]
 async fn a_sandbox_that_the_node_lost_becomes_deleted() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     let id = world.create().await;
     world.node.lose(&SandboxId::parse(&id).unwrap());
     eventually("its row is deleted", async || {
@@ -108,7 +94,7 @@ fn orphan(project: &str) -> EnsureSandbox {
 
 #[tokio::test]
 async fn a_sandbox_without_a_row_is_adopted() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     let other = world.create().await;
     let wanted = orphan("default");
     world.node.ensure_sandbox(wanted.clone()).await.unwrap();
@@ -137,7 +123,7 @@ async fn a_sandbox_without_a_row_is_adopted() {
 
 #[tokio::test]
 async fn a_deleted_sandbox_that_comes_back_is_deleted_again() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     let id = world.create().await;
     let report = world
         .node
@@ -153,7 +139,7 @@ async fn a_deleted_sandbox_that_comes_back_is_deleted_again() {
 
 #[tokio::test]
 async fn an_adopted_project_goes_on_and_makes_nothing_new() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     let wanted = orphan("lost");
     let project = wanted.project.clone();
     world.node.ensure_sandbox(wanted).await.unwrap();
@@ -167,7 +153,7 @@ async fn an_adopted_project_goes_on_and_makes_nothing_new() {
 
 #[tokio::test]
 async fn a_delete_that_the_node_refused_is_tried_again() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     let id = world.create().await;
     world
         .node
@@ -185,7 +171,7 @@ async fn a_delete_that_the_node_refused_is_tried_again() {
 
 #[tokio::test]
 async fn a_create_whose_node_is_lost_midway_is_undone() {
-    let world = World::with(quick()).await;
+    let world = World::with(Setup::quick()).await;
     world.node.delay_ensure(Duration::from_millis(400));
     let create = world.post("/v1/sandboxes", json!({}));
     let crash = async {
@@ -201,4 +187,21 @@ async fn a_create_whose_node_is_lost_midway_is_undone() {
             && world.get("/v1/sandboxes").await.json() == json!({"items": []})
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_full_disk_of_the_node_is_told_until_there_is_room() {
+    let world = World::with(Setup::quick()).await;
+    let conditions = async || {
+        let health = world.get("/health").await;
+        assert_eq!(health.status, StatusCode::OK);
+        health.json()["conditions"].clone()
+    };
+    world.node.fill_disk(true);
+    eventually("it is told", async || {
+        conditions().await[0]["name"] == "disk_full"
+    })
+    .await;
+    world.node.fill_disk(false);
+    eventually("it is over", async || conditions().await.is_null()).await;
 }

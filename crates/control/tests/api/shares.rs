@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::json;
 
-use crate::support::{Setup, Step, World};
+use crate::support::{Setup, Step, World, raise_descriptor_limit};
 
 /// What holds a place: an answer that goes on, or a request whose body does not end.
 #[derive(Debug)]
@@ -199,12 +199,7 @@ async fn another_project_finds_a_place_of_every_kind() {
 #[ignore = "soak: times depend on a quiet machine"]
 async fn another_project_hardly_notices_one_that_takes_every_share() {
     const ROUNDS: usize = 40;
-    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let wanted = rustix::process::Rlimit {
-        current: most,
-        maximum: most,
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).unwrap();
+    raise_descriptor_limit();
     let world = World::start().await;
     let id = world.create().await;
     // In turns, so that both see the same machine.

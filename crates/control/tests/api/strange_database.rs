@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_control::ReconcileSettings;
 use dayfly_node_api::NodeIdentity;
 use http::StatusCode;
 use serde_json::json;
@@ -14,23 +13,16 @@ use crate::support::{Setup, World, eventually};
 /// Several times as long as it takes to adopt, to delete or to mark as gone.
 const LONG_ENOUGH: Duration = Duration::from_millis(1200);
 
-fn quick(node: Option<Arc<FakeNode>>) -> Setup {
-    let reconcile = ReconcileSettings {
-        interval: Duration::from_millis(100),
-        lost_after: Duration::from_millis(300),
-        orphan_after: Duration::from_millis(300),
-        ..ReconcileSettings::default()
-    };
+fn with_node(node: Arc<FakeNode>) -> Setup {
     Setup {
-        reconcile,
-        node,
-        ..Setup::default()
+        node: Some(node),
+        ..Setup::quick()
     }
 }
 
 /// A world whose node has two sandboxes and knows its database.
 async fn world() -> (World, [String; 2]) {
-    let world = World::with(quick(None)).await;
+    let world = World::with(Setup::quick()).await;
     let ids = [world.create().await, world.create().await];
     eventually("the node knows the database", async || {
         world.node.known_database().is_some()
@@ -65,7 +57,7 @@ async fn accepted(world: &World) {
 async fn a_new_database_beside_sandboxes_deletes_and_adopts_nothing_before_it_is_accepted() {
     let (old, _) = world().await;
     let known = old.node.known_database();
-    let new = World::with(quick(Some(Arc::clone(&old.node)))).await;
+    let new = World::with(with_node(Arc::clone(&old.node))).await;
     becomes_strange(&new).await;
     assert_eq!((new.node.ids().len(), listed(&new).await), (2, 0));
     // The node still knows the right one, which is there again as if nothing had happened.

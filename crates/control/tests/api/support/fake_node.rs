@@ -56,6 +56,7 @@ pub(super) struct Inner {
     delete_refusal: Option<NodeError>,
     ensure_calls: u64,
     pub(super) kept: Vec<KeptSandbox>,
+    disk_is_full: bool,
     pub(super) identity: FakeIdentity,
 }
 
@@ -215,6 +216,13 @@ impl FakeNode {
     }
 }
 
+impl FakeNode {
+    /// Has the node's disk be full, or not.
+    pub(crate) fn fill_disk(&self, is_full: bool) {
+        self.with(|inner| inner.disk_is_full = is_full);
+    }
+}
+
 #[async_trait]
 impl NodeApi for FakeNode {
     async fn status(&self) -> Result<NodeStatus, NodeError> {
@@ -228,9 +236,9 @@ impl NodeApi for FakeNode {
             memory_total_mib: 1024,
             memory_committed_mib: 0,
             memory_reserve_mib: 0,
-            disk_available_mib: 1024,
+            disk_available_mib: self.with(|inner| if inner.disk_is_full { 64 } else { 1024 }),
             disk_committed_mib: 0,
-            disk_reserve_mib: 0,
+            disk_reserve_mib: 64,
             pools: vec![PoolStatus {
                 template: TemplateName::parse("base").unwrap(),
                 parked: 1,

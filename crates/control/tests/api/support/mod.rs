@@ -14,4 +14,4 @@ pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};
 pub(crate) use fake_node::template;
-pub(crate) use world::{Answer, Setup, World, eventually};
+pub(crate) use world::{Answer, Setup, World, eventually, raise_descriptor_limit};

@@ -84,6 +84,33 @@ pub(crate) struct Setup {
     pub(crate) connections: ConnectionLimits,
 }
 
+impl Setup {
+    /// Rows and node are compared so often, and given up so soon, that a test can wait for it.
+    pub(crate) fn quick() -> Self {
+        let reconcile = ReconcileSettings {
+            interval: Duration::from_millis(100),
+            lost_after: Duration::from_millis(300),
+            orphan_after: Duration::from_millis(300),
+            ..ReconcileSettings::default()
+        };
+        Self {
+            reconcile,
+            ..Self::default()
+        }
+    }
+}
+
+/// Lets this process have as many descriptors as it may.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let most = getrlimit(Resource::Nofile).maximum;
+    let wanted = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    setrlimit(Resource::Nofile, wanted).unwrap();
+}
+
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with(Setup::default()).await
