@@ -24,7 +24,9 @@ const VOLUME_MIB: u64 = 64;
 /// More snapshots than there can be room for.
 const SNAPSHOTS_MAX: usize = 40;
 /// Room beside the promises for some snapshots.
-const SPARE_MIB: u64 = 500;
+const SPARE_MIB: u64 = 350;
+/// What the writer may have written while the greedy one was at work.
+const WRITTEN_MIB: u64 = 256;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Appends a number to a file of each disk, and says so only when both are written for good. What
@@ -215,8 +217,9 @@ async fn nothing_is_lost(world: &World, id: &str) -> Result<u64> {
 }
 
 /// A greedy project first: it is refused while there is still all that the others were promised.
-async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Result<String> {
+async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Result<()> {
     let greedy = &world.greedy;
+    let before = disk.left_mib()?;
     let id = greedy.create_sandbox(&CreateSandbox::default()).await?.id;
     let node = world.operator.node().await?;
     // Little more than what is promised and kept, so that it does not take long.
@@ -225,7 +228,7 @@ async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Res
     ensure!(taken > 0, "the control: with room a snapshot is taken");
     let left = disk.left_mib()?;
     figure!("{left} MiB left, {} MiB promised", node.disk_committed_mb);
-    let unwritten = node.disk_committed_mb.saturating_sub(256);
+    let unwritten = node.disk_committed_mb.saturating_sub(WRITTEN_MIB);
     ensure!(
         left >= unwritten + RESERVE_MIB,
         "{left} MiB left of {unwritten}"
@@ -235,14 +238,20 @@ async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Res
     for snapshot in greedy.list_snapshots(None).await? {
         greedy.delete_snapshot(&snapshot.id).await?;
     }
+    greedy.delete_sandbox(&id).await?;
     disk.empty()?;
-    Ok(id)
+    // Collected after the answer. What comes back later would let a writer go on that is to stand.
+    until("its room is given back", SOON * 3, || async {
+        let left = disk.left_mib().ok()?;
+        (left + WRITTEN_MIB >= before).then_some(())
+    })
+    .await
 }
 
 async fn rounds(setting: &Setting, disk: &SmallDisk, rounds: usize) -> Result<()> {
     let world = World::new(setting, disk).await?;
     let id = begin_writing(&world.victim).await?;
-    let greedy = greedy_is_refused(&world, disk, &id).await?;
+    greedy_is_refused(&world, disk, &id).await?;
     for round in 0..rounds {
         let outcome = fill_and_free(&world, disk, &id).await;
         outcome.with_context(|| format!("round {round}"))?;
@@ -255,7 +264,6 @@ async fn rounds(setting: &Setting, disk: &SmallDisk, rounds: usize) -> Result<()
     }
     let written = nothing_is_lost(&world, &id).await?;
     figure!("{rounds} rounds, {written} writes, none lost");
-    world.greedy.delete_sandbox(&greedy).await?;
     world.daemon.finish().await
 }
 
