@@ -452,11 +452,11 @@ async fn every_wrong_database_is_survived() -> Result<()> {
 
 /// What `docs/operate.md` says of a downgrade.
 #[tokio::test]
-#[ignore = "soak: needs the programs of commit 41c4352 in DAYFLY_E2E_OLD_PROGRAMS"]
+#[ignore = "soak: needs the programs of commit 41c4352 in DAYFLY_OLD_PROGRAMS"]
 async fn an_older_program_on_the_directory_loses_nothing() -> Result<()> {
     let setting = setting_or_skip!();
-    let Some(old) = std::env::var_os("DAYFLY_E2E_OLD_PROGRAMS") else {
-        figure!("skipped: DAYFLY_E2E_OLD_PROGRAMS is not set");
+    let Some(old) = std::env::var_os("DAYFLY_OLD_PROGRAMS") else {
+        figure!("skipped: DAYFLY_OLD_PROGRAMS is not set");
         return Ok(());
     };
     let mut world = World::new(&setting).await?;
