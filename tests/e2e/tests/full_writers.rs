@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use dayfly_api::{
     CreateProject, CreateSandbox, CreateSnapshot, CreateToken, CreateVolume, VolumeMount,
 };
-use dayfly_client::{ApiKey, Client, ClientConfig};
+use dayfly_client::{ApiKey, Client, ClientConfig, ClientError};
 use dayfly_e2e::small_disk::SmallDisk;
 use dayfly_e2e::{
     Daemon, DaemonOptions, Setting, exec, figure, output, output_of_root, refusal, setting_or_skip,
@@ -171,8 +171,7 @@ async fn fill_and_free(world: &World, disk: &SmallDisk, id: &str) -> Result<()> 
     ensure!(sandbox.status == "running", "{sandbox:?}");
     let call = victim.exec(id, &dayfly_e2e::shell("true")).await;
     refusal(call, "storage_full").context("an exec")?;
-    let snapshot = victim.create_snapshot(id, &CreateSnapshot::default()).await;
-    refusal(snapshot, "storage_full").context("a snapshot of who stands still")?;
+    snapshot_is_refused(victim, id).await?;
     disk.empty()?;
     condition(victim, id, None).await?;
     until("it writes again", SOON, || async {
@@ -180,6 +179,18 @@ async fn fill_and_free(world: &World, disk: &SmallDisk, id: &str) -> Result<()> 
         (now > before + 5).then_some(())
     })
     .await
+}
+
+/// A snapshot of who stands still is refused for want of room. Until the database has got its part
+/// of what is held for it, which the writer may have taken first, nothing can be changed at all.
+async fn snapshot_is_refused(victim: &Client, id: &str) -> Result<()> {
+    let refused = until("the database has room", SOON * 2, || async {
+        let snapshot = victim.create_snapshot(id, &CreateSnapshot::default()).await;
+        let is_early = |error: &ClientError| matches!(error, ClientError::Api(error) if error.code == "store_unavailable");
+        (!snapshot.as_ref().is_err_and(is_early)).then_some(snapshot)
+    });
+    refusal(refused.await?, "storage_full").context("a snapshot of who stands still")?;
+    Ok(())
 }
 
 /// Everything that the writer said is there, on both disks, and their file systems are whole.

@@ -47,22 +47,34 @@ pub enum DescriptorClass {
 
 pub(super) fn read_descriptors(pid: i32) -> Result<Vec<Descriptor>, ProcessError> {
     let failed = |source| gone_or(pid, "fd", source);
-    let sockets = SocketTables::read(pid);
+    let before = SocketTables::read(pid);
     let mut descriptors = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        match read_one(pid, number, &sockets) {
+        match read_one(pid, number, &before) {
             Ok(descriptor) => descriptors.push(descriptor),
             // Closed while it was looked at.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
     }
+    classify_new_sockets(&mut descriptors, &SocketTables::read(pid));
     descriptors.sort_by_key(|descriptor| descriptor.number);
     Ok(descriptors)
+}
+
+/// A connection that was accepted while its process was looked at is in no table from before.
+fn classify_new_sockets(descriptors: &mut [Descriptor], after: &SocketTables) {
+    for descriptor in descriptors {
+        let inode = descriptor.name.strip_prefix("socket:[");
+        let inode = inode.and_then(|inode| inode.strip_suffix(']')?.parse().ok());
+        if let (DescriptorClass::OtherSocket, Some(inode)) = (descriptor.class, inode) {
+            descriptor.class = after.class(inode);
+        }
+    }
 }
 
 fn read_one(pid: i32, number: u32, sockets: &SocketTables) -> io::Result<Descriptor> {
