@@ -66,6 +66,12 @@ impl KeyEnd {
         }
     }
 
+    /// Whether the key was revoked or has expired.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_expired = self.expires_at_ms.is_some_and(|at| at <= now_ms());
+        is_expired || self.revoked.is_cancelled()
+    }
+
     async fn expired(&self) {
         let Some(at) = self.expires_at_ms else {
             return std::future::pending().await;
@@ -89,7 +95,9 @@ mod tests {
     async fn a_revoked_key_ends_for_all_who_hold_it_and_for_nobody_else() {
         let ends = KeyEnds::default();
         let (one, same, other) = (ends.of("a", None), ends.of("a", None), ends.of("b", None));
+        assert!(!one.is_over());
         ends.revoke("a");
+        assert!(one.is_over() && !other.is_over());
         one.reached().await;
         same.reached().await;
         let short = Duration::from_millis(20);

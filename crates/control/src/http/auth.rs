@@ -93,15 +93,16 @@ async fn run_until(end: &KeyEnd, request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let request = request.map(|body| bound_body(body, end.clone()));
-    tokio::select! {
+    let mut response = tokio::select! {
         biased;
-        () = end.reached() => {
-            let mut response = key_ended().into_response();
-            response.extensions_mut().insert(DrainFor(ENDED_DRAIN));
-            response
-        }
+        () = end.reached() => key_ended().into_response(),
         response = next.run(request) => response,
+    };
+    // The body may have noticed first, and its handler have answered for it.
+    if end.is_over() {
+        response.extensions_mut().insert(DrainFor(ENDED_DRAIN));
     }
+    response
 }
 
 /// Whether a request may be about the end of the very key that it came with, which must be told.
