@@ -62,6 +62,8 @@ fn start_log() {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
+        // A line that cannot be written is lost; saying so would end the process.
+        .log_internal_errors(false)
         .init();
 }
 

@@ -59,6 +59,9 @@ fn start_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
+        // A line that cannot be written is lost. Saying so would end the process: there is nowhere
+        // to say it, on a full disk for instance.
+        .log_internal_errors(false)
         .init();
 }
 

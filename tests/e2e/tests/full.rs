@@ -111,3 +111,31 @@ async fn a_full_disk_is_a_refusal_and_no_end() -> Result<()> {
     }
     outcome
 }
+
+/// A log on a full disk: lines are lost, and nothing else.
+#[tokio::test]
+async fn a_daemon_whose_log_cannot_be_written_goes_on() -> Result<()> {
+    let setting = setting_or_skip!();
+    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
+    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let id = create(&daemon.client()?, "base").await?.id;
+    daemon.terminate().await?;
+    let log = daemon.path().join("daemon.log");
+    std::fs::remove_file(&log)?;
+    std::os::unix::fs::symlink("/dev/full", &log)?;
+    daemon.start_again().await?;
+    let client = daemon.client()?;
+    let processes =
+        || -> Result<[i32; 2]> { Ok([daemon.role_pid("control")?, daemon.role_pid("node")?]) };
+    let before = processes()?;
+    // Lines of the log, of both processes.
+    refusal(client.get_sandbox("sb-local-none").await, "not_found")?;
+    let snapshot = client
+        .create_snapshot(&id, &CreateSnapshot::default())
+        .await?;
+    client.delete_snapshot(&snapshot.id).await?;
+    ensure!(output(&client, &id, "echo works").await? == "works");
+    client.delete_sandbox(&id).await?;
+    ensure!(processes()? == before, "a process was started again");
+    daemon.finish().await
+}
