@@ -96,6 +96,11 @@ export class NoCapacity extends Unavailable {}
 export class TemplateFailed extends ApiError {}
 /** The node process cannot be reached just now. */
 export class NodeUnavailable extends Unavailable {}
+/**
+ * The server cannot write its database (`store_unavailable`) or its audit record
+ * (`audit_unavailable`) just now; nothing was changed.
+ */
+export class StoreUnavailable extends Unavailable {}
 /** The disk of the guest (`disk_full`) or of the host (`storage_full`) is full. */
 export class DiskFull extends ApiError {}
 
@@ -152,6 +157,8 @@ const CLASS_BY_CODE: ReadonlyMap<string, ApiErrorClass> = new Map<string, ApiErr
   ["template_baking", TemplateBaking],
   ["template_failed", TemplateFailed],
   ["node_unavailable", NodeUnavailable],
+  ["store_unavailable", StoreUnavailable],
+  ["audit_unavailable", StoreUnavailable],
   ["timeout", SandboxTimeout],
   ["disk_full", DiskFull],
   ["storage_full", DiskFull],

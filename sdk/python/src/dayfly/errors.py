@@ -173,6 +173,11 @@ class NodeUnavailable(Unavailable):
     """The node process cannot be reached just now."""
 
 
+class StoreUnavailable(Unavailable):
+    """The server cannot write its database (``store_unavailable``) or its audit record
+    (``audit_unavailable``) just now; nothing was changed."""
+
+
 class DiskFull(ApiError):
     """The disk of the guest (``disk_full``) or of the host (``storage_full``) is full."""
 
@@ -257,6 +262,8 @@ CLASS_OF_CODE: dict[str, type[ApiError]] = {
     "template_baking": TemplateBaking,
     "template_failed": TemplateFailed,
     "node_unavailable": NodeUnavailable,
+    "store_unavailable": StoreUnavailable,
+    "audit_unavailable": StoreUnavailable,
     "timeout": SandboxTimeout,
     "disk_full": DiskFull,
     "storage_full": DiskFull,
