@@ -230,7 +230,6 @@ async fn nothing_is_lost(world: &World, id: &str) -> Result<u64> {
 /// A greedy project first: it is refused while there is still all that the others were promised.
 async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Result<()> {
     let greedy = &world.greedy;
-    let before = disk.left_mib()?;
     let id = greedy.create_sandbox(&CreateSandbox::default()).await?.id;
     let node = world.operator.node().await?;
     // Little more than what is promised and kept, so that it does not take long.
@@ -252,9 +251,10 @@ async fn greedy_is_refused(world: &World, disk: &SmallDisk, victim: &str) -> Res
     greedy.delete_sandbox(&id).await?;
     disk.empty()?;
     // Collected after the answer. What comes back later would let a writer go on that is to stand.
-    until("its room is given back", SOON * 3, || async {
-        let left = disk.left_mib().ok()?;
-        (left + WRITTEN_MIB >= before).then_some(())
+    let captures = world.daemon.path().join("node/captures");
+    until("its snapshots are collected", SOON * 3, || async {
+        let is_empty = std::fs::read_dir(&captures).ok()?.next().is_none();
+        is_empty.then_some(())
     })
     .await
 }
