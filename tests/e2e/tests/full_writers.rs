@@ -163,7 +163,11 @@ async fn condition(client: &Client, id: &str, wanted: Option<&str>) -> Result<()
 /// Fills the disk, and frees it when the writer stands still.
 async fn fill_and_free(world: &World, disk: &SmallDisk, id: &str) -> Result<()> {
     let victim = &world.victim;
-    let before = said(victim, id).await?;
+    // It may still stand from the disk that was filled before.
+    let before = until("it can be asked", SOON * 3, || async {
+        said(victim, id).await.ok()
+    })
+    .await?;
     disk.fill(8)?;
     disk.fill_up()?;
     condition(victim, id, Some("disk_full")).await?;
