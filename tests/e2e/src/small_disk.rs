@@ -76,8 +76,10 @@ impl SmallDisk {
     /// When there is nothing to take it with.
     pub fn fill_up(&self) -> Result<()> {
         let zeros = std::fs::read("/proc/self/exe")?;
+        // Other names than those of an earlier time, whose files would be emptied first.
+        let time = std::time::UNIX_EPOCH.elapsed()?.as_nanos();
         for number in 0.. {
-            let file = self.path().join(format!("last-{number}"));
+            let file = self.path().join(format!("last-{time}-{number}"));
             if std::fs::write(&file, &zeros).is_err() {
                 break;
             }
@@ -85,7 +87,7 @@ impl SmallDisk {
         // Blocks are given out later than they are asked for.
         rustix::fs::sync();
         let mut number = 0;
-        while std::fs::write(self.path().join(format!("block-{number}")), b"x").is_ok() {
+        while std::fs::write(self.path().join(format!("block-{time}-{number}")), b"x").is_ok() {
             number += 1;
         }
         Ok(())
