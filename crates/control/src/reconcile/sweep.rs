@@ -42,8 +42,8 @@ fn tell_of_the_disk(conditions: &Conditions, status: &NodeStatus) {
         return;
     }
     let detail = format!(
-        "{left} MiB of the node's disk are left, and {reserve} MiB are kept for the host; guests \
-         that need more stand still until there is room"
+        "{left} MiB of the node's disk are left, and {reserve} MiB are kept for the host; what needs \
+         more is refused, and a guest whose write finds none stands still until there is room"
     );
     conditions.set(Condition::DiskFull, detail);
 }
