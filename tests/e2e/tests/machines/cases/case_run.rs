@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use dayfly_e2e::{Daemon, DaemonOptions, Setting, figure};
 use serde_json::{Value, json};
 
-use crate::case_files::{Case, Given, Step, cases_for, difference};
+use crate::cases::case_files::{Case, Given, Step, cases_for, difference};
 
 /// The templates are there already; a daemon that has just started looks at them first.
 const READY_MAX: Duration = Duration::from_secs(120);

@@ -9,8 +9,8 @@ use dayfly_e2e::{Daemon, setting_or_skip};
 use serde_json::{Map, Value, from_value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::case_files::Given;
-use crate::case_run::{Answer, Driver, run_all, start};
+use crate::cases::case_files::Given;
+use crate::cases::case_run::{Answer, Driver, run_all, start};
 
 /// A command that ran past `--timeout`, and what the other clients call that.
 const TIMED_OUT: (i32, &str) = (124, "timeout");

@@ -7,7 +7,7 @@ use dayfly_e2e::output;
 
 use super::sleeper::{READ, is_whole};
 use super::{Owned, World};
-use crate::generator::Generator;
+use crate::chaos::generator::Generator;
 
 const RESTORES: &str = "an acknowledged snapshot restores";
 const FORKS: &str = "an acknowledged child has what its parent had";

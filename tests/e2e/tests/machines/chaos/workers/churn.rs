@@ -4,7 +4,7 @@ use dayfly_api::CreateSandbox;
 use dayfly_client::ClientError;
 
 use super::{THERE_WITHIN, World};
-use crate::generator::Generator;
+use crate::chaos::generator::Generator;
 
 const PROMISE: &str = "a deleted sandbox stays away";
 

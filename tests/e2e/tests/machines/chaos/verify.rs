@@ -7,7 +7,7 @@ use dayfly_api::{CreateSandbox, VolumeMount};
 use dayfly_client::Client;
 use dayfly_e2e::{Daemon, output, until};
 
-use crate::workers::{READ, VOLUME, World, check_key, holds_everything, is_whole, restores};
+use crate::chaos::workers::{READ, VOLUME, World, check_key, holds_everything, is_whole, restores};
 
 /// No state that leads to another one lasts longer, once nothing is hurt.
 const SETTLED_WITHIN: Duration = Duration::from_secs(150);

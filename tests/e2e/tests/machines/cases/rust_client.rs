@@ -12,8 +12,8 @@ use dayfly_e2e::setting_or_skip;
 use dayfly_types::ErrorCode;
 use serde_json::{Value, from_value, json};
 
-use crate::case_files::Given;
-use crate::case_run::{Answer, Driver, run_all, start};
+use crate::cases::case_files::Given;
+use crate::cases::case_run::{Answer, Driver, run_all, start};
 
 struct RustClient(Client);
 

@@ -127,7 +127,7 @@ async fn every_route_but_health_wants_a_key() -> Result<()> {
     let setting = setting_or_skip!();
     let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
     let document: serde_json::Value =
-        serde_json::from_str(include_str!("../../../openapi/v1.json"))?;
+        serde_json::from_str(include_str!("../../../../openapi/v1.json"))?;
     let paths = document["paths"]
         .as_object()
         .expect("the document has paths");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dayfly_api::CreateSandbox;
 
 use super::{World, has_mark};
-use crate::generator::Generator;
+use crate::chaos::generator::Generator;
 
 const PROMISE: &str = "an acknowledged hibernation wakes with its content";
 /// Whoever sleeps does so through some faults.

@@ -4,7 +4,7 @@ use dayfly_api::CreateToken;
 use dayfly_client::{ApiKey, Client, ClientConfig, ClientError};
 
 use super::World;
-use crate::generator::Generator;
+use crate::chaos::generator::Generator;
 
 const WORKS: &str = "an acknowledged key works";
 const DEAD: &str = "a revoked key is dead";

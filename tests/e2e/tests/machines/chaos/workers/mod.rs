@@ -17,8 +17,8 @@ use dayfly_client::{Client, ClientError};
 use dayfly_e2e::{patient, shell};
 use tokio::task::JoinSet;
 
-use crate::generator::Generator;
-use crate::ledger::Ledger;
+use crate::chaos::generator::Generator;
+use crate::chaos::ledger::Ledger;
 
 pub(crate) use keys::check as check_key;
 pub(crate) use sleeper::{READ, is_whole};

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use dayfly_e2e::{Daemon, engine, patient, processes, until};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::generator::Generator;
-use crate::ledger::Ledger;
+use crate::chaos::generator::Generator;
+use crate::chaos::ledger::Ledger;
 
 /// From one fault to the next: less than what a restart takes, and more.
 const BETWEEN: std::ops::Range<Duration> = Duration::from_millis(800)..Duration::from_secs(7);

@@ -1,0 +1,46 @@
+//! Every test on real machines, as one program: linked once, and each test a process of its own
+//! (`cargo nextest`).
+
+mod admission;
+mod calls;
+mod canary;
+mod cases;
+mod chaos;
+mod contexts;
+mod corrupt;
+mod crash;
+mod crash_points;
+mod cycles;
+mod depth;
+mod engine_calls;
+mod escape;
+mod exec_channel;
+mod exec_durable;
+mod exec_exit;
+mod exec_terminal;
+mod file_trees;
+mod files;
+mod fork;
+mod full;
+mod full_writers;
+mod hostile;
+mod hostile_files;
+mod hygiene;
+mod identity;
+mod inbound;
+mod kept;
+mod lease;
+mod lifetime;
+mod lost_answers;
+mod network;
+mod posture;
+mod restore;
+mod rollback;
+mod seeds;
+mod sleep;
+mod slow_disk;
+mod stop;
+mod taken_over;
+mod ttl;
+mod volumes;
+mod watchdog;
