@@ -20,6 +20,7 @@ use crate::wait::until;
 const READY_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 const STOP_PAUSE: Duration = Duration::from_millis(200);
+const LOG_LINES: usize = 200;
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -101,11 +102,24 @@ impl Daemon {
     }
 
     async fn wait_until_ready(&self) -> Result<()> {
-        until("the daemon answers", READY_DEADLINE, || async {
+        let ready = until("the daemon answers", READY_DEADLINE, || async {
             self.client().ok()?.node().await.ok()
-        })
-        .await?;
+        });
+        ready.await.with_context(|| self.last_of_log())?;
         Ok(())
+    }
+
+    /// The end of what the daemon logged, for a failure to be understood when its directory is
+    /// gone.
+    #[must_use]
+    pub fn last_of_log(&self) -> String {
+        let log = std::fs::read_to_string(self.path().join("daemon.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let from = lines.len().saturating_sub(LOG_LINES);
+        format!(
+            "the daemon logged last:\n{}",
+            lines.get(from..).unwrap_or_default().join("\n")
+        )
     }
 
     /// Waits until the template that every test can count on is ready.

@@ -12,7 +12,7 @@ mod workers;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_e2e::{Daemon, DaemonOptions, figure, setting_or_skip};
 
 use generator::Generator;
@@ -51,12 +51,16 @@ async fn chaos(seed: u64, time: Duration) -> Result<()> {
     while let Some(ended) = running.join_next().await {
         ended?;
     }
-    injected?;
+    injected.with_context(|| format!("seed {seed}"))?;
     let checked = verify::everything(&daemon, &world).await;
     report(&world.ledger.book());
-    checked?;
+    checked.with_context(|| daemon.last_of_log())?;
     let broken = world.ledger.book().broken.clone();
-    ensure!(broken.is_empty(), "seed {seed}: {broken:#?}");
+    ensure!(
+        broken.is_empty(),
+        "seed {seed}: {broken:#?}\n{}",
+        daemon.last_of_log()
+    );
     daemon.finish().await
 }
 
