@@ -1,2 +1,5 @@
-//! Rules of this repository that a machine can check. They run as tests: `cargo test -p xtask`.
+//! Checks and figures of the sources themselves; nothing of the product. The checks are in `tests/`.
 #![forbid(unsafe_code)]
+
+pub mod figures;
+pub mod source;
