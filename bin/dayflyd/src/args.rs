@@ -159,6 +159,9 @@ pub(crate) struct DoctorArguments {
     /// Also look at what this data directory's daemon left.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Boot no guest: say what the daemon found when it last tried on this host.
+    #[arg(long, requires = "data_dir")]
+    pub(crate) no_probe: bool,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -13,6 +13,8 @@ use dayfly_vmm_qemu::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::data_directory::DataDirectory;
+
 /// The engine's program; Debian, Ubuntu and Fedora agree on where it is.
 pub(crate) const ENGINE_PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
@@ -80,23 +82,28 @@ pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
         .path)
 }
 
-/// What decides whether a probe's answer still holds.
+/// What a probe found, and what decides whether that still holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ProbeRecord {
+pub(crate) struct ProbeRecord {
     host_kernel: String,
     engine_version: String,
     has_device: bool,
-    accelerator: Accelerator,
-    reason: String,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) reason: String,
 }
 
-/// The accelerator that an earlier probe on this very host found.
-pub(crate) fn remembered_accelerator(file: &Path, version: EngineVersion) -> Option<Accelerator> {
+/// Where a data directory remembers what a probe found.
+pub(crate) fn probe_file(directory: &DataDirectory) -> PathBuf {
+    directory.node().join("accelerator.json")
+}
+
+/// What an earlier probe on this very host found.
+pub(crate) fn remembered_probe(file: &Path, version: EngineVersion) -> Option<ProbeRecord> {
     let record: ProbeRecord = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
     let holds = record.host_kernel == crate::host_kernel()
         && record.engine_version == version.to_string()
         && record.has_device == has_device();
-    holds.then_some(record.accelerator)
+    holds.then_some(record)
 }
 
 /// Boots a guest to find the accelerator, and remembers the answer.

@@ -111,8 +111,8 @@ struct HostEngine {
 impl HostEngine {
     async fn find(directory: &DataDirectory, slots: &Arc<dyn SlotProvider>) -> Result<Self> {
         let version = engine::installed_version().await?;
-        let record = directory.node().join("accelerator.json");
-        let remembered = engine::remembered_accelerator(&record, version);
+        let record = engine::probe_file(directory);
+        let remembered = engine::remembered_probe(&record, version).map(|probe| probe.accelerator);
         // Without the device there is nothing to probe, and until a kernel is there nothing to
         // probe with.
         let is_probed = remembered.is_some() || !engine::has_device();

@@ -13,7 +13,7 @@ use dayfly_host::probe::{HostFacts, probe_host};
 use dayfly_snapshots::{RecipeCatalog, TemplateStore, file_names};
 use dayfly_types::Isolation;
 use dayfly_vmm::Accelerator;
-use dayfly_vmm_qemu::{ProbeSpec, probe_accelerator};
+use dayfly_vmm_qemu::{EngineVersion, ProbeSpec, probe_accelerator};
 use serde::Serialize;
 
 use crate::args::DoctorArguments;
@@ -67,7 +67,10 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         .map_or_else(|| PathBuf::from("/"), |d| d.root().to_owned());
     let facts = tokio::task::spawn_blocking(move || probe_host(&probed)).await?;
     let version = engine::installed_version().await;
-    let (accelerator, accelerator_reason) = find_accelerator(directory.as_ref()).await;
+    let (accelerator, accelerator_reason) = match &directory {
+        Some(directory) if arguments.no_probe => remembered(directory, version.as_ref().ok()),
+        _ => find_accelerator(directory.as_ref()).await,
+    };
     let mut checks = checks::of_host(&facts);
     checks.push(checks::of_engine(&version));
     checks.push(checks::of_accelerator(accelerator, &accelerator_reason));
@@ -90,6 +93,22 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         facts,
         leftovers: left,
     })
+}
+
+/// What the daemon found, without booting a guest.
+fn remembered(
+    directory: &DataDirectory,
+    version: Option<&EngineVersion>,
+) -> (Option<Accelerator>, String) {
+    let file = engine::probe_file(directory);
+    match version.and_then(|version| engine::remembered_probe(&file, *version)) {
+        Some(record) => (Some(record.accelerator), record.reason),
+        None => (
+            None,
+            "no guest was booted on this host with this engine yet; leave out --no-probe"
+                .to_owned(),
+        ),
+    }
 }
 
 /// Boots a guest to find out. Needs a kernel, which a baked template has.
