@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dayfly_guest_proto::ExecLimits;
+use dayfly_types::exec::ExecLimits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::monotonic_ms;

@@ -5,7 +5,8 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use dayfly_guest_proto::{GuestError, GuestErrorCode, ListeningPort};
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::port::Listener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
@@ -27,7 +28,7 @@ const PATIENCE: Timespec = Timespec {
 };
 
 /// What listens now.
-pub(crate) fn listening() -> Vec<ListeningPort> {
+pub(crate) fn listening() -> Vec<Listener> {
     let mut found = BTreeSet::new();
     for (table, parse) in [
         ("/proc/net/tcp", parse_v4 as fn(&str) -> Option<String>),
@@ -41,7 +42,7 @@ pub(crate) fn listening() -> Vec<ListeningPort> {
 }
 
 /// `sl local_address rem_address st ...`
-fn entry(line: &str, parse: fn(&str) -> Option<String>) -> Option<ListeningPort> {
+fn entry(line: &str, parse: fn(&str) -> Option<String>) -> Option<Listener> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let local = words.next()?;
     let state = words.nth(1)?;
@@ -49,7 +50,7 @@ fn entry(line: &str, parse: fn(&str) -> Option<String>) -> Option<ListeningPort>
         return None;
     }
     let (address, port) = local.split_once(':')?;
-    Some(ListeningPort {
+    Some(Listener {
         port: u16::from_str_radix(port, 16).ok()?,
         address: parse(address)?,
     })

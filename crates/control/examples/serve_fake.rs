@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_control::{ControlConfig, KeyHash, ReconcileSettings, run};
-use dayfly_node_api::{BakeState, ExecExit, ExitReason, server, socket};
+use dayfly_node_api::{BakeState, server, socket};
+use dayfly_types::exec::ExitReason;
 use dayfly_types::{CellName, NodeId};
 use support::fake_node::FakeNode;
 use support::{Step, exited, template};
@@ -77,11 +78,9 @@ fn node() -> FakeNode {
         template("baking", baking),
         template("failed", failed),
     ]);
-    let late = ExecExit {
-        reason: ExitReason::TimedOut,
-        signal: Some(9),
-        ..exited(137)
-    };
+    let mut late = exited(137);
+    late.exit.reason = ExitReason::TimedOut;
+    late.exit.signal = Some(9);
     node.script(
         "exit 3",
         [Step::Stderr("no\n".into()), Step::Exit(exited(3))],

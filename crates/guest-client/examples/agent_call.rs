@@ -7,8 +7,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec, QuiesceSpec};
-use dayfly_guest_proto::{AgentToken, Entropy, ExecCommand, Identity, MachineId};
+use dayfly_guest_client::{AgentClient, QuiesceSpec};
+use dayfly_guest_proto::{AgentToken, Entropy, Identity, MachineId};
+use dayfly_types::exec::ExecCommand;
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::{ExecId, SandboxId};
 use tokio::net::UnixStream;
 
@@ -67,10 +69,10 @@ async fn run(client: &AgentClient, command: &[String]) -> Result<i32, Box<dyn st
         match event {
             ExecEvent::Stdout(bytes) => std::io::stdout().write_all(&bytes)?,
             ExecEvent::Stderr(bytes) => std::io::stderr().write_all(&bytes)?,
-            ExecEvent::Gap { bytes, .. } => {
-                writeln!(std::io::stderr(), "[{bytes} bytes dropped]")?;
+            ExecEvent::Gap(gap) => {
+                writeln!(std::io::stderr(), "[{} bytes dropped]", gap.bytes)?;
             }
-            ExecEvent::Exited { exit, .. } => {
+            ExecEvent::Exited(ExecEnd { exit, .. }) => {
                 writeln!(std::io::stderr(), "agent_call: {:?}", exit.reason)?;
                 return Ok(exit.code);
             }

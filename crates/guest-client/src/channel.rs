@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use dayfly_guest_proto::{
-    ChannelId, ExecExit, GuestError, ReceiveWindow, SendWindow, StreamKind, WindowError,
+    ChannelId, GuestError, ReceiveWindow, SendWindow, StreamKind, WindowError,
 };
+use dayfly_types::exec::ExecEnd;
 use tokio::sync::Notify;
 
 /// What a channel is for. Decides which streams and events it may have.
@@ -33,7 +34,7 @@ const GAPS_MAX: usize = 64;
 /// The last word of the guest about a channel.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    Exited { exit: ExecExit, duration_ms: u64 },
+    Exited(ExecEnd),
     Written { bytes: u64 },
     Failed(GuestError),
 }
@@ -124,7 +125,7 @@ impl Channel {
     /// Whether the outcome is one that a channel of this purpose can have, and the first.
     pub(crate) fn may_end_with(&self, outcome: &Outcome) -> bool {
         let fits = match outcome {
-            Outcome::Exited { .. } => matches!(self.purpose, Purpose::Exec(_)),
+            Outcome::Exited(_) => matches!(self.purpose, Purpose::Exec(_)),
             Outcome::Written { .. } => self.purpose == Purpose::Write,
             Outcome::Failed(_) => !matches!(self.purpose, Purpose::Exec(_)),
         };

@@ -1,74 +1,14 @@
 //! Execs as the host sees them.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use bytes::Bytes;
-use dayfly_guest_proto::{
-    ChannelId, ExecCommand, ExecExit, ExecInfo, ExecLimits, LogRule, Request, Response, StartExec,
-    StdinMode, StreamKind, TerminalSize,
-};
+use dayfly_guest_proto::{Request, Response, StartExec, StreamKind};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecEvent, ExecInfo, ExecSpec, OutputGap, OutputStream, StdinMode};
 
 use crate::channel::{ExecStreams, Outcome, Purpose};
 use crate::client::{AgentClient, forget_refused};
 use crate::error::{CallError, ConversationLost, StreamError};
 use crate::handle::{ChannelHandle, News, Piece, Sender};
-
-/// A process to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecSpec {
-    pub exec_id: ExecId,
-    pub command: ExecCommand,
-    pub cwd: Option<String>,
-    pub env: BTreeMap<String, String>,
-    pub user: Option<String>,
-    pub timeout: Option<Duration>,
-    pub stdin: StdinMode,
-    pub terminal: Option<TerminalSize>,
-    pub log: LogRule,
-    pub limits: ExecLimits,
-    /// Part of a template and no work of a user.
-    pub is_service: bool,
-}
-
-impl ExecSpec {
-    /// A command with everything else as the guest defaults it.
-    #[must_use]
-    pub fn new(exec_id: ExecId, command: ExecCommand) -> Self {
-        Self {
-            exec_id,
-            command,
-            cwd: None,
-            env: BTreeMap::new(),
-            user: None,
-            timeout: None,
-            stdin: StdinMode::Null,
-            terminal: None,
-            log: LogRule::default(),
-            limits: ExecLimits::default(),
-            is_service: false,
-        }
-    }
-
-    pub(crate) fn into_request(self, channel: ChannelId) -> StartExec {
-        let milliseconds = |t: Duration| u64::try_from(t.as_millis()).unwrap_or(u64::MAX);
-        StartExec {
-            channel,
-            exec_id: self.exec_id,
-            command: self.command,
-            cwd: self.cwd,
-            env: self.env,
-            user: self.user,
-            timeout_ms: self.timeout.map(milliseconds),
-            stdin: self.stdin,
-            terminal: self.terminal,
-            log: self.log,
-            limits: self.limits,
-            is_service: self.is_service,
-        }
-    }
-}
 
 /// Which part of an exec's output to read, and whether to send input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,30 +29,6 @@ impl AttachSpec {
             stdin: false,
         }
     }
-}
-
-/// The stream that output belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputStream {
-    Stdout,
-    Stderr,
-}
-
-/// What comes from an exec.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExecEvent {
-    Stdout(Bytes),
-    Stderr(Bytes),
-    /// The log has dropped this many bytes, which come next in the stream.
-    Gap {
-        stream: OutputStream,
-        bytes: u64,
-    },
-    /// The last event. All output came before it.
-    Exited {
-        exit: ExecExit,
-        duration_ms: u64,
-    },
 }
 
 /// A reader of an exec. Dropping it leaves the exec alone.
@@ -143,7 +59,10 @@ impl AgentClient {
                 stdin: spec.stdin == StdinMode::Piped,
             }))?;
         let exec_id = spec.exec_id.clone();
-        let request = Request::StartExec(spec.into_request(channel.id));
+        let request = Request::StartExec(StartExec {
+            channel: channel.id,
+            spec,
+        });
         match self.call(request).await {
             Ok(Response::ExecStarted { pid }) => {
                 Ok(ExecSession::new(self.clone(), channel, exec_id, pid))
@@ -242,9 +161,9 @@ impl ExecSession {
         }
         match self.channel.next(true).await? {
             News::Bytes(piece) => Ok(Some(self.output(piece))),
-            News::Drained(Some(Outcome::Exited { exit, duration_ms })) => {
+            News::Drained(Some(Outcome::Exited(end))) => {
                 self.has_exited = true;
-                Ok(Some(ExecEvent::Exited { exit, duration_ms }))
+                Ok(Some(ExecEvent::Exited(end)))
             }
             // Other outcomes are refused when they arrive.
             News::Drained(_) => Ok(None),
@@ -264,10 +183,10 @@ impl ExecSession {
         if !piece.bytes.is_empty() {
             self.waiting = Some(event);
         }
-        ExecEvent::Gap {
+        ExecEvent::Gap(OutputGap {
             stream,
             bytes: piece.gap,
-        }
+        })
     }
 
     /// A handle for input and signals, to be used while another task reads.

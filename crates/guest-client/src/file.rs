@@ -1,6 +1,7 @@
 //! Files of a guest as streams.
 
 use bytes::Bytes;
+use dayfly_types::file::OpenedFile;
 use dayfly_types::limits::AGENT_CALL_DEADLINE;
 use futures::Stream;
 use tokio::time::timeout;
@@ -29,17 +30,6 @@ pub struct WriteOptions {
     pub append: bool,
     /// Writes into a file in place, from this offset on.
     pub offset: Option<u64>,
-}
-
-/// What is known of a file that was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileInfo {
-    /// The size when it was opened. The stream may be longer or shorter.
-    pub size: u64,
-    /// Permission bits as four octal digits.
-    pub mode: String,
-    /// Seconds since 1970.
-    pub mtime: i64,
 }
 
 /// Bytes that a guest sends. Dropping it stops the guest.
@@ -76,7 +66,7 @@ impl GuestStream {
                 self.is_over = true;
                 match outcome {
                     Some(Outcome::Failed(error)) => Err(StreamError::Failed(error)),
-                    Some(Outcome::Exited { .. } | Outcome::Written { .. }) | None => Ok(None),
+                    Some(Outcome::Exited(_) | Outcome::Written { .. }) | None => Ok(None),
                 }
             }
         }
@@ -98,17 +88,17 @@ impl GuestStream {
 /// A file that is being read. Dropping it stops the guest.
 #[derive(Debug)]
 pub struct FileRead {
-    info: FileInfo,
+    info: OpenedFile,
     content: GuestStream,
 }
 
 impl FileRead {
-    pub(crate) fn new(info: FileInfo, content: GuestStream) -> Self {
+    pub(crate) fn new(info: OpenedFile, content: GuestStream) -> Self {
         Self { info, content }
     }
 
     #[must_use]
-    pub const fn info(&self) -> &FileInfo {
+    pub const fn info(&self) -> &OpenedFile {
         &self.info
     }
 

@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
-use dayfly_guest_proto::{FileEntry, Request, Response};
+use dayfly_guest_proto::{Request, Response};
+use dayfly_types::file::{DirectoryPage, FileStat};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 
 use crate::channel::Purpose;
 use crate::client::{AgentClient, forget_refused};
 use crate::error::CallError;
-use crate::file::{FileInfo, FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
+use crate::file::{FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
 use crate::file_lines::{ChangeLines, GuestLines, WatchLines};
 
 /// What names in a listing may have together; the rest is for another page.
@@ -36,15 +37,6 @@ impl Default for ListOptions {
     }
 }
 
-/// A directory, or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectoryListing {
-    /// A directory before what is in it, and names in their order.
-    pub entries: Vec<FileEntry>,
-    /// There are more entries behind the last one.
-    pub is_truncated: bool,
-}
-
 impl AgentClient {
     /// Opens a regular file for reading.
     ///
@@ -65,10 +57,9 @@ impl AgentClient {
             limit: range.limit,
         };
         match self.call(request).await {
-            Ok(Response::FileOpened { size, mode, mtime }) => Ok(FileRead::new(
-                FileInfo { size, mode, mtime },
-                GuestStream::new(self.clone(), channel),
-            )),
+            Ok(Response::FileOpened(file)) => {
+                Ok(FileRead::new(file, GuestStream::new(self.clone(), channel)))
+            }
             Ok(_) => Err(CallError::UnexpectedAnswer),
             Err(error) => Err(forget_refused(&channel, error)),
         }
@@ -199,7 +190,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`CallError::Refused`] when the guest cannot look at it.
-    pub async fn stat(&self, path: &str, user: Option<&str>) -> Result<FileEntry, CallError> {
+    pub async fn stat(&self, path: &str, user: Option<&str>) -> Result<FileStat, CallError> {
         let request = Request::Stat {
             path: path.to_owned(),
             user: user.map(str::to_owned),
@@ -218,9 +209,9 @@ impl AgentClient {
         &self,
         path: &str,
         options: &ListOptions,
-    ) -> Result<DirectoryListing, CallError> {
+    ) -> Result<DirectoryPage, CallError> {
         let limit = options.limit.clamp(1, DIRECTORY_ENTRIES_MAX);
-        let mut entries: Vec<FileEntry> = Vec::new();
+        let mut entries: Vec<FileStat> = Vec::new();
         let mut bytes = 0;
         loop {
             let wanted = limit - entries.len();
@@ -250,9 +241,9 @@ impl AgentClient {
             bytes += page.entries.iter().map(text_bytes).sum::<usize>();
             entries.extend(page.entries);
             if is_last || entries.len() >= limit || bytes >= LISTING_BYTES_MAX {
-                return Ok(DirectoryListing {
+                return Ok(DirectoryPage {
                     entries,
-                    is_truncated: page.has_more,
+                    has_more: page.has_more,
                 });
             }
         }
@@ -332,7 +323,7 @@ fn listing_order(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }
 
-fn text_bytes(entry: &FileEntry) -> usize {
+fn text_bytes(entry: &FileStat) -> usize {
     entry.name.len() + entry.path.len()
 }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use bytes::BytesMut;
-use dayfly_guest_proto::{ChangedFile, WatchEvent};
+use dayfly_types::file::{ChangedPath, WatchEvent};
 use serde::de::DeserializeOwned;
 
 use crate::error::StreamError;
@@ -15,7 +15,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// Changes of a watched directory, as they happen.
 pub type WatchLines = GuestLines<WatchEvent>;
 /// What changed on a guest's disk.
-pub type ChangeLines = GuestLines<ChangedFile>;
+pub type ChangeLines = GuestLines<ChangedPath>;
 
 /// One value for each line. Dropping it stops the guest.
 #[derive(Debug)]

@@ -149,7 +149,7 @@ impl Sender {
         };
         match &channel.outcome {
             Some(Outcome::Failed(error)) => return Err(StreamError::Failed(error.clone())),
-            Some(Outcome::Exited { .. } | Outcome::Written { .. }) => {
+            Some(Outcome::Exited(_) | Outcome::Written { .. }) => {
                 return Err(StreamError::Ended);
             }
             None => {}

@@ -5,6 +5,8 @@ use dayfly_guest_proto::{
     StreamKind,
 };
 
+use dayfly_types::exec::ExecEnd;
+
 use crate::channel::Outcome;
 use crate::conversation::{Conversation, State};
 use crate::error::ProtocolViolation as Violation;
@@ -103,7 +105,7 @@ fn take_event(state: &mut State, event: Event) -> Result<(), Violation> {
             channel,
             exit,
             duration_ms,
-        } => (channel, Outcome::Exited { exit, duration_ms }),
+        } => (channel, Outcome::Exited(ExecEnd { exit, duration_ms })),
         Event::WriteDone { channel, bytes } => (channel, Outcome::Written { bytes }),
         Event::StreamFailed { channel, error } => (channel, Outcome::Failed(error)),
         _ => return Ok(()),

@@ -33,9 +33,9 @@ mod socket;
 
 pub use client::AgentClient;
 pub use error::{CallError, ConnectError, ConversationLost, ProtocolViolation, StreamError};
-pub use exec::{AttachSpec, ExecEvent, ExecInput, ExecSession, ExecSpec, OutputStream};
-pub use file::{FileInfo, FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
-pub use file_calls::{DirectoryListing, ListOptions};
+pub use exec::{AttachSpec, ExecInput, ExecSession};
+pub use file::{FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
+pub use file_calls::ListOptions;
 pub use file_lines::{ChangeLines, GuestLines, WatchLines};
-pub use machine::{QuiesceSpec, VolumeMount};
+pub use machine::{DiskMount, QuiesceSpec};
 pub use socket::{GuestSocket, GuestSocketWriter};

@@ -20,7 +20,7 @@ pub struct QuiesceSpec {
 
 /// A volume on one of the guest's spare disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeMount {
+pub struct DiskMount {
     /// The serial of the disk, such as `spare0`.
     pub serial: String,
     pub path: String,
@@ -103,8 +103,8 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`CallError::Refused`] when the disk does not come or cannot be mounted there.
-    pub async fn mount_volume(&self, volume: VolumeMount) -> Result<(), CallError> {
-        let VolumeMount {
+    pub async fn mount_volume(&self, volume: DiskMount) -> Result<(), CallError> {
+        let DiskMount {
             serial,
             path,
             read_only,

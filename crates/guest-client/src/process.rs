@@ -1,7 +1,8 @@
 //! Execs by their id, without reading them, and sockets of the guest.
 
-use dayfly_guest_proto::{ExecInfo, Request, Response, TerminalSize};
+use dayfly_guest_proto::{Request, Response};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecInfo, TerminalSize};
 use dayfly_types::limits::{EXECS_KEPT_MAX, EXECS_MAX};
 
 use crate::client::AgentClient;

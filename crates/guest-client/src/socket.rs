@@ -1,7 +1,8 @@
 //! Unix sockets and TCP ports of a guest as streams.
 
 use bytes::Bytes;
-use dayfly_guest_proto::{ChannelId, ListeningPort, Request, Response};
+use dayfly_guest_proto::{ChannelId, Request, Response};
+use dayfly_types::port::Listener;
 
 use crate::channel::{Outcome, Purpose};
 use crate::client::{AgentClient, forget_refused};
@@ -77,7 +78,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn list_ports(&self) -> Result<Vec<ListeningPort>, CallError> {
+    pub async fn list_ports(&self) -> Result<Vec<Listener>, CallError> {
         let answer = self.call(Request::ListPorts).await?;
         let Response::Ports { ports } = answer else {
             return Err(CallError::UnexpectedAnswer);

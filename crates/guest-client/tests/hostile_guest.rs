@@ -14,9 +14,10 @@ use dayfly_guest_client::{
     ReadRange, StreamError, WriteOptions,
 };
 use dayfly_guest_proto::{
-    ChannelId, DataHeader, Event, ExecExit, ExitReason, GuestMessage, Request, Response,
-    StreamKind, WindowError,
+    ChannelId, DataHeader, Event, GuestMessage, Request, Response, StreamKind, WindowError,
 };
+use dayfly_types::exec::{ExecExit, ExitReason};
+use dayfly_types::file::{FileMode, OpenedFile};
 use dayfly_types::limits::{FRAME_PAYLOAD_BYTES_MAX, STREAM_CREDIT_BYTES};
 use support::{DEADLINE, ScriptedGuest, exec_spec, within};
 use tokio::net::UnixStream;
@@ -270,7 +271,7 @@ async fn stalled_consumer_holds_one_window_and_others_go_on() {
     let event = within(other.next()).await.unwrap().unwrap();
     assert_eq!(
         event,
-        dayfly_guest_client::ExecEvent::Stdout(b"fine".as_slice().into())
+        dayfly_types::exec::ExecEvent::Stdout(b"fine".as_slice().into())
     );
     // Nothing was taken, so nothing was granted; one read takes all and grants it.
     within(stalled.next()).await.unwrap();
@@ -318,11 +319,11 @@ async fn read_that_fails_half_way_gives_its_error_after_its_bytes() {
         }
     });
     let call = guest.next_call().await;
-    let opened = Response::FileOpened {
+    let opened = Response::FileOpened(OpenedFile {
         size: u64::MAX,
-        mode: "0644".to_owned(),
+        mode: FileMode::of(0o644),
         mtime: -1,
-    };
+    });
     guest.answer(call.call, Ok(opened)).await;
     let mut file = within(file).await.unwrap();
     guest.data(data(1, StreamKind::File, 0), b"half").await;

@@ -25,10 +25,8 @@ pub mod copy_mark;
 pub mod decode;
 pub mod error;
 pub mod exec;
-pub mod file;
 pub mod frame;
 pub mod identity;
-pub mod listening;
 pub mod message;
 pub mod opening;
 pub mod pair;
@@ -39,16 +37,11 @@ pub use assemble::{AssembleError, MessageAssembler};
 pub use copy_mark::CopyMark;
 pub use decode::{DecodeError, Decoder};
 pub use error::{GuestError, GuestErrorCode};
-pub use exec::{
-    ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecPage, ExitReason, LimitKind, LogExtent,
-    LogRule, StartExec, StdinMode, TerminalSize, WhenFull,
-};
-pub use file::{ChangeKind, ChangedFile, DirectoryPage, FileEntry, WatchEvent, WatchKind};
+pub use exec::{ExecPage, StartExec};
 pub use frame::{ChannelId, DataHeader, Frame, FrameEncoder, SessionTag, StreamKind};
 pub use identity::{
     AgentToken, Entropy, HookResult, Identified, Identity, IdentityEvent, MachineId,
 };
-pub use listening::ListeningPort;
 pub use message::{
     Activity, Answer, AnswerResult, Call, Event, GuestMessage, GuestState, MessageError, Request,
     Response, Status,

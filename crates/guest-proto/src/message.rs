@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::copy_mark::CopyMark;
 use crate::error::{GuestError, GuestErrorCode};
-use crate::exec::{ExecExit, ExecInfo, ExecPage, StartExec, TerminalSize};
-use crate::file::{DirectoryPage, FileEntry};
+use crate::exec::{ExecPage, StartExec};
 use crate::frame::ChannelId;
 use crate::identity::{Identified, Identity};
-use crate::listening::ListeningPort;
+use dayfly_types::exec::{ExecExit, ExecInfo, TerminalSize};
+use dayfly_types::file::{DirectoryPage, FileStat, OpenedFile};
+use dayfly_types::port::Listener;
 
 /// What the host sends: a request with a number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,7 +223,7 @@ pub enum Request {
         user: Option<String>,
     },
     /// Streams what changed on the writable disk: lines of JSON, each a
-    /// [`ChangedFile`](crate::file::ChangedFile), on the file stream.
+    /// [`ChangedPath`](crate::file::ChangedPath), on the file stream.
     ListChanges {
         channel: ChannelId,
         /// Only what is below this directory.
@@ -326,16 +327,12 @@ pub enum Response {
     Exec(ExecInfo),
     Execs(ExecPage),
     /// A file is open for reading; its bytes are on the bulk port.
-    FileOpened {
-        size: u64,
-        mode: String,
-        mtime: i64,
-    },
-    Entry(FileEntry),
+    FileOpened(OpenedFile),
+    Entry(FileStat),
     Directory(DirectoryPage),
     Activity(Activity),
     Ports {
-        ports: Vec<ListeningPort>,
+        ports: Vec<Listener>,
     },
 }
 

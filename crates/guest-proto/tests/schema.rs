@@ -12,12 +12,17 @@ use std::path::Path;
 
 use dayfly_guest_proto::message::{AnswerResult, EVENT_KINDS, REQUEST_KINDS};
 use dayfly_guest_proto::{
-    Activity, AgentToken, Answer, Call, ChangeKind, ChangedFile, ChannelId, CopyMark, DataHeader,
-    DirectoryPage, Entropy, Event, ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecPage,
-    ExitReason, FileEntry, FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestState,
-    HookResult, Identified, Identity, IdentityEvent, LimitKind, LogExtent, LogRule, MachineId,
-    Nonce, Opening, PortRole, Request, Response, SessionTag, StartExec, Status, StdinMode,
-    StreamKind, TerminalSize, WatchEvent, WatchKind, WhenFull, copy_mark, frame, opening,
+    Activity, AgentToken, Answer, Call, ChannelId, CopyMark, DataHeader, Entropy, Event, ExecPage,
+    FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestState, HookResult, Identified,
+    Identity, IdentityEvent, MachineId, Nonce, Opening, PortRole, Request, Response, SessionTag,
+    StartExec, Status, StreamKind, copy_mark, frame, opening,
+};
+use dayfly_types::exec::{
+    ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecSpec, ExitReason, LimitKind, LogExtent,
+    LogRule, StdinMode, TerminalSize, WhenFull,
+};
+use dayfly_types::file::{
+    ChangeKind, ChangedPath, DirectoryPage, FileMode, FileStat, OpenedFile, WatchEvent, WatchKind,
 };
 use dayfly_types::{ExecId, SandboxId, limits};
 use serde_json::{Value, json};
@@ -33,8 +38,7 @@ fn user() -> Option<String> {
 }
 
 fn start_exec(command: ExecCommand) -> Request {
-    Request::StartExec(StartExec {
-        channel: CHANNEL,
+    let spec = ExecSpec {
         exec_id: exec_id(),
         command,
         cwd: Some("/workspace".to_owned()),
@@ -56,6 +60,10 @@ fn start_exec(command: ExecCommand) -> Request {
             processes_max: Some(10),
         },
         is_service: true,
+    };
+    Request::StartExec(StartExec {
+        channel: CHANNEL,
+        spec,
     })
 }
 
@@ -285,7 +293,7 @@ fn lines() -> Value {
             is_dir: false,
             from: None,
         },
-        ChangedFile {
+        ChangedPath {
             path: "/workspace/a".to_owned(),
             kind: ChangeKind::Added,
             is_dir: false,
@@ -295,14 +303,14 @@ fn lines() -> Value {
     ])
 }
 
-fn entry() -> FileEntry {
-    FileEntry {
+fn entry() -> FileStat {
+    FileStat {
         name: "a".to_owned(),
         path: "/workspace/a".to_owned(),
         is_dir: false,
         is_symlink: true,
         size: 3,
-        mode: "0644".to_owned(),
+        mode: FileMode::of(0o644),
         mtime: 1_700_000_000,
         uid: 1000,
         gid: 1000,
@@ -336,11 +344,11 @@ fn responses() -> Vec<Response> {
             not_renewed: vec!["process_ids".to_owned()],
         }),
         Response::ExecStarted { pid: 42 },
-        Response::FileOpened {
+        Response::FileOpened(OpenedFile {
             size: 3,
-            mode: "0644".to_owned(),
+            mode: FileMode::of(0o644),
             mtime: 1_700_000_000,
-        },
+        }),
         Response::Entry(entry()),
         Response::Directory(DirectoryPage {
             entries: vec![entry()],

@@ -6,7 +6,7 @@ use dayfly_types::{ExecId, ProjectId, SandboxId, SnapshotId, TemplateName, Volum
 use futures::stream::BoxStream;
 
 use crate::error::NodeError;
-use crate::exec::{AttachExec, ExecEvent, ExecReport, ExecRequest, StdinWrite, TerminalSize};
+use crate::exec::{AttachExec, EnsureExec, StdinWrite};
 use crate::files::NodeFiles;
 use crate::identity::NodeIdentity;
 use crate::ingress::NodeIngress;
@@ -16,6 +16,7 @@ use crate::state::{
     SnapshotRequest, VolumeReport,
 };
 use crate::types::{EnsureSandbox, NodeStatus, SandboxLoad, SandboxReport, TemplateReport};
+use dayfly_types::exec::{ExecEvent, ExecInfo, TerminalSize};
 
 /// Events of one exec. Dropping it leaves the process alone.
 pub type ExecEvents = BoxStream<'static, Result<ExecEvent, NodeError>>;
@@ -63,19 +64,19 @@ pub trait NodeApi:
 
     /// Starts a process and gives its output from the first byte. Repeating it with the same id
     /// and words attaches to the one that runs or ran.
-    async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError>;
+    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError>;
 
     /// Gives the output of an exec that was started before, from offsets on.
     async fn attach_exec(
         &self,
         id: &SandboxId,
         request: AttachExec,
-    ) -> Result<(ExecReport, ExecEvents), NodeError>;
+    ) -> Result<(ExecInfo, ExecEvents), NodeError>;
 
-    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError>;
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError>;
 
     /// Oldest first.
-    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError>;
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError>;
 
     async fn signal_exec(
         &self,

@@ -22,9 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::api::{ContextLines, ExecEvents, FileBytes, NodeApi, Watch};
 use crate::connector::Connector;
 use crate::error::NodeError;
-use crate::exec::{
-    AttachExec, ExecReport, ExecRequest, SignalExec, StdinWrite, StdinWritten, TerminalSize,
-};
+use crate::exec::{AttachExec, EnsureExec, SignalExec, StdinWrite, StdinWritten};
 use crate::receive;
 use crate::record::{self, RecordKind};
 use crate::state::{
@@ -33,6 +31,7 @@ use crate::state::{
 };
 use crate::stream::{LineReader, Outgoing, RecordReader, body_of_records, parse_json};
 use crate::types::{EnsureSandbox, NodeStatus, SandboxLoad, SandboxReport, TemplateReport};
+use dayfly_types::exec::{ExecInfo, TerminalSize};
 
 /// Questions that the node answers from memory.
 pub(crate) const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
@@ -219,7 +218,7 @@ impl NodeApi for NodeClient {
         Ok(receive::reports(LineReader::new(response.into_body())))
     }
 
-    async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
+    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
         let path = format!("/sandboxes/{id}/exec");
         let open = self.open(Method::POST, &path, json_body(&request));
         let response = within(WAKING_DEADLINE, open).await?;
@@ -232,7 +231,7 @@ impl NodeApi for NodeClient {
         &self,
         id: &SandboxId,
         request: AttachExec,
-    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
         let path = format!("/sandboxes/{id}/attach");
         let open = async {
             let response = self.open(Method::POST, &path, json_body(&request)).await?;
@@ -243,13 +242,13 @@ impl NodeApi for NodeClient {
         within(WAKING_DEADLINE, open).await
     }
 
-    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
         let path = format!("/sandboxes/{id}/execs/{exec}");
         self.call(Method::GET, &path, Body::empty(), WAKING_DEADLINE)
             .await
     }
 
-    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
         let path = format!("/sandboxes/{id}/execs");
         self.call(Method::GET, &path, Body::empty(), WAKING_DEADLINE)
             .await

@@ -15,13 +15,13 @@ use crate::api::FileBytes;
 use crate::client::{NodeClient, WAKING_DEADLINE, collect, head_record, json_body, within};
 use crate::error::NodeError;
 use crate::files::{
-    ChangeMode, Changes, Directory, DirectoryEntry, FileChanges, FileInfo, FileRead, FileWrite,
-    FileWritten, GuestPath, ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeFiles,
-    RemoveFile, WatchFiles,
+    ChangeMode, Changes, FileChanges, FileRead, FileWrite, FileWritten, GuestPath, ListChanges,
+    ListDirectory, MakeDirectory, MoveFile, NodeFiles, RemoveFile, WatchFiles,
 };
 use crate::receive;
 use crate::record::RecordKind;
 use crate::stream::{Outgoing, RecordReader, SILENCE_MAX, body_of_records, parse_json};
+use dayfly_types::file::{DirectoryPage, FileStat, OpenedFile};
 
 impl NodeClient {
     /// A question about files that has one answer.
@@ -85,7 +85,7 @@ impl NodeFiles for NodeClient {
         &self,
         id: &SandboxId,
         request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
         let open = async {
             let mut reader = self.open_files(id, "read", &request).await?;
             let info = receive::head(&mut reader).await?;
@@ -107,11 +107,11 @@ impl NodeFiles for NodeClient {
         &self,
         id: &SandboxId,
         request: ListDirectory,
-    ) -> Result<Directory, NodeError> {
+    ) -> Result<DirectoryPage, NodeError> {
         self.ask_files(id, "list", &request).await
     }
 
-    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError> {
+    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError> {
         self.ask_files(id, "stat", &request).await
     }
 

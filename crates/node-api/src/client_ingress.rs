@@ -8,11 +8,12 @@ use hyper_util::rt::TokioIo;
 
 use crate::client::{NodeClient, QUESTION_DEADLINE, WAKING_DEADLINE, within};
 use crate::error::NodeError;
-use crate::ingress::{ListeningPort, NodeIngress, PROTOCOL, PortStream};
+use crate::ingress::{NodeIngress, PROTOCOL, PortStream};
+use dayfly_types::port::Listener;
 
 #[async_trait]
 impl NodeIngress for NodeClient {
-    async fn ports(&self, id: &SandboxId) -> Result<Vec<ListeningPort>, NodeError> {
+    async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError> {
         let path = format!("/sandboxes/{id}/ports");
         self.call(Method::GET, &path, Body::empty(), QUESTION_DEADLINE)
             .await

@@ -2,6 +2,7 @@
 //! only the guest resolves one.
 
 use async_trait::async_trait;
+use dayfly_types::file::{ChangedPath, DirectoryPage, FileStat, OpenedFile, WatchEvent};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use dayfly_types::{SandboxId, SnapshotId};
 use futures::stream::BoxStream;
@@ -11,7 +12,7 @@ use crate::api::FileBytes;
 use crate::error::NodeError;
 
 /// Changes of a watched directory. Dropping it ends the watch.
-pub type FileChanges = BoxStream<'static, Result<FileChange, NodeError>>;
+pub type FileChanges = BoxStream<'static, Result<WatchEvent, NodeError>>;
 
 /// The part of a node that is about files. Every call acts as a user of the guest, and wakes a
 /// sandbox that sleeps.
@@ -21,7 +22,7 @@ pub trait NodeFiles: Send + Sync {
         &self,
         id: &SandboxId,
         request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError>;
+    ) -> Result<(OpenedFile, FileBytes), NodeError>;
 
     /// Replaces or makes a file in one step: readers see the old content or the new, never a part.
     /// Or writes into it in place. Parent directories are made. Answers how many bytes were
@@ -37,9 +38,9 @@ pub trait NodeFiles: Send + Sync {
         &self,
         id: &SandboxId,
         request: ListDirectory,
-    ) -> Result<Directory, NodeError>;
+    ) -> Result<DirectoryPage, NodeError>;
 
-    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError>;
+    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError>;
 
     async fn make_directory(&self, id: &SandboxId, request: MakeDirectory)
     -> Result<(), NodeError>;
@@ -116,14 +117,6 @@ pub enum WritePlace {
     At(u64),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileInfo {
-    pub size: u64,
-    pub mode: u32,
-    /// Unix seconds.
-    pub mtime: i64,
-}
-
 /// Answer to a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileWritten {
@@ -151,28 +144,6 @@ const fn whole_listing() -> usize {
 
 const fn one_level() -> u32 {
     1
-}
-
-/// A listing. An entry below the directory itself has a relative name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Directory {
-    pub entries: Vec<DirectoryEntry>,
-    /// There is more behind the last entry.
-    pub truncated: bool,
-}
-
-/// As `lstat` says: a link to a directory is not a directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectoryEntry {
-    pub name: String,
-    pub path: String,
-    pub is_dir: bool,
-    pub is_symlink: bool,
-    pub size: u64,
-    pub mode: u32,
-    pub mtime: i64,
-    pub uid: u32,
-    pub gid: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,32 +195,6 @@ pub struct WatchFiles {
     pub recursive: bool,
 }
 
-/// One change of a watched directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    pub kind: FileChangeKind,
-    /// Absolute. Empty for an overflow.
-    #[serde(default)]
-    pub path: String,
-    #[serde(default)]
-    pub is_dir: bool,
-    /// Where a moved entry was before, if that is watched too.
-    #[serde(default)]
-    pub from: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileChangeKind {
-    Created,
-    /// Written and closed, or its attributes changed.
-    Modified,
-    Removed,
-    Moved,
-    /// Some changes were lost.
-    Overflow,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListChanges {
     /// Only what is below this directory.
@@ -276,26 +221,7 @@ pub enum ChangesSince {
 /// What changed, in no order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    pub entries: Vec<ChangedFile>,
+    pub entries: Vec<ChangedPath>,
     /// There are more.
     pub truncated: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangedFile {
-    /// Absolute.
-    pub path: String,
-    pub kind: ChangedKind,
-    pub is_dir: bool,
-    pub size: u64,
-    /// Unix seconds.
-    pub mtime: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangedKind {
-    Added,
-    Modified,
-    Removed,
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use dayfly_types::SandboxId;
-use serde::{Deserialize, Serialize};
+use dayfly_types::port::Listener;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::NodeError;
@@ -11,19 +11,11 @@ use crate::error::NodeError;
 #[async_trait]
 pub trait NodeIngress: Send + Sync {
     /// What listens now. Does not wake the sandbox: one that sleeps has none.
-    async fn ports(&self, id: &SandboxId) -> Result<Vec<ListeningPort>, NodeError>;
+    async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError>;
 
     /// Connects to a TCP port of the sandbox, and wakes it for that. Who asks has checked that the
     /// caller may.
     async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError>;
-}
-
-/// A TCP port on which something in the sandbox listens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListeningPort {
-    pub port: u16,
-    /// The address that it is bound to, as the guest says.
-    pub address: String,
 }
 
 /// Bytes both ways.

@@ -37,21 +37,17 @@ pub mod unread;
 pub use api::{ContextLines, ExecEvents, FileBytes, NodeApi, Watch};
 pub use client::NodeClient;
 pub use error::NodeError;
-pub use exec::{
-    AttachExec, ExecCommand, ExecEvent, ExecExit, ExecLimits, ExecReport, ExecRequest, ExitReason,
-    LimitKind, LogExtent, LogRule, OutputGap, OutputStream, StdinWrite, TerminalSize, WhenFull,
-};
+pub use exec::{AttachExec, EnsureExec, StdinWrite};
 pub use files::{
-    ChangeMode, ChangedFile, ChangedKind, Changes, ChangesSince, Directory, DirectoryEntry,
-    FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath, ListChanges,
+    ChangeMode, Changes, ChangesSince, FileChanges, FileRead, FileWrite, GuestPath, ListChanges,
     ListDirectory, MakeDirectory, MoveFile, NodeFiles, RemoveFile, WatchFiles, WritePlace,
 };
 pub use identity::{DatabaseMark, IdentityReport, NodeIdentity};
-pub use ingress::{ListeningPort, NodeIngress, PortBytes, PortStream};
+pub use ingress::{NodeIngress, PortBytes, PortStream};
 pub use network::{NetworkLog, NetworkReport, NodeNetwork, ReadNetworkLog, SetNetwork};
 pub use state::{
-    CaptureReport, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
-    LifecycleReport, SnapshotReport, SnapshotRequest, VolumeMount, VolumeReport,
+    EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
+    LifecycleReport, SnapshotReport, SnapshotRequest, VolumeReport,
 };
 pub use types::{
     BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,

@@ -10,11 +10,12 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ContextLines, ExecEvents, FileBytes, Watch};
 use crate::error::NodeError;
-use crate::exec::ExecEvent;
-use crate::files::{FileChange, FileChanges};
+use crate::files::FileChanges;
 use crate::record::{Record, RecordKind};
 use crate::stream::{LineReader, RecordReader, parse_json};
 use crate::types::WatchLine;
+use dayfly_types::exec::ExecEvent;
+use dayfly_types::file::WatchEvent;
 
 /// What a step of reading found.
 enum Step<T> {
@@ -137,7 +138,7 @@ pub(crate) fn file_changes(reader: RecordReader) -> FileChanges {
     stream_of(reader, change_step)
 }
 
-async fn change_step(reader: &mut RecordReader) -> Result<Step<FileChange>, NodeError> {
+async fn change_step(reader: &mut RecordReader) -> Result<Step<WatchEvent>, NodeError> {
     match file_step(reader).await? {
         Step::Item(bytes) | Step::LastItem(bytes) => Ok(Step::Item(parse_json(&bytes)?)),
         Step::End => Ok(Step::End),

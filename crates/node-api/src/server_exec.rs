@@ -12,13 +12,12 @@ use futures::StreamExt;
 
 use crate::api::{ExecEvents, NodeApi};
 use crate::error::NodeError;
-use crate::exec::{
-    AttachExec, ExecEvent, ExecRequest, SignalExec, StdinWrite, StdinWritten, TerminalSize,
-};
+use crate::exec::{AttachExec, EnsureExec, SignalExec, StdinWrite, StdinWritten};
 use crate::receive;
 use crate::record::{self, RecordKind};
 use crate::server::{Answer, Node, json, parse};
 use crate::stream::{Outgoing, RecordReader, body_of_records};
+use dayfly_types::exec::{ExecEvent, TerminalSize};
 
 pub(crate) fn routes() -> Router<Arc<dyn NodeApi>> {
     Router::new()
@@ -46,7 +45,7 @@ fn records(events: ExecEvents) -> impl futures::Stream<Item = Outgoing> + Send +
 }
 
 async fn exec(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let request: ExecRequest = parse(&body)?;
+    let request: EnsureExec = parse(&body)?;
     let events = node.exec(&id, request).await?;
     Ok(body_of_records(Default::default(), records(events)).into_response())
 }

@@ -1,5 +1,6 @@
 //! Plain data about what a sandbox's state can become: snapshots, forks, volumes, lifecycles.
 
+use dayfly_types::capture::CaptureCost;
 use dayfly_types::{
     DiskMib, Lifecycle, OnTimeout, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName,
 };
@@ -7,16 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
 use crate::types::{EnsureSandbox, SandboxReport};
-
-/// A volume in a sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeMount {
-    pub name: VolumeName,
-    /// Absolute, in the guest.
-    pub path: String,
-    #[serde(default)]
-    pub read_only: bool,
-}
 
 /// Changes of a lifecycle. What is absent stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,28 +57,7 @@ pub struct SnapshotReport {
     /// Unix seconds.
     pub created_at: i64,
     pub expires_at: Option<i64>,
-    pub capture: CaptureReport,
-}
-
-/// What one capture cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CaptureReport {
-    /// Engine stopped to engine running.
-    pub pause_us: u64,
-    /// User processes frozen to thawed.
-    pub frozen_us: u64,
-    /// Of the pause: stopping the engine and writing its device state.
-    pub device_us: u64,
-    /// Of the pause: finding and copying changed memory.
-    pub memory_us: u64,
-    /// Of the pause: sealing the disk.
-    pub disk_us: u64,
-    /// From the call to files that are complete; in the answer to the call itself, to files that
-    /// are durable.
-    pub total_us: u64,
-    pub memory_bytes: u64,
-    /// Bytes of the sealed disk layer.
-    pub disk_bytes: u64,
+    pub capture: CaptureCost,
 }
 
 /// Children to make from one capture of a running sandbox.
@@ -104,7 +74,7 @@ pub struct ForkRequest {
 /// How a fork ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkReport {
-    pub capture: CaptureReport,
+    pub capture: CaptureCost,
     /// In the order of the request.
     pub children: Vec<ForkChild>,
     /// What every child has of its own.

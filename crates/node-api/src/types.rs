@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
     ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
     Vcpus,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::state::VolumeMount;
 
 /// What should exist. Repeating it with the same id answers with the same sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +29,7 @@ pub struct EnsureSandbox {
     #[serde(default)]
     pub disk: Option<DiskMib>,
     #[serde(default)]
-    pub volumes: Vec<VolumeMount>,
+    pub volumes: Vec<MountedVolume>,
     /// Also give new seeds to generators in user space: the guest's reseed hooks are run with
     /// `DAYFLY_RESEED` set.
     #[serde(default)]
@@ -87,7 +86,7 @@ pub struct SandboxReport {
     #[serde(default)]
     pub from_snapshot: Option<SnapshotId>,
     #[serde(default)]
-    pub volumes: Vec<VolumeMount>,
+    pub volumes: Vec<MountedVolume>,
     /// Why the node cannot use it now, although nothing happened to it. Its state is what it will
     /// be again when the cause is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,15 +4,13 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use dayfly_guest_client::{
-    AgentClient, AttachSpec, CallError, ExecEvent as GuestEvent, ExecInput, ExecSession, ExecSpec,
-    GuestSocket, OutputStream as GuestStream,
+    AgentClient, AttachSpec, CallError, ExecInput, ExecSession, GuestSocket,
 };
 use dayfly_guest_proto as guest;
 use dayfly_node_api::{
-    AttachExec, ContextLines, ExecCommand, ExecEvent, ExecEvents, ExecExit, ExecReport,
-    ExecRequest, ExitReason, FileBytes, LimitKind, LogExtent, NodeError, OutputGap, OutputStream,
-    StdinWrite, TerminalSize, WhenFull,
+    AttachExec, ContextLines, EnsureExec, ExecEvents, FileBytes, NodeError, StdinWrite,
 };
+use dayfly_types::exec::{ExecEvent, ExecInfo, StdinMode, TerminalSize};
 use dayfly_types::limits::{AGENT_CALL_DEADLINE, CONTEXT_LINE_BYTES_MAX, EXECS_MAX};
 use dayfly_types::{ErrorCode, ExecId};
 use futures::StreamExt;
@@ -26,23 +24,28 @@ const CONTEXT_SOCKET: &str = "/run/dayfly-contexts/bridge.sock";
 /// Between two looks at how much input a guest has taken.
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 
+/// A guest may name each kind of limit once.
+const LIMIT_KINDS: usize = 3;
+
 /// How soon a caller may ask again when too many commands run.
 const TOO_MANY_RETRY: Duration = Duration::from_secs(1);
 
 /// Starts an exec, or finds the one that was started with this id, and gives its events.
 pub(crate) async fn start(
     agent: &AgentClient,
-    mut request: ExecRequest,
+    request: EnsureExec,
     call: OpenCall,
 ) -> Result<ExecEvents, NodeError> {
-    let stdin = request.stdin.take().map(Bytes::from);
     let keeps_open = request.keeps_stdin_open;
-    let id = request.id.clone();
-    let session = agent
-        .exec(spec(request, stdin.is_some() || keeps_open))
-        .await
-        .map_err(start_failed)?;
-    if let Some(bytes) = stdin {
+    let mut spec = request.spec;
+    spec.stdin = if request.input.is_some() || keeps_open {
+        StdinMode::Piped
+    } else {
+        StdinMode::Null
+    };
+    let id = spec.exec_id.clone();
+    let session = agent.exec(spec).await.map_err(start_failed)?;
+    if let Some(bytes) = request.input.map(Bytes::from) {
         // This may be a repeat, whose input the guest has taken already.
         let info = agent.describe_exec(&id).await.map_err(call_failed)?;
         if info.takes_stdin {
@@ -51,46 +54,6 @@ pub(crate) async fn start(
         }
     }
     Ok(events(session, call))
-}
-
-fn spec(request: ExecRequest, takes_stdin: bool) -> ExecSpec {
-    ExecSpec {
-        exec_id: request.id,
-        command: match request.command {
-            ExecCommand::Argv(words) => guest::ExecCommand::Argv(words),
-            ExecCommand::Shell(text) => guest::ExecCommand::Shell(text),
-        },
-        cwd: request.cwd,
-        env: request.env,
-        user: request.user,
-        timeout: request.timeout_ms.map(Duration::from_millis),
-        stdin: if takes_stdin {
-            guest::StdinMode::Piped
-        } else {
-            guest::StdinMode::Null
-        },
-        terminal: request.terminal.map(terminal_size),
-        log: guest::LogRule {
-            bytes_max: request.log.bytes_max,
-            when_full: match request.log.when_full {
-                WhenFull::DropOldest => guest::WhenFull::DropOldest,
-                WhenFull::Block => guest::WhenFull::Block,
-            },
-        },
-        limits: guest::ExecLimits {
-            memory_bytes: request.limits.memory_bytes,
-            cpu_ms: request.limits.cpu_ms,
-            processes_max: request.limits.processes_max,
-        },
-        is_service: false,
-    }
-}
-
-const fn terminal_size(size: TerminalSize) -> guest::TerminalSize {
-    guest::TerminalSize {
-        columns: size.columns,
-        rows: size.rows,
-    }
 }
 
 /// Sends input apart from the output: a process that writes before it reads must not wait for
@@ -108,7 +71,7 @@ fn events(session: ExecSession, call: OpenCall) -> ExecEvents {
     futures::stream::unfold(Some((session, call)), |open| async move {
         let (mut session, call) = open?;
         match session.next().await {
-            Ok(Some(event)) => Some((Ok(event_of(event)), Some((session, call)))),
+            Ok(Some(event)) => Some((Ok(checked_event(event)), Some((session, call)))),
             Ok(None) => None,
             Err(error) => Some((Err(lost(&error)), None)),
         }
@@ -121,7 +84,7 @@ pub(crate) async fn attach(
     agent: &AgentClient,
     request: AttachExec,
     call: OpenCall,
-) -> Result<(ExecReport, ExecEvents), NodeError> {
+) -> Result<(ExecInfo, ExecEvents), NodeError> {
     let spec = AttachSpec {
         stdout: request.stdout_offset,
         stderr: request.stderr_offset,
@@ -129,7 +92,7 @@ pub(crate) async fn attach(
     };
     let attached = agent.attach_exec(&request.exec, spec).await;
     let (info, session) = attached.map_err(exec_failed)?;
-    Ok((report(info), events(session, call)))
+    Ok((checked(info), events(session, call)))
 }
 
 /// Sends input to an exec and gives how much it has taken in total.
@@ -228,87 +191,35 @@ fn clamp(value: u64, limit: usize) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX).min(limit)
 }
 
-fn event_of(event: GuestEvent) -> ExecEvent {
-    match event {
-        GuestEvent::Stdout(bytes) => ExecEvent::Stdout(bytes),
-        GuestEvent::Stderr(bytes) => ExecEvent::Stderr(bytes),
-        GuestEvent::Gap { stream, bytes } => ExecEvent::Gap(OutputGap {
-            stream: match stream {
-                GuestStream::Stdout => OutputStream::Stdout,
-                GuestStream::Stderr => OutputStream::Stderr,
-            },
-            bytes,
-        }),
-        GuestEvent::Exited { exit, duration_ms } => ExecEvent::Exited(exit_of(exit, duration_ms)),
+/// What a guest says of an exec, with nothing in it that cannot be.
+fn checked(mut info: ExecInfo) -> ExecInfo {
+    for log in [&mut info.stdout, &mut info.stderr] {
+        log.start = log.start.min(log.end);
     }
+    if let Some(exit) = &mut info.exit {
+        exit.limits_hit.truncate(LIMIT_KINDS);
+    }
+    info
 }
 
-fn exit_of(exit: guest::ExecExit, duration_ms: u64) -> ExecExit {
-    let limit = |kind: guest::LimitKind| match kind {
-        guest::LimitKind::Memory => Some(LimitKind::Memory),
-        guest::LimitKind::Cpu => Some(LimitKind::Cpu),
-        guest::LimitKind::Processes => Some(LimitKind::Processes),
-        guest::LimitKind::Unknown | _ => None,
-    };
-    ExecExit {
-        exit_code: exit.code,
-        signal: exit.signal,
-        reason: exit_reason(exit.reason),
-        duration_ms,
-        limits_hit: exit
-            .limits_hit
-            .into_iter()
-            .filter_map(limit)
-            .take(3)
-            .collect(),
+fn checked_event(mut event: ExecEvent) -> ExecEvent {
+    if let ExecEvent::Exited(end) = &mut event {
+        end.exit.limits_hit.truncate(LIMIT_KINDS);
     }
+    event
 }
 
-fn exit_reason(reason: guest::ExitReason) -> ExitReason {
-    match reason {
-        guest::ExitReason::Signaled => ExitReason::Signaled,
-        guest::ExitReason::TimedOut => ExitReason::TimedOut,
-        guest::ExitReason::OutOfMemory => ExitReason::OutOfMemory,
-        guest::ExitReason::Killed => ExitReason::Killed,
-        guest::ExitReason::LimitExceeded => ExitReason::LimitExceeded,
-        // A newer guest may know more reasons; its exit code still holds.
-        guest::ExitReason::Exited | guest::ExitReason::Unknown | _ => ExitReason::Exited,
-    }
-}
-
-pub(crate) fn report(info: guest::ExecInfo) -> ExecReport {
-    let extent = |log: guest::LogExtent| LogExtent {
-        start: log.start.min(log.end),
-        end: log.end,
-    };
-    let duration_ms = info.duration_ms;
-    ExecReport {
-        id: info.exec_id,
-        title: info.title,
-        user: info.user,
-        pid: info.pid,
-        started_unix_ms: info.started_unix_ms,
-        exit: info.exit.map(|exit| exit_of(exit, duration_ms)),
-        duration_ms,
-        is_terminal: info.is_terminal,
-        takes_stdin: info.takes_stdin,
-        stdin_bytes: info.stdin_bytes,
-        stdout: extent(info.stdout),
-        stderr: extent(info.stderr),
-    }
-}
-
-pub(crate) async fn describe(agent: &AgentClient, exec: &ExecId) -> Result<ExecReport, NodeError> {
+pub(crate) async fn describe(agent: &AgentClient, exec: &ExecId) -> Result<ExecInfo, NodeError> {
     agent
         .describe_exec(exec)
         .await
-        .map(report)
+        .map(checked)
         .map_err(exec_failed)
 }
 
-pub(crate) async fn list(agent: &AgentClient) -> Result<Vec<ExecReport>, NodeError> {
+pub(crate) async fn list(agent: &AgentClient) -> Result<Vec<ExecInfo>, NodeError> {
     let execs = agent.list_execs().await.map_err(call_failed)?;
-    Ok(execs.into_iter().map(report).collect())
+    Ok(execs.into_iter().map(checked).collect())
 }
 
 pub(crate) async fn signal(
@@ -324,7 +235,6 @@ pub(crate) async fn resize(
     exec: &ExecId,
     size: TerminalSize,
 ) -> Result<(), NodeError> {
-    let size = terminal_size(size);
     agent.resize_exec(exec, size).await.map_err(exec_failed)
 }
 

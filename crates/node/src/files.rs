@@ -3,15 +3,13 @@
 use async_trait::async_trait;
 use dayfly_guest_client::{AgentClient, FileWrite as GuestWrite, ListOptions, ReadRange};
 use dayfly_guest_client::{CallError, StreamError, WatchLines, WriteOptions};
-use dayfly_guest_proto::{
-    ChangeKind, ChangedFile as GuestChange, FileEntry, GuestErrorCode, WatchEvent, WatchKind,
-};
+use dayfly_guest_proto::GuestErrorCode;
 use dayfly_node_api::{
-    ChangeMode, ChangedFile, ChangedKind, Changes, ChangesSince, Directory, DirectoryEntry,
-    FileBytes, FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath,
+    ChangeMode, Changes, ChangesSince, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
     ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile,
     WatchFiles, WritePlace,
 };
+use dayfly_types::file::{ChangeKind, DirectoryPage, FileStat, OpenedFile, WatchKind};
 use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
 use futures::StreamExt;
 
@@ -52,7 +50,7 @@ impl NodeFiles for Node {
         &self,
         id: &SandboxId,
         request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
         let (agent, call) = self.files(id).await?;
         let range = ReadRange {
             offset: request.offset,
@@ -62,11 +60,7 @@ impl NodeFiles for Node {
             .read_file(&request.path, request.user.as_deref(), range)
             .await
             .map_err(file_refused)?;
-        let info = FileInfo {
-            size: file.info().size,
-            mode: permission_bits(&file.info().mode),
-            mtime: file.info().mtime,
-        };
+        let info = file.info().clone();
         Ok((info, content(file.into_stream(), call)))
     }
 
@@ -95,7 +89,7 @@ impl NodeFiles for Node {
         &self,
         id: &SandboxId,
         request: ListDirectory,
-    ) -> Result<Directory, NodeError> {
+    ) -> Result<DirectoryPage, NodeError> {
         let (agent, _call) = self.files(id).await?;
         let options = ListOptions {
             user: request.user,
@@ -103,20 +97,14 @@ impl NodeFiles for Node {
             limit: request.limit,
             depth: request.depth,
         };
-        let listing = agent
-            .list_directory(&request.path, &options)
-            .await
-            .map_err(file_refused)?;
-        Ok(Directory {
-            entries: listing.entries.into_iter().map(entry).collect(),
-            truncated: listing.is_truncated,
-        })
+        let page = agent.list_directory(&request.path, &options).await;
+        page.map_err(file_refused)
     }
 
-    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError> {
+    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError> {
         let (agent, _call) = self.files(id).await?;
         let found = agent.stat(&request.path, request.user.as_deref()).await;
-        found.map(entry).map_err(file_refused)
+        found.map_err(file_refused)
     }
 
     async fn make_directory(
@@ -225,7 +213,9 @@ impl NodeFiles for Node {
                 });
             }
             bytes += change.path.len();
-            entries.extend(changed(change));
+            if change.kind != ChangeKind::Unknown {
+                entries.push(change);
+            }
         }
         Ok(Changes {
             entries,
@@ -260,8 +250,9 @@ fn changes(lines: WatchLines, call: OpenCall) -> FileChanges {
         loop {
             match lines.next().await {
                 Ok(Some(event)) => {
-                    if let Some(change) = file_change(event) {
-                        return Some((Ok(change), Some((lines, call))));
+                    // What a newer guest may say beyond the changes that are known here.
+                    if !matches!(event.kind, WatchKind::Ready | WatchKind::Unknown) {
+                        return Some((Ok(event), Some((lines, call))));
                     }
                 }
                 Ok(None) => return None,
@@ -270,59 +261,6 @@ fn changes(lines: WatchLines, call: OpenCall) -> FileChanges {
         }
     });
     changes.boxed()
-}
-
-/// `None` for what a newer guest may say beyond the changes that are known here.
-fn file_change(event: WatchEvent) -> Option<FileChange> {
-    let kind = match event.kind {
-        WatchKind::Created => FileChangeKind::Created,
-        WatchKind::Modified => FileChangeKind::Modified,
-        WatchKind::Removed => FileChangeKind::Removed,
-        WatchKind::Moved => FileChangeKind::Moved,
-        WatchKind::Overflow => FileChangeKind::Overflow,
-        WatchKind::Ready | WatchKind::Unknown | _ => return None,
-    };
-    Some(FileChange {
-        kind,
-        path: event.path,
-        is_dir: event.is_dir,
-        from: event.from,
-    })
-}
-
-fn changed(change: GuestChange) -> Option<ChangedFile> {
-    let kind = match change.kind {
-        ChangeKind::Added => ChangedKind::Added,
-        ChangeKind::Modified => ChangedKind::Modified,
-        ChangeKind::Removed => ChangedKind::Removed,
-        ChangeKind::Unknown | _ => return None,
-    };
-    Some(ChangedFile {
-        path: change.path,
-        kind,
-        is_dir: change.is_dir,
-        size: change.size,
-        mtime: change.mtime,
-    })
-}
-
-fn entry(entry: FileEntry) -> DirectoryEntry {
-    DirectoryEntry {
-        mode: permission_bits(&entry.mode),
-        name: entry.name,
-        path: entry.path,
-        is_dir: entry.is_dir,
-        is_symlink: entry.is_symlink,
-        size: entry.size,
-        mtime: entry.mtime,
-        uid: entry.uid,
-        gid: entry.gid,
-    }
-}
-
-/// The guest sends octal digits; what is none reads as no permission.
-fn permission_bits(octal: &str) -> u32 {
-    u32::from_str_radix(octal, 8).unwrap_or(0) & 0o7777
 }
 
 /// Says what it means when the guest calls a request invalid.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::BytesMut;
 use dayfly_guest_client::{GuestSocket, GuestSocketWriter, StreamError};
-use dayfly_node_api::{ListeningPort, NodeError, NodeIngress, PortStream};
+use dayfly_node_api::{NodeError, NodeIngress, PortStream};
+use dayfly_types::port::Listener;
 use dayfly_types::{ErrorCode, SandboxId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio_util::sync::CancellationToken;
@@ -22,18 +23,13 @@ const LAST_ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl NodeIngress for Node {
-    async fn ports(&self, id: &SandboxId) -> Result<Vec<ListeningPort>, NodeError> {
+    async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError> {
         let handle = self.find(id)?;
         if handle.is_asleep() {
             return Ok(Vec::new());
         }
         let agent = agent_for_visitor(&handle).await?;
-        let ports = agent.list_ports().await.map_err(call_failed)?;
-        let listed = ports.into_iter().map(|found| ListeningPort {
-            port: found.port,
-            address: found.address,
-        });
-        Ok(listed.collect())
+        agent.list_ports().await.map_err(call_failed)
     }
 
     async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {

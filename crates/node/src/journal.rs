@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dayfly_host::files::{sync_directory, sync_file};
-use dayfly_node_api::VolumeMount;
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     CpuMillis, DiskMib, Generation, Lifecycle, Moment, ProjectId, SandboxId, SandboxState,
     SnapshotId, TemplateName,
@@ -125,7 +125,7 @@ pub struct Sealing {
 /// A volume of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachedVolume {
-    pub mount: VolumeMount,
+    pub mount: MountedVolume,
     /// Which spare disk it takes the place of.
     pub spare: u8,
     /// The number under which the sandbox may write.

@@ -44,7 +44,7 @@ fn sample(byte: u8) -> SandboxRecord {
         }),
         next_layer: 2,
         volumes: vec![AttachedVolume {
-            mount: VolumeMount {
+            mount: MountedVolume {
                 name: VolumeName::parse("data").unwrap(),
                 path: "/volumes/data".to_owned(),
                 read_only: false,

@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_core::admission::Demand;
 use dayfly_node_api::{
-    AttachExec, ContextLines, EnsureSandbox, EnsureVolume, ExecEvents, ExecReport, ExecRequest,
-    FileBytes, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError,
-    NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SnapshotReport, SnapshotRequest,
-    StdinWrite, TemplateReport, TerminalSize, VolumeReport, Watch,
+    AttachExec, ContextLines, EnsureExec, EnsureSandbox, EnsureVolume, ExecEvents, FileBytes,
+    ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError, NodeStatus,
+    PoolStatus, SandboxLoad, SandboxReport, SnapshotReport, SnapshotRequest, StdinWrite,
+    TemplateReport, VolumeReport, Watch,
 };
 use dayfly_snapshots::CaptureStore;
 use dayfly_snapshots::capture::CaptureManifest;
+use dayfly_types::exec::{ExecInfo, TerminalSize};
 use dayfly_types::{
     Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
     VolumeName,
@@ -349,7 +350,7 @@ impl NodeApi for Node {
         Ok(calls::watch(Arc::clone(&self.parts)))
     }
 
-    async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
+    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
         let (agent, call) = calls::agent(&self.find(id)?).await?;
         execs::start(&agent, request, call).await
     }
@@ -358,17 +359,17 @@ impl NodeApi for Node {
         &self,
         id: &SandboxId,
         request: AttachExec,
-    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
         let (agent, call) = calls::agent(&self.find(id)?).await?;
         execs::attach(&agent, request, call).await
     }
 
-    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
         let (agent, _call) = calls::agent(&self.find(id)?).await?;
         execs::describe(&agent, exec).await
     }
 
-    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
         let (agent, _call) = calls::agent(&self.find(id)?).await?;
         execs::list(&agent).await
     }

@@ -22,7 +22,7 @@ use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
 use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
-use crate::snapshot_reports::{capture_report, snapshot_report};
+use crate::snapshot_reports::snapshot_report;
 use crate::volumes::VolumeError;
 
 /// What every child has of its own, and what it shares with its source.
@@ -266,7 +266,7 @@ impl Node {
             }
         });
         Ok(ForkReport {
-            capture: capture_report(&manifest),
+            capture: manifest.cost,
             children: children.collect(),
             renewed: RENEWED.map(str::to_owned).to_vec(),
             not_renewed: NOT_RENEWED.map(str::to_owned).to_vec(),

@@ -9,13 +9,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dayfly_guest_client::{
-    AgentClient, CallError, ExecEvent, ExecSession, ExecSpec, QuiesceSpec, VolumeMount,
-};
-use dayfly_guest_proto::{
-    AgentToken, Entropy, ExecCommand, GuestErrorCode, GuestState, Identity, MachineId,
-};
+use dayfly_guest_client::{AgentClient, CallError, DiskMount, ExecSession, QuiesceSpec};
+use dayfly_guest_proto::{AgentToken, Entropy, GuestErrorCode, GuestState, Identity, MachineId};
 use dayfly_testkit::FakeGuest;
+use dayfly_types::exec::ExecCommand;
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::{ExecId, SandboxId};
 use tokio::net::UnixStream;
 
@@ -62,7 +60,7 @@ async fn exec(client: &AgentClient, line: &str) -> ExecSession {
 
 async fn exit_code(mut session: ExecSession) -> i32 {
     while let Some(event) = session.next().await.unwrap() {
-        if let ExecEvent::Exited { exit, .. } = event {
+        if let ExecEvent::Exited(ExecEnd { exit, .. }) = event {
             return exit.code;
         }
     }
@@ -140,7 +138,7 @@ async fn host_that_died_in_a_capture_leaves_execs_and_a_guest_that_goes_on() {
 async fn volumes_are_mounted_until_they_are_unmounted_and_not_while_busy() {
     let guest = FakeGuest::restored();
     let client = connect(&guest).await;
-    let volume = |serial: &str| VolumeMount {
+    let volume = |serial: &str| DiskMount {
         serial: serial.to_owned(),
         path: "/volumes/a".to_owned(),
         read_only: true,

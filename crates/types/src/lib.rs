@@ -4,17 +4,22 @@
 //! agent, so it also stays small. Start reading at [`ids`] and [`state`].
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod clock;
 pub mod code;
 pub mod egress;
+pub mod exec;
+pub mod file;
 pub mod generation;
 pub mod ids;
 pub mod isolation;
 pub mod lifecycle;
 pub mod limits;
+pub mod port;
 pub mod size;
 pub mod state;
 pub mod template;
+pub mod volume;
 
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;

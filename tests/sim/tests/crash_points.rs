@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Node, Point};
 use dayfly_node_api::{
-    EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, ForkRequest, NodeApi,
-    SandboxReport, SnapshotRequest, VolumeMount,
+    EnsureExec, EnsureSandbox, EnsureVolume, ForkRequest, NodeApi, SandboxReport, SnapshotRequest,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
+use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{DiskMib, ExecId, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
 use futures::StreamExt;
 
@@ -59,8 +60,8 @@ fn snapshot_id(name: &str) -> Result<SnapshotId> {
     Ok(SnapshotId::parse(&format!("snap-local-{name}"))?)
 }
 
-fn volume() -> Result<VolumeMount> {
-    Ok(VolumeMount {
+fn volume() -> Result<MountedVolume> {
+    Ok(MountedVolume {
         name: VolumeName::parse("data")?,
         path: "/volumes/data".to_owned(),
         read_only: false,
@@ -155,11 +156,11 @@ impl Operation {
 
 async fn answers(node: &Node, sandbox: &SandboxId) -> Result<()> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
-    let request = ExecRequest::new(ExecId::parse("ex-check")?, command);
+    let request = EnsureExec::new(ExecSpec::new(ExecId::parse("ex-check")?, command));
     let mut events = node.exec(sandbox, request).await?;
     while let Some(event) = events.next().await {
-        if let ExecEvent::Exited(exit) = event? {
-            ensure!(exit.exit_code == 0, "{exit:?}");
+        if let ExecEvent::Exited(end) = event? {
+            ensure!(end.exit.code == 0, "{end:?}");
             return Ok(());
         }
     }

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Effect, Effects, Point};
 use dayfly_node_api::{
-    EnsureVolume, ExecCommand, ExecRequest, NodeApi, NodeError, SandboxReport, SnapshotRequest,
+    EnsureExec, EnsureVolume, NodeApi, NodeError, SandboxReport, SnapshotRequest,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
+use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, ProjectId, SandboxCondition, SandboxState, SnapshotId, VolumeName,
 };
@@ -28,9 +29,12 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Resul
     }
 }
 
-fn exec() -> Result<ExecRequest> {
+fn exec() -> Result<EnsureExec> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
-    Ok(ExecRequest::new(ExecId::parse("ex-1")?, command))
+    Ok(EnsureExec::new(ExecSpec::new(
+        ExecId::parse("ex-1")?,
+        command,
+    )))
 }
 
 fn snapshot(name: &str) -> Result<SnapshotRequest> {

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use dayfly_node::Node;
-use dayfly_node_api::{
-    EnsureVolume, ExecCommand, ExecEvent, ExecRequest, NodeApi, SnapshotRequest, VolumeMount,
-};
+use dayfly_node_api::{EnsureExec, EnsureVolume, NodeApi, SnapshotRequest};
 use dayfly_sim::{World, wanted};
+use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{DiskMib, ExecId, ProjectId, SandboxId, SnapshotId, VolumeName};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -51,11 +51,14 @@ fn volume(name: &str) -> Result<EnsureVolume> {
 
 async fn exec(node: &Node, sandbox: &SandboxId, number: usize) -> Result<()> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
-    let request = ExecRequest::new(ExecId::parse(&format!("ex-{number}"))?, command);
+    let request = EnsureExec::new(ExecSpec::new(
+        ExecId::parse(&format!("ex-{number}"))?,
+        command,
+    ));
     let mut events = node.exec(sandbox, request).await?;
     while let Some(event) = events.next().await {
-        if let ExecEvent::Exited(exit) = event? {
-            ensure!(exit.exit_code == 0, "{exit:?}");
+        if let ExecEvent::Exited(end) = event? {
+            ensure!(end.exit.code == 0, "{end:?}");
             return Ok(());
         }
     }
@@ -78,7 +81,7 @@ impl Load {
         match self {
             Self::Attach => {
                 let mut sandbox = wanted(WRITER, PROJECT, None)?;
-                sandbox.volumes.push(VolumeMount {
+                sandbox.volumes.push(MountedVolume {
                     name: VolumeName::parse("data")?,
                     path: "/volumes/data".to_owned(),
                     read_only: false,

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::{
-    EnsureVolume, ExecCommand, ExecRequest, ForkOutcome, ForkRequest, LifecycleChange, NodeApi,
-    SnapshotRequest, VolumeMount,
+    EnsureExec, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, SnapshotRequest,
 };
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
+use dayfly_types::exec::{ExecCommand, ExecSpec};
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, OnTimeout, ProjectId, SandboxState, SnapshotId, VolumeName,
 };
@@ -27,9 +28,12 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Resul
     }
 }
 
-fn exec() -> Result<ExecRequest> {
+fn exec() -> Result<EnsureExec> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
-    Ok(ExecRequest::new(ExecId::parse("ex-1")?, command))
+    Ok(EnsureExec::new(ExecSpec::new(
+        ExecId::parse("ex-1")?,
+        command,
+    )))
 }
 
 fn snapshot(name: &str) -> Result<SnapshotRequest> {
@@ -372,8 +376,8 @@ async fn a_snapshot_of_another_project_is_not_found() -> Result<()> {
 async fn a_refused_create_keeps_no_volume_from_others() -> Result<()> {
     let world = World::with_room_for(5)?;
     let node = world.start_node().await?;
-    let mount = |name: &str| -> Result<VolumeMount> {
-        Ok(VolumeMount {
+    let mount = |name: &str| -> Result<MountedVolume> {
+        Ok(MountedVolume {
             name: VolumeName::parse(name)?,
             path: format!("/volumes/{name}"),
             read_only: false,

@@ -13,7 +13,7 @@ impl Agent {
     )]
     pub(crate) fn exec_call(&mut self, request: Request) -> Result<Response, GuestError> {
         match request {
-            Request::StartExec(spec) => self.start_exec(&spec),
+            Request::StartExec(start) => self.start_exec(&start),
             Request::AttachExec {
                 channel,
                 exec_id,
@@ -61,12 +61,12 @@ impl Agent {
         }
     }
 
-    fn start_exec(&mut self, spec: &StartExec) -> Result<Response, GuestError> {
+    fn start_exec(&mut self, start: &StartExec) -> Result<Response, GuestError> {
         if !self.life.is_running() {
             return Err(wrong_state("user code may not run yet"));
         }
-        self.check_channel(spec.channel)?;
-        let pid = self.execs.start(spec, &self.machine, &self.poller)?;
+        self.check_channel(start.channel)?;
+        let pid = self.execs.start(start, &self.machine, &self.poller)?;
         Ok(Response::ExecStarted { pid })
     }
 

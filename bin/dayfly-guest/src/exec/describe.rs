@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
-use dayfly_guest_proto::{ChannelId, ExecCommand, ExecInfo, StartExec};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecCommand, ExecInfo, ExecSpec};
 use dayfly_types::limits::EXEC_TITLE_BYTES_MAX;
 
 use super::Exec;
@@ -30,12 +30,10 @@ pub(super) struct Description {
 pub(super) struct Words(u64);
 
 impl Words {
-    pub(super) fn of(spec: &StartExec) -> Self {
-        let mut spec = spec.clone();
-        spec.channel = ChannelId(0);
+    pub(super) fn of(spec: &ExecSpec) -> Self {
         let mut digest = Digest(DefaultHasher::new());
         // Plain data with text keys always serialises, and a digest takes every byte.
-        let _ = serde_json::to_writer(&mut digest, &spec);
+        let _ = serde_json::to_writer(&mut digest, spec);
         Self(digest.0.finish())
     }
 }
@@ -54,7 +52,7 @@ impl io::Write for Digest {
 }
 
 impl Description {
-    pub(super) fn new(spec: &StartExec, number: u64, account: &Account) -> Self {
+    pub(super) fn new(spec: &ExecSpec, number: u64, account: &Account) -> Self {
         Self {
             id: spec.exec_id.clone(),
             number,
@@ -116,6 +114,8 @@ fn title(command: &ExecCommand) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dayfly_guest_proto::StartExec;
+
     use super::*;
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn words_do_not_depend_on_the_channel_and_on_nothing_less() {
-        let start = |text: &str| serde_json::from_str::<StartExec>(text).unwrap();
+        let start = |text: &str| serde_json::from_str::<StartExec>(text).unwrap().spec;
         let one = start(r#"{"channel":1,"exec_id":"ex-a","command":{"shell":"true"}}"#);
         let two = start(r#"{"channel":2,"exec_id":"ex-a","command":{"shell":"true"}}"#);
         assert_eq!(Words::of(&one), Words::of(&two));

@@ -1,6 +1,7 @@
 //! What one exec may use.
 
-use dayfly_guest_proto::{ExecLimits, GuestError, GuestErrorCode};
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::exec::ExecLimits;
 use dayfly_types::limits::{EXEC_MEMORY_MIB_MIN, EXEC_PROCESSES_MAX};
 
 /// The soonest that it is worth to look at a budget again.

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use dayfly_guest_proto::{LogExtent, LogRule, WhenFull};
+use dayfly_types::exec::{LogExtent, LogRule, WhenFull};
 use dayfly_types::limits::{
     EXEC_LOG_BEHIND_BYTES, EXEC_LOG_BYTES_MAX, EXEC_LOG_BYTES_MIN, EXEC_LOG_MEMORY_BYTES,
     STREAM_CREDIT_BYTES,

@@ -27,10 +27,10 @@ mod terminal;
 use std::rc::Rc;
 
 use dayfly_guest_proto::{
-    ChannelId, DataHeader, Event, ExitReason, GuestError, GuestErrorCode, GuestMessage, LogRule,
-    StartExec, StreamKind, TerminalSize, WindowError,
+    ChannelId, DataHeader, Event, GuestError, GuestErrorCode, GuestMessage, StreamKind, WindowError,
 };
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecSpec, ExitReason, LogRule, TerminalSize};
 use dayfly_types::limits::EXEC_READERS_MAX;
 use rustix::process::WaitStatus;
 
@@ -83,7 +83,7 @@ pub(crate) struct Remains {
 impl Exec {
     /// Starts a process. It is in its group before it runs anything of the user's.
     fn start(
-        spec: &StartExec,
+        spec: &ExecSpec,
         number: u64,
         machine: &Machine,
         poller: &Poller,
@@ -349,7 +349,7 @@ impl Exec {
 }
 
 fn make_group(
-    spec: &StartExec,
+    spec: &ExecSpec,
     number: u64,
     machine: &Machine,
 ) -> Result<Option<ExecGroup>, GuestError> {

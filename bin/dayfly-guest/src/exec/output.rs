@@ -5,7 +5,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use dayfly_guest_proto::{LogExtent, StreamKind, WindowError};
+use dayfly_guest_proto::{StreamKind, WindowError};
+use dayfly_types::exec::LogExtent;
 
 use super::log::Log;
 use super::reader::{Position, Reader};

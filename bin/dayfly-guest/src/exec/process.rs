@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use dayfly_guest_proto::{ExecExit, ExecLimits, ExitReason, GuestError, GuestErrorCode, LimitKind};
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::exec::{ExecExit, ExecLimits, ExitReason, LimitKind};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
 
 use super::limits::CpuBudget;

@@ -11,7 +11,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use dayfly_guest_proto::{ExecCommand, GuestError, GuestErrorCode, StartExec, StdinMode};
+use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::exec::{ExecCommand, ExecSpec, StdinMode};
 use dayfly_types::limits::EXEC_SPEC_BYTES_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -68,7 +69,7 @@ struct Streams {
 }
 
 /// Refuses a spec that no process could be started from.
-pub(super) fn check(spec: &StartExec) -> Result<(), GuestError> {
+pub(super) fn check(spec: &ExecSpec) -> Result<(), GuestError> {
     let invalid = |text: &str| Err(GuestError::new(GuestErrorCode::Invalid, text));
     let texts: Vec<&str> = match &spec.command {
         ExecCommand::Argv(argv) => argv.iter().map(String::as_str).collect(),
@@ -107,7 +108,7 @@ pub(super) fn check(spec: &StartExec) -> Result<(), GuestError> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(
-        spec: &'a StartExec,
+        spec: &'a ExecSpec,
         account: &'a Account,
         group: Option<&ExecGroup>,
         machine: &Machine,
@@ -148,7 +149,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Forks. The child enters its group, becomes the user and executes the command.
-    pub(super) fn launch(mut self, spec: &StartExec, poller: &Poller) -> io::Result<Spawned> {
+    pub(super) fn launch(mut self, spec: &ExecSpec, poller: &Poller) -> io::Result<Spawned> {
         let streams = Streams::open(spec, self.account)?;
         let watch = |descriptor: OwnedFd| {
             rustix::io::ioctl_fionbio(&descriptor, true)?;
@@ -229,7 +230,7 @@ impl<'a> Plan<'a> {
 }
 
 impl Streams {
-    fn open(spec: &StartExec, account: &Account) -> io::Result<Self> {
+    fn open(spec: &ExecSpec, account: &Account) -> io::Result<Self> {
         match spec.terminal {
             Some(size) => Self::terminal(terminal::open(size, account)?, spec.stdin),
             None => Self::pipes(spec.stdin),

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use dayfly_guest_proto::{
-    ChannelId, DataHeader, ExecPage, ExitReason, GuestError, GuestErrorCode, StartExec, StdinMode,
-    StreamKind, WindowError,
+    ChannelId, DataHeader, ExecPage, GuestError, GuestErrorCode, StartExec, StreamKind, WindowError,
 };
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExitReason, StdinMode};
 use dayfly_types::limits::{EXEC_LOGS_KEPT_BYTES_MAX, EXECS_KEPT_MAX, EXECS_MAX};
 use rustix::process::{Pid, WaitStatus};
 
@@ -56,12 +56,13 @@ impl Execs {
     /// the one that was started from the same words before.
     pub(crate) fn start(
         &mut self,
-        spec: &StartExec,
+        start: &StartExec,
         machine: &Machine,
         poller: &Poller,
     ) -> Result<u32, GuestError> {
+        let spec = &start.spec;
         let attachment = Attachment {
-            channel: spec.channel,
+            channel: start.channel,
             stdout: Some(0),
             stderr: Some(0),
             stdin: spec.stdin == StdinMode::Piped,

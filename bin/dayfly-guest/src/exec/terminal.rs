@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use dayfly_guest_proto::TerminalSize;
+use dayfly_types::exec::TerminalSize;
 use rustix::fs::{Mode, fchmod, fchown};
 use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};

@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use dayfly_guest_proto::{ChangeKind, ChangedFile, ChannelId, GuestError, Response};
+use dayfly_guest_proto::{ChannelId, GuestError, Response};
+use dayfly_types::file::{ChangeKind, ChangedPath};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, StatxTimestamp, fgetxattr,
     openat2, statx,
@@ -223,7 +224,7 @@ impl<'a> Changes<'a> {
     fn tell(&mut self, path: &[u8], kind: ChangeKind, found: &Found) -> io::Result<()> {
         let is_removed = kind == ChangeKind::Removed;
         let size = u64::try_from(found.stat.st_size).unwrap_or(0);
-        let changed = ChangedFile {
+        let changed = ChangedPath {
             path: format!("/{}", names::text(path)),
             kind,
             is_dir: found.kind() == FileType::Directory,

@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use dayfly_guest_proto::{DirectoryPage, FileEntry, GuestError, Response};
+use dayfly_guest_proto::{GuestError, Response};
+use dayfly_types::file::{DirectoryPage, FileStat};
 use dayfly_types::limits::{
     CONTROL_MESSAGE_BYTES_MAX, DIRECTORY_DEPTH_MAX, DIRECTORY_PAGE_ENTRIES_MAX,
 };
@@ -56,7 +57,7 @@ struct Page {
     /// Stands before every relative name.
     prefix: String,
     limit: usize,
-    entries: Vec<FileEntry>,
+    entries: Vec<FileStat>,
     bytes: usize,
     /// Something was left out for the next page.
     is_full: bool,

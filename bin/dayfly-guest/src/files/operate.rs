@@ -4,17 +4,14 @@ use std::fs::{self, Metadata, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use dayfly_guest_proto::{FileEntry, GuestError, GuestErrorCode, Response};
+use dayfly_guest_proto::{GuestError, GuestErrorCode, Response};
+use dayfly_types::file::{FileMode, FileStat};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, statat};
 
 use super::{guest_error, invalid, names};
-
-pub(super) fn mode_text(mode: u32) -> String {
-    format!("{:04o}", mode & 0o7777)
-}
 
 pub(super) fn stat(path: &Path) -> Result<Response, GuestError> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed(path))?;
@@ -28,15 +25,15 @@ pub(super) fn stat(path: &Path) -> Result<Response, GuestError> {
 }
 
 /// Describes a file as `lstat` found it.
-pub(super) fn entry(name: String, path: String, stat: &Stat) -> FileEntry {
+pub(super) fn entry(name: String, path: String, stat: &Stat) -> FileStat {
     let kind = FileType::from_raw_mode(stat.st_mode);
-    FileEntry {
+    FileStat {
         name,
         path,
         is_dir: kind == FileType::Directory,
         is_symlink: kind == FileType::Symlink,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mode: mode_text(stat.st_mode),
+        mode: FileMode::of(stat.st_mode),
         mtime: stat.st_mtime,
         uid: stat.st_uid,
         gid: stat.st_gid,
@@ -118,8 +115,4 @@ pub(super) fn check_regular(path: &Path, metadata: &Metadata) -> Result<(), Gues
 /// Names the path in an error.
 pub(super) fn failed(path: &Path) -> impl Fn(rustix::io::Errno) -> GuestError {
     move |error| guest_error(&names::path_text(path), &error.into())
-}
-
-pub(super) fn metadata_mode(metadata: &Metadata) -> String {
-    mode_text(metadata.mode())
 }

@@ -6,11 +6,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use dayfly_guest_proto::{ChannelId, GuestError, Response};
+use dayfly_types::file::{FileMode, OpenedFile};
 use dayfly_types::limits::FILE_BYTES_MAX;
 use rustix::fs::OFlags;
 
 use super::job::Line;
-use super::operate::{check_regular, metadata_mode};
+use super::operate::check_regular;
 use super::stream::{fail, written};
 use super::{
     CHUNK_BYTES, PACKET_BYTES_MAX, TAG_COMMIT, TAG_DATA, TAG_END, guest_error, invalid, names,
@@ -70,8 +71,12 @@ fn open_read(path: &Path, offset: u64) -> Result<(File, Response), GuestError> {
     let metadata = file.metadata().map_err(failed)?;
     check_regular(path, &metadata)?;
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    let (size, mode, mtime) = (metadata.len(), metadata_mode(&metadata), metadata.mtime());
-    Ok((file, Response::FileOpened { size, mode, mtime }))
+    let opened = OpenedFile {
+        size: metadata.len(),
+        mode: FileMode::of(metadata.mode()),
+        mtime: metadata.mtime(),
+    };
+    Ok((file, Response::FileOpened(opened)))
 }
 
 /// Takes a file from the agent and puts it in its place when told to, or leaves no trace.

@@ -14,7 +14,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dayfly_guest_proto::{ChannelId, Response, WatchEvent, WatchKind};
+use dayfly_guest_proto::{ChannelId, Response};
+use dayfly_types::file::{WatchEvent, WatchKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::io::Errno;

@@ -3,8 +3,9 @@
 use crate::support::{
     DEADLINE, Gate, Guest, argv, collect, from, pattern, printed, run, shell, until, within,
 };
-use dayfly_guest_client::{AttachSpec, ExecEvent, ExecSession, ExecSpec, OutputStream};
-use dayfly_guest_proto::{LogRule, WhenFull};
+use dayfly_guest_client::{AttachSpec, ExecSession};
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec, OutputStream};
+use dayfly_types::exec::{LogRule, WhenFull};
 use dayfly_types::limits::{EXEC_LOG_BYTES_MIN, STREAM_CREDIT_BYTES};
 
 const MIB: usize = 1 << 20;
@@ -60,12 +61,9 @@ async fn hear(session: &mut ExecSession, from: u64) -> (Heard, i32) {
     loop {
         match within(session.next()).await.unwrap().unwrap() {
             ExecEvent::Stdout(bytes) => heard.bytes(&bytes),
-            ExecEvent::Gap {
-                stream: OutputStream::Stdout,
-                bytes,
-            } => heard.gap(bytes),
-            ExecEvent::Exited { exit, .. } => return (heard, exit.code),
-            other @ (ExecEvent::Stderr(_) | ExecEvent::Gap { .. }) => panic!("{other:?}"),
+            ExecEvent::Gap(gap) if gap.stream == OutputStream::Stdout => heard.gap(gap.bytes),
+            ExecEvent::Exited(ExecEnd { exit, .. }) => return (heard, exit.code),
+            other @ (ExecEvent::Stderr(_) | ExecEvent::Gap(_)) => panic!("{other:?}"),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::support::{Gate, Guest, argv, collect, from, pattern, shell, until, within};
 use bytes::Bytes;
-use dayfly_guest_client::{AttachSpec, ExecSpec};
-use dayfly_guest_proto::StdinMode;
+use dayfly_guest_client::AttachSpec;
+use dayfly_types::exec::ExecSpec;
+use dayfly_types::exec::StdinMode;
 
 const MIB: usize = 1 << 20;
 

@@ -1,11 +1,11 @@
 //! What an exec promises: true exit codes, exact bytes, streams that do not disturb each other.
 
-use std::time::Duration;
-
 use crate::support::{Guest, argv, collect, pattern, run, shell, within};
 use bytes::Bytes;
-use dayfly_guest_client::{AttachSpec, CallError, ExecEvent, ExecSpec, StreamError};
-use dayfly_guest_proto::{ExitReason, GuestErrorCode, StdinMode};
+use dayfly_guest_client::{AttachSpec, CallError, StreamError};
+use dayfly_guest_proto::GuestErrorCode;
+use dayfly_types::exec::{ExecEvent, ExecSpec};
+use dayfly_types::exec::{ExitReason, StdinMode};
 
 fn with_env(mut spec: ExecSpec, key: &str, value: &str) -> ExecSpec {
     spec.env.insert(key.to_owned(), value.to_owned());
@@ -60,7 +60,7 @@ async fn timeout_kills_and_says_so() {
     let guest = Guest::start();
     let client = guest.connect().await;
     let mut spec = shell("echo before; sleep 1000; echo after");
-    spec.timeout = Some(Duration::from_millis(300));
+    spec.timeout_ms = Some(300);
     let output = run(&client, spec).await;
     assert_eq!((output.exit.code, output.exit.signal), (137, Some(9)));
     assert_eq!(output.exit.reason, ExitReason::TimedOut);

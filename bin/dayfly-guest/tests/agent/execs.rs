@@ -1,13 +1,13 @@
 //! Execs by their id: once each, a few at a time, and gone when told so.
 
-use std::time::Duration;
-
 use crate::support::{
     Gate, Guest, argv, assert_refused, collect, eventually, new_id, pattern, printed, run, shell,
     within,
 };
-use dayfly_guest_client::{AgentClient, AttachSpec, CallError, ExecEvent, ExecSpec};
-use dayfly_guest_proto::{ExecLimits, ExitReason, GuestErrorCode, StdinMode, TerminalSize};
+use dayfly_guest_client::{AgentClient, AttachSpec, CallError};
+use dayfly_guest_proto::GuestErrorCode;
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
+use dayfly_types::exec::{ExecLimits, ExitReason, StdinMode, TerminalSize};
 use dayfly_types::limits::{EXEC_READERS_MAX, EXECS_KEPT_MAX, EXECS_MAX};
 
 #[tokio::test]
@@ -150,7 +150,9 @@ async fn forgotten_exec_ends_and_takes_its_log_along() {
     assert_eq!(log_files(directory.path()), 0);
     let mut session = session;
     let exit = loop {
-        if let ExecEvent::Exited { exit, .. } = within(session.next()).await.unwrap().unwrap() {
+        if let ExecEvent::Exited(ExecEnd { exit, .. }) =
+            within(session.next()).await.unwrap().unwrap()
+        {
             break exit;
         }
     };
@@ -266,7 +268,7 @@ async fn waiting_for_the_end_needs_no_stream() {
     let client = guest.connect().await;
     let gate = Gate::new();
     let mut spec = shell(&format!("echo much; {}; exit 8", gate.wait()));
-    spec.timeout = Some(Duration::from_secs(50));
+    spec.timeout_ms = Some(50_000);
     let id = spec.exec_id.clone();
     drop(client.exec(spec).await.unwrap());
     let nothing = AttachSpec {

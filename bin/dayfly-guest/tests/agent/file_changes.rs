@@ -5,8 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dayfly_guest_client::AgentClient;
-use dayfly_guest_proto::{ChangeKind, GuestErrorCode};
+use dayfly_guest_proto::GuestErrorCode;
 use dayfly_types::SandboxId;
+use dayfly_types::file::ChangeKind;
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use bytes::Bytes;
-use dayfly_guest_client::{AgentClient, DirectoryListing, ListOptions, ReadRange, WriteOptions};
+use dayfly_guest_client::{AgentClient, ListOptions, ReadRange, WriteOptions};
 use dayfly_guest_proto::GuestErrorCode;
 
 use crate::files::{ROOT, as_root, code, read_all, write};
@@ -27,7 +27,7 @@ fn pages(limit: usize, depth: u32) -> ListOptions {
     }
 }
 
-fn names(listing: &DirectoryListing) -> Vec<&str> {
+fn names(listing: &dayfly_types::file::DirectoryPage) -> Vec<&str> {
     let entries = listing.entries.iter();
     entries.map(|entry| entry.name.as_str()).collect()
 }
@@ -39,7 +39,7 @@ async fn list_all(client: &AgentClient, path: &str, mut options: ListOptions) ->
         let page = within(client.list_directory(path, &options)).await.unwrap();
         assert!(page.entries.len() <= options.limit);
         all.extend(names(&page).into_iter().map(str::to_owned));
-        if !page.is_truncated {
+        if !page.has_more {
             return all;
         }
         options.after = all.last().cloned();

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use dayfly_guest_client::{AgentClient, WatchLines};
-use dayfly_guest_proto::{GuestErrorCode, WatchEvent, WatchKind};
+use dayfly_guest_proto::GuestErrorCode;
+use dayfly_types::file::{WatchEvent, WatchKind};
 use dayfly_types::limits::{WATCH_DIRECTORIES_MAX, WATCHES_MAX};
 
 use crate::files::{ROOT, code};

@@ -3,26 +3,22 @@
 use crate::raw::RawHost;
 use crate::support::{Gate, Guest, new_id};
 use dayfly_guest_proto::{
-    ChannelId, Event, ExecCommand, GuestErrorCode, LogRule, Request, Response, StartExec,
-    StdinMode, StreamKind,
+    ChannelId, Event, GuestErrorCode, Request, Response, StartExec, StreamKind,
 };
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecCommand, ExecSpec, StdinMode};
 use dayfly_types::limits::STREAM_CREDIT_BYTES as WINDOW;
 
 fn start(channel: u32, line: &str) -> StartExec {
+    let command = ExecCommand::Shell(line.to_owned());
+    let spec = ExecSpec {
+        user: Some("root".to_owned()),
+        stdin: StdinMode::Piped,
+        ..ExecSpec::new(new_id(), command)
+    };
     StartExec {
         channel: ChannelId(channel),
-        exec_id: new_id(),
-        command: ExecCommand::Shell(line.to_owned()),
-        cwd: None,
-        env: std::collections::BTreeMap::new(),
-        user: Some("root".to_owned()),
-        timeout_ms: None,
-        stdin: StdinMode::Piped,
-        terminal: None,
-        log: LogRule::default(),
-        limits: dayfly_guest_proto::ExecLimits::default(),
-        is_service: false,
+        spec,
     }
 }
 
@@ -45,7 +41,7 @@ fn channel_has_one_use_at_a_time() {
     let again = [
         Request::StartExec(start(1, "true")),
         Request::StartExec(first.clone()),
-        attach(1, &first.exec_id, 0),
+        attach(1, &first.spec.exec_id, 0),
         Request::ConnectSocket {
             channel: ChannelId(1),
             path: "/nowhere".to_owned(),
@@ -62,9 +58,11 @@ fn channel_has_one_use_at_a_time() {
         let refused = host.call(request).unwrap_err();
         assert_eq!(refused.code, GuestErrorCode::Exists, "{refused}");
     }
-    let refused = host.call(attach(2, &first.exec_id, u64::MAX)).unwrap_err();
+    let refused = host
+        .call(attach(2, &first.spec.exec_id, u64::MAX))
+        .unwrap_err();
     assert_eq!(refused.code, GuestErrorCode::Invalid);
-    host.call(attach(2, &first.exec_id, 0)).unwrap();
+    host.call(attach(2, &first.spec.exec_id, 0)).unwrap();
 }
 
 #[test]
@@ -74,7 +72,7 @@ fn streams_that_a_channel_did_not_ask_for_do_not_come() {
     let gate = Gate::new();
     let spec = start(1, &format!("echo out; echo err >&2; {}", gate.wait()));
     host.call(Request::StartExec(spec.clone())).unwrap();
-    host.call(attach(2, &spec.exec_id, 0)).unwrap();
+    host.call(attach(2, &spec.spec.exec_id, 0)).unwrap();
     gate.open();
     host.until(|host| host.events.len() == 2);
     for wanted in [1, 2] {
@@ -119,7 +117,7 @@ fn bytes_and_credit_against_the_rules_end_the_conversation_and_no_exec() {
         let spec = start(1, "sleep 1000");
         host.call(Request::StartExec(spec.clone())).unwrap();
         offence(&mut host);
-        assert_lost(&guest, host, &spec.exec_id);
+        assert_lost(&guest, host, &spec.spec.exec_id);
     }
 }
 
@@ -146,7 +144,7 @@ fn input_that_overtakes_nothing_survives_the_close_of_its_channel() {
     let mut host = RawHost::open(&guest, 1);
     let spec = start(1, "cat");
     host.call(Request::StartExec(spec.clone())).unwrap();
-    host.call(attach(2, &spec.exec_id, 0)).unwrap();
+    host.call(attach(2, &spec.spec.exec_id, 0)).unwrap();
     let channel = ChannelId(2);
     host.call(Request::CancelChannel { channel }).unwrap();
     // Sent before the cancel as the host sees it, but on the slower port.

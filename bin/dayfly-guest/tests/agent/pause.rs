@@ -9,10 +9,11 @@ use crate::support::{
     Guest, assert_refused, collect, eventually, identity, pattern, run, shell, within,
 };
 use dayfly_guest_client::{
-    AgentClient, AttachSpec, ExecEvent, ExecSession, QuiesceSpec, ReadRange, VolumeMount,
-    WriteOptions,
+    AgentClient, AttachSpec, DiskMount, ExecSession, QuiesceSpec, ReadRange, WriteOptions,
 };
-use dayfly_guest_proto::{GuestErrorCode, GuestState, IdentityEvent, StdinMode};
+use dayfly_guest_proto::{GuestErrorCode, GuestState, IdentityEvent};
+use dayfly_types::exec::ExecEvent;
+use dayfly_types::exec::StdinMode;
 
 const NONCE: [u8; 32] = [0x5C; 32];
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -135,7 +136,7 @@ async fn pause_does_not_count_against_the_timeout_of_an_exec() {
     let guest = Guest::start();
     let client = guest.connect().await;
     let mut spec = shell("sleep 1.2; echo done");
-    spec.timeout = Some(Duration::from_secs(1));
+    spec.timeout_ms = Some(1_000);
     let session = client.exec(spec).await.unwrap();
     client.quiesce(QuiesceSpec::default()).await.unwrap();
     // Processes of this machine are not frozen, so this one ends after its deadline would have
@@ -144,7 +145,7 @@ async fn pause_does_not_count_against_the_timeout_of_an_exec() {
     client.thaw().await.unwrap();
     assert_eq!(collect(session).await.stdout_text(), "done\n");
     let mut spec = shell("sleep 1000");
-    spec.timeout = Some(Duration::from_millis(100));
+    spec.timeout_ms = Some(100);
     assert_eq!(run(&client, spec).await.exit.code, 137);
 }
 
@@ -375,7 +376,7 @@ async fn activity_tells_of_execs_and_of_the_busy_file() {
 async fn agent_outside_a_guest_leaves_disks_alone() {
     let guest = Guest::start();
     let client = guest.connect().await;
-    let volume = VolumeMount {
+    let volume = DiskMount {
         serial: "spare0".to_owned(),
         path: "/volumes/a".to_owned(),
         read_only: false,

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dayfly_guest_client::{AgentClient, AttachSpec, CallError, ExecEvent, ExecSession, ExecSpec};
-use dayfly_guest_proto::{
-    AgentToken, Entropy, ExecCommand, ExecExit, ExecInfo, GuestErrorCode, Identity, MachineId,
-    copy_mark,
-};
+use dayfly_guest_client::{AgentClient, AttachSpec, CallError, ExecSession};
+use dayfly_guest_proto::{AgentToken, Entropy, GuestErrorCode, Identity, MachineId, copy_mark};
+use dayfly_types::exec::{ExecCommand, ExecExit, ExecInfo};
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::{ExecId, SandboxId};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -219,8 +218,8 @@ pub(crate) async fn collect(mut session: ExecSession) -> Output {
         match within(session.next()).await.unwrap().unwrap() {
             ExecEvent::Stdout(bytes) => stdout.extend_from_slice(&bytes),
             ExecEvent::Stderr(bytes) => stderr.extend_from_slice(&bytes),
-            ExecEvent::Gap { stream, bytes } => panic!("{bytes} bytes of {stream:?} are lost"),
-            ExecEvent::Exited { exit, .. } => {
+            ExecEvent::Gap(gap) => panic!("{gap:?}"),
+            ExecEvent::Exited(ExecEnd { exit, .. }) => {
                 assert_eq!(within(session.next()).await.unwrap(), None);
                 return Output {
                     stdout,

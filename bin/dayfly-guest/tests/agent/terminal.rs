@@ -2,8 +2,9 @@
 
 use crate::support::{Gate, Guest, argv, collect, pattern, printed, run, shell, within};
 use bytes::Bytes;
-use dayfly_guest_client::{AttachSpec, ExecEvent, ExecSession, ExecSpec};
-use dayfly_guest_proto::{ExitReason, StdinMode, TerminalSize};
+use dayfly_guest_client::{AttachSpec, ExecSession};
+use dayfly_types::exec::{ExecEvent, ExecSpec};
+use dayfly_types::exec::{ExitReason, StdinMode, TerminalSize};
 
 const MIB: usize = 1 << 20;
 const SMALL: TerminalSize = TerminalSize {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use dayfly_guest_client::{AgentClient, ExecEvent, ExecSpec};
-use dayfly_guest_proto::{AgentToken, Entropy, ExecCommand, Identity, MachineId};
+use dayfly_guest_client::AgentClient;
+use dayfly_guest_proto::{AgentToken, Entropy, Identity, MachineId};
 use dayfly_host::unix::connect_unix_within;
+use dayfly_types::exec::ExecCommand;
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::{CellName, ExecId, SandboxId, limits};
 use dayfly_vmm::{Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names};
 use tokio::net::UnixStream;
@@ -124,7 +126,7 @@ async fn ready(parked: Box<dyn ParkedVm>, slot: &Slot) -> Result<(Box<dyn Vm>, A
 async fn run_true(agent: &AgentClient) -> Result<()> {
     let mut exec = agent.exec(true_spec()?).await.context("exec")?;
     while let Some(event) = exec.next().await.context("the exec broke off")? {
-        if let ExecEvent::Exited { exit, .. } = event {
+        if let ExecEvent::Exited(ExecEnd { exit, .. }) = event {
             if exit.code != 0 {
                 bail!("true exited with {}", exit.code);
             }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use dayfly_node_api::{ExecCommand, ExecEvent, ExecRequest, NodeApi, NodeClient};
+use dayfly_node_api::{EnsureExec, NodeApi, NodeClient};
+use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
 use dayfly_types::{ExecId, SandboxId};
 use futures::StreamExt;
 use serde::Serialize;
@@ -113,12 +114,12 @@ async fn samples(
 
 async fn node_true(node: &NodeClient, sandbox: &SandboxId) -> Result<()> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
-    let request = ExecRequest::new(ExecId::from_random(random()?), command);
+    let request = EnsureExec::new(ExecSpec::new(ExecId::from_random(random()?), command));
     let mut events = node.exec(sandbox, request).await?;
     while let Some(event) = events.next().await {
-        if let ExecEvent::Exited(exit) = event? {
-            if exit.exit_code != 0 {
-                bail!("true exited with {}", exit.exit_code);
+        if let ExecEvent::Exited(end) = event? {
+            if end.exit.code != 0 {
+                bail!("true exited with {}", end.exit.code);
             }
             return Ok(());
         }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError, OutputStream};
+use dayfly_node_api::{ExecEvents, NodeError};
 use dayfly_types::ErrorCode;
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExitReason, OutputStream};
 use futures::StreamExt;
 
 use super::exec_output::Output;
@@ -30,7 +31,7 @@ pub enum ExecError {
 pub struct Collected {
     pub stdout: Output,
     pub stderr: Output,
-    pub exit: ExecExit,
+    pub end: ExecEnd,
 }
 
 /// Reads a command's output to its end, keeping what a plain exec keeps. What is over the limit
@@ -68,14 +69,14 @@ async fn collect_to_the_end(
                 OutputStream::Stdout => stdout.skip(gap.bytes),
                 OutputStream::Stderr => stderr.skip(gap.bytes),
             },
-            ExecEvent::Exited(exit) if exit.reason == ExitReason::TimedOut => {
+            ExecEvent::Exited(end) if end.exit.reason == ExitReason::TimedOut => {
                 return Err(timed_out(limit));
             }
-            ExecEvent::Exited(exit) => {
+            ExecEvent::Exited(end) => {
                 return Ok(Collected {
                     stdout,
                     stderr,
-                    exit,
+                    end,
                 });
             }
         }

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_node_api::{AttachExec, ExecEvent, ExecEvents, NodeApi, NodeError, OutputStream};
+use dayfly_node_api::{AttachExec, ExecEvents, NodeApi, NodeError};
+use dayfly_types::exec::{ExecEvent, OutputStream};
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 use tokio::time::Instant;

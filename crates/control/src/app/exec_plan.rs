@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use dayfly_api::{Command, ExecRequest as WireRequest};
-use dayfly_node_api::{ExecCommand, ExecLimits, ExecRequest, LogRule, TerminalSize, WhenFull};
+use dayfly_node_api::EnsureExec;
+use dayfly_types::exec::{ExecCommand, ExecLimits, ExecSpec, LogRule, TerminalSize, WhenFull};
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ExecId, limits};
 
@@ -21,7 +22,7 @@ const TERMINAL_SIDE_MAX: u16 = 1000;
 /// A checked command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecPlan {
-    pub request: ExecRequest,
+    pub request: EnsureExec,
     pub limit: Option<Duration>,
     /// Into how many bytes each stream is shaped.
     pub shaped_bytes: Option<usize>,
@@ -61,18 +62,20 @@ impl TryFrom<WireRequest> for ExecPlan {
         };
         let limits = exec_limits(body.memory_mb, body.cpu_seconds, body.max_processes)?;
         let shaped_bytes = body.max_output_bytes.map(shaped_bytes).transpose()?;
-        let request = ExecRequest {
-            id,
-            command,
+        let spec = ExecSpec {
             cwd: body.cwd,
             env,
             user: body.user,
             timeout_ms: limit.map(milliseconds),
-            stdin: body.stdin.map(String::into_bytes),
-            keeps_stdin_open: body.stdin_open.unwrap_or(false),
             terminal: body.terminal.map(terminal_size).transpose()?,
             log: log_rule(body.log_max_bytes, body.log_when_full.as_deref())?,
             limits,
+            ..ExecSpec::new(id, command)
+        };
+        let request = EnsureExec {
+            spec,
+            input: body.stdin.map(String::into_bytes),
+            keeps_stdin_open: body.stdin_open.unwrap_or(false),
         };
         Ok(Self {
             request,
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn fractions_of_a_second_are_kept() {
         let plan = parse(r#"{"cmd":"true","timeout_seconds":0.25}"#).unwrap();
-        assert_eq!(plan.request.timeout_ms, Some(250));
+        assert_eq!(plan.request.spec.timeout_ms, Some(250));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::CreateSandbox;
-use dayfly_node_api::VolumeMount;
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{CpuMillis, DiskMib, Lifecycle, SnapshotId, TemplateName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -24,7 +24,7 @@ pub struct NewSandbox {
     pub lifecycle: Lifecycle,
     pub cpu: Option<CpuMillis>,
     pub disk: Option<DiskMib>,
-    pub volumes: Vec<VolumeMount>,
+    pub volumes: Vec<MountedVolume>,
     /// `None`: what the project's default says. Left out then, so that a request of an older
     /// version is the same as before.
     #[serde(skip_serializing_if = "Option::is_none")]

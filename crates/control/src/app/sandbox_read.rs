@@ -1,7 +1,7 @@
 //! Finding sandboxes: rows, with the node's last word on each.
 
 use dayfly_api::Sandbox;
-use dayfly_node_api::VolumeMount;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
 use super::egress_wish::to_wire;
@@ -153,7 +153,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
     }
 }
 
-fn present_mount(mount: &VolumeMount) -> dayfly_api::VolumeMount {
+fn present_mount(mount: &MountedVolume) -> dayfly_api::VolumeMount {
     dayfly_api::VolumeMount {
         name: mount.name.to_string(),
         path: Some(mount.path.clone()),

@@ -5,7 +5,8 @@
 //! every question goes to the node, and the project is held against each answer.
 
 use dayfly_api::{Capture, Snapshot};
-use dayfly_node_api::{CaptureReport, NodeApi, NodeError, SnapshotReport};
+use dayfly_node_api::{NodeApi, NodeError, SnapshotReport};
+use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SnapshotId};
 
 use crate::time::rfc3339;
@@ -92,7 +93,7 @@ pub fn present(report: SnapshotReport) -> Snapshot {
 
 /// The cost of a capture as the public API shows it.
 #[must_use]
-pub fn present_capture(report: CaptureReport) -> Capture {
+pub fn present_capture(report: CaptureCost) -> Capture {
     Capture {
         pause_ms: milliseconds(report.pause_us),
         frozen_ms: milliseconds(report.frozen_us),

@@ -1,7 +1,7 @@
 //! Where volumes go in a new sandbox.
 
 use dayfly_api::VolumeMount as WireMount;
-use dayfly_node_api::VolumeMount;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{VolumeName, limits};
 
 use super::Invalid;
@@ -12,12 +12,12 @@ use super::path::PATH_CHARACTERS_MAX;
 ///
 /// # Errors
 /// [`Invalid`] when there are too many, or one cannot be mounted beside the others.
-pub(crate) fn parse(mounts: Vec<WireMount>) -> Result<Vec<VolumeMount>, Invalid> {
+pub(crate) fn parse(mounts: Vec<WireMount>) -> Result<Vec<MountedVolume>, Invalid> {
     if mounts.len() > limits::SANDBOX_VOLUMES_MAX {
         let rule = format!("must be at most {}", limits::SANDBOX_VOLUMES_MAX);
         return Err(Invalid::field("volumes", rule));
     }
-    let mut parsed: Vec<VolumeMount> = Vec::new();
+    let mut parsed: Vec<MountedVolume> = Vec::new();
     for mount in mounts {
         let mount = parse_one(mount)?;
         if parsed.iter().any(|other| other.name == mount.name) {
@@ -34,7 +34,7 @@ pub(crate) fn parse(mounts: Vec<WireMount>) -> Result<Vec<VolumeMount>, Invalid>
     Ok(parsed)
 }
 
-fn parse_one(mount: WireMount) -> Result<VolumeMount, Invalid> {
+fn parse_one(mount: WireMount) -> Result<MountedVolume, Invalid> {
     let name = VolumeName::parse(&mount.name)
         .map_err(|error| Invalid::field("volumes", format!("have a bad name: {error}")))?;
     let path = match mount.path {
@@ -44,7 +44,7 @@ fn parse_one(mount: WireMount) -> Result<VolumeMount, Invalid> {
             path
         }
     };
-    Ok(VolumeMount {
+    Ok(MountedVolume {
         name,
         path,
         read_only: mount.read_only.unwrap_or(false),
@@ -81,7 +81,7 @@ fn overlap(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn mounts(json: &str) -> Result<Vec<VolumeMount>, Invalid> {
+    fn mounts(json: &str) -> Result<Vec<MountedVolume>, Invalid> {
         parse(serde_json::from_str(json).unwrap())
     }
 

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecRequest, ExecResult, ExecStreamEvent, Process};
 use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges};
+use dayfly_types::exec::ExecEnd;
 use dayfly_types::{ExecId, SandboxId};
 use http::StatusCode;
 
@@ -128,7 +129,7 @@ pub(super) async fn start(
     place: Place,
 ) -> Result<Started, ApiError> {
     sandbox_read::locate(control, &caller.project, id).await?;
-    let exec = plan.request.id.clone();
+    let exec = plan.request.spec.exec_id.clone();
     // From here on there may be a command, whatever becomes of this request.
     let mut observer = Observer::new(caller, plan);
     let started = control.node.exec(id, plan.request.clone()).await;
@@ -148,17 +149,17 @@ fn where_it_is(exec: &ExecId) -> String {
 }
 
 fn present(collected: Collected, exec: &ExecId, is_for_a_model: bool) -> ExecResult {
-    let exit = collected.exit;
+    let ExecEnd { exit, duration_ms } = collected.end;
     let stdout = collected.stdout.give("stdout");
     let stderr = collected.stderr.give("stderr");
-    let is_silent = stdout.total == 0 && stderr.total == 0 && exit.exit_code == 0;
+    let is_silent = stdout.total == 0 && stderr.total == 0 && exit.code == 0;
     let mut omitted = stdout.omitted;
     omitted.extend(stderr.omitted);
     ExecResult {
         stdout: stdout.text,
         stderr: stderr.text,
-        exit_code: exit.exit_code,
-        duration_ms: exit.duration_ms,
+        exit_code: exit.code,
+        duration_ms,
         reason: exit.reason.as_str().to_owned(),
         signal: exit.signal,
         truncated: !omitted.is_empty(),

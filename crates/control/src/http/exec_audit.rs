@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use dayfly_node_api::{ExecCommand, ExecEvent, ExecEvents, NodeError};
+use dayfly_node_api::{ExecEvents, NodeError};
+use dayfly_types::exec::{ExecCommand, ExecEvent};
 use dayfly_types::limits::{AUDIT_INPUT_BYTES_MAX, AUDIT_OUTPUT_BYTES_MAX};
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -37,13 +38,13 @@ impl Observer {
     /// Takes over the entry of a request that is about to start a command.
     pub(super) fn new(caller: &Caller, plan: &ExecPlan) -> Self {
         caller.notebook.is_taken_over();
-        let command = text_of(&plan.request.command);
+        let command = text_of(&plan.request.spec.command);
         let mut asked = json!({
-            "exec_id": plan.request.id.as_str(),
+            "exec_id": plan.request.spec.exec_id.as_str(),
             "cmd": head_of(command.as_bytes(), AUDIT_INPUT_BYTES_MAX),
             "cmd_bytes": command.len(),
         });
-        if let Some(stdin) = &plan.request.stdin {
+        if let Some(stdin) = &plan.request.input {
             asked["stdin"] = content(stdin);
         }
         Self {
@@ -79,11 +80,11 @@ impl Observer {
             Ok(ExecEvent::Stderr(bytes)) => self.stderr.add(bytes, self.keeps_output),
             // What was gone before it was read is in no size and no digest.
             Ok(ExecEvent::Gap(_)) => {}
-            Ok(ExecEvent::Exited(exit)) => {
+            Ok(ExecEvent::Exited(end)) => {
                 self.end = Some(json!({
-                    "exit_code": exit.exit_code,
-                    "reason": exit.reason.as_str(),
-                    "duration_ms": exit.duration_ms,
+                    "exit_code": end.exit.code,
+                    "reason": end.exit.reason.as_str(),
+                    "duration_ms": end.duration_ms,
                 }));
             }
             Err(error) => self.refused(error),

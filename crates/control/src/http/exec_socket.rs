@@ -20,10 +20,8 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use dayfly_api::{SOCKET_HEADER_BYTES, SOCKET_STDERR, SOCKET_STDOUT, SocketCall, SocketEvent};
-use dayfly_node_api::{
-    AttachExec, ExecEvent, ExecEvents, ExecReport, FileBytes, NodeApi, NodeError, OutputStream,
-    StdinWrite,
-};
+use dayfly_node_api::{AttachExec, ExecEvents, FileBytes, NodeApi, NodeError, StdinWrite};
+use dayfly_types::exec::{ExecEvent, ExecInfo, OutputStream};
 use dayfly_types::limits::{FRAME_PAYLOAD_BYTES_MAX, JSON_BODY_BYTES_MAX};
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use futures::{SinkExt, StreamExt};
@@ -66,7 +64,7 @@ type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 struct Attached {
     target: Target,
     position: Position,
-    report: ExecReport,
+    report: ExecInfo,
     events: ExecEvents,
     _place: Place,
 }
@@ -284,7 +282,7 @@ impl Attached {
                 };
                 (vec![text(&event)], false)
             }
-            ExecEvent::Exited(exit) => (vec![text(&SocketEvent::Exit(exit_event(&exit)))], true),
+            ExecEvent::Exited(end) => (vec![text(&SocketEvent::Exit(exit_event(&end)))], true),
         }
     }
 }

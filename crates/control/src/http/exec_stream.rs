@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use dayfly_api::utf8::Utf8Pieces;
-use dayfly_node_api::{ExecEvent, ExecEvents, ExecExit, ExitReason, NodeError, OutputStream};
+use dayfly_node_api::{ExecEvents, NodeError};
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExitReason, OutputStream};
 use futures::StreamExt;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -131,7 +132,7 @@ impl State {
                 let text = self.stderr.push(&bytes);
                 sse::output_events("stderr", &text, &mut self.pending);
             }
-            Ok(ExecEvent::Exited(exit)) => self.exit(exit),
+            Ok(ExecEvent::Exited(end)) => self.exit(&end),
             Err(error) => {
                 let error = failed(error, self.limit);
                 self.end(error);
@@ -139,14 +140,13 @@ impl State {
         }
     }
 
-    fn exit(&mut self, exit: ExecExit) {
-        if exit.reason == ExitReason::TimedOut {
+    fn exit(&mut self, end: &ExecEnd) {
+        if end.exit.reason == ExitReason::TimedOut {
             return self.end(timed_out(self.limit));
         }
         self.flush();
         self.events = None;
-        self.pending
-            .push_back(sse::event("exit", &exit_event(&exit)));
+        self.pending.push_back(sse::event("exit", &exit_event(end)));
     }
 
     fn end(&mut self, error: ExecError) {

@@ -6,8 +6,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{DirectoryListing, FileEntry, FileWritten};
-use dayfly_node_api::{DirectoryEntry, FileBytes, FileInfo, FileRead, FileWrite, GuestPath};
+use dayfly_node_api::{FileBytes, FileRead, FileWrite, GuestPath};
 use dayfly_node_api::{ListDirectory, NodeError};
+use dayfly_types::file::{FileStat, OpenedFile};
 use dayfly_types::{ErrorCode, SandboxId};
 use http::header::{ACCEPT_RANGES, CONTENT_RANGE, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -96,7 +97,7 @@ impl Source<'_> {
         &self,
         offset: u64,
         limit: Option<u64>,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
         let request = FileRead {
             path: self.path.clone(),
             user: self.user.clone(),
@@ -205,9 +206,9 @@ pub(super) async fn list(
     let last = entries.last().map(|entry| entry.name.clone());
     Ok(Json(DirectoryListing {
         entries,
-        truncated: directory.truncated,
-        has_more: directory.truncated,
-        next_after: last.filter(|_| directory.truncated),
+        truncated: directory.has_more,
+        has_more: directory.has_more,
+        next_after: last.filter(|_| directory.has_more),
     }))
 }
 
@@ -230,14 +231,14 @@ pub(super) async fn stat(
     Ok(Json(present(control.node.stat(&id, request).await?)))
 }
 
-fn present(entry: DirectoryEntry) -> FileEntry {
+fn present(entry: FileStat) -> FileEntry {
     FileEntry {
         name: entry.name,
         path: entry.path,
         is_dir: entry.is_dir,
         is_symlink: entry.is_symlink,
         size: entry.size,
-        mode: format!("{:04o}", entry.mode & 0o7777),
+        mode: entry.mode.to_string(),
         mtime: entry.mtime,
         uid: entry.uid,
         gid: entry.gid,

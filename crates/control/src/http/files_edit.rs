@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{ChangeList, ChangeMode, ChangedFile, MakeDirectory, MoveFile};
-use dayfly_node_api::{ChangedKind, ListChanges, RemoveFile};
+use dayfly_node_api::{ListChanges, RemoveFile};
+use dayfly_types::file::{ChangeKind, ChangedPath};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use http::StatusCode;
 
@@ -124,11 +125,12 @@ pub(super) async fn list_changes(
     }))
 }
 
-fn present(changed: dayfly_node_api::ChangedFile) -> ChangedFile {
+fn present(changed: ChangedPath) -> ChangedFile {
     let kind = match changed.kind {
-        ChangedKind::Added => "added",
-        ChangedKind::Modified => "modified",
-        ChangedKind::Removed => "removed",
+        ChangeKind::Added => "added",
+        // The node passes on only what it knows.
+        ChangeKind::Modified | ChangeKind::Unknown => "modified",
+        ChangeKind::Removed => "removed",
     };
     ChangedFile {
         path: changed.path,

@@ -9,7 +9,8 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use dayfly_api::FileChange;
-use dayfly_node_api::{FileChangeKind, FileChanges, NodeError, WatchFiles};
+use dayfly_node_api::{FileChanges, NodeError, WatchFiles};
+use dayfly_types::file::{WatchEvent, WatchKind};
 use futures::StreamExt;
 use serde::Serialize;
 
@@ -111,13 +112,16 @@ impl Stream {
     }
 }
 
-fn event(change: dayfly_node_api::FileChange) -> Bytes {
+fn event(change: WatchEvent) -> Bytes {
     let kind = match change.kind {
-        FileChangeKind::Created => "created",
-        FileChangeKind::Modified => "modified",
-        FileChangeKind::Removed => "removed",
-        FileChangeKind::Moved => "moved",
-        FileChangeKind::Overflow => return sse::event("overflow", &Nothing {}),
+        WatchKind::Created => "created",
+        WatchKind::Modified => "modified",
+        WatchKind::Removed => "removed",
+        WatchKind::Moved => "moved",
+        // The node passes on only what it knows; what it does not know is a change that is lost.
+        WatchKind::Overflow | WatchKind::Ready | WatchKind::Unknown => {
+            return sse::event("overflow", &Nothing {});
+        }
     };
     let data = FileChange {
         kind: kind.to_owned(),

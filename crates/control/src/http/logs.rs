@@ -11,8 +11,9 @@ use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dayfly_api::utf8::Utf8Pieces;
-use dayfly_node_api::{AttachExec, ExecEvent, ExecEvents, ExecReport, NodeApi};
+use dayfly_node_api::{AttachExec, ExecEvents, NodeApi};
 use dayfly_types::SandboxId;
+use dayfly_types::exec::{ExecEvent, ExecInfo};
 use futures::stream::SelectAll;
 use futures::{Stream, StreamExt};
 use http::header::CONTENT_TYPE;
@@ -107,7 +108,7 @@ fn kept(
     node: Arc<dyn NodeApi>,
     id: SandboxId,
     wanted: LogsParameter,
-    reports: Vec<ExecReport>,
+    reports: Vec<ExecInfo>,
     place: Place,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     futures::stream::iter(reports)
@@ -128,7 +129,7 @@ fn followed(
     node: Arc<dyn NodeApi>,
     id: SandboxId,
     wanted: LogsParameter,
-    reports: Vec<ExecReport>,
+    reports: Vec<ExecInfo>,
     place: Place,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let opening = async move {
@@ -157,10 +158,10 @@ async fn open(
     node: &dyn NodeApi,
     id: &SandboxId,
     wanted: LogsParameter,
-    report: &ExecReport,
+    report: &ExecInfo,
 ) -> futures::stream::BoxStream<'static, Bytes> {
     let request = AttachExec {
-        exec: report.id.clone(),
+        exec: report.exec_id.clone(),
         stdout_offset: wanted.stdout.then_some(report.stdout.start),
         stderr_offset: wanted.stderr.then_some(report.stderr.start),
     };

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
-use dayfly_node_api::{ExecEvent, ExecEvents, NodeError};
+use dayfly_node_api::{ExecEvents, NodeError};
+use dayfly_types::exec::ExecEvent;
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 use futures::stream::BoxStream;

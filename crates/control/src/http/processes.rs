@@ -8,7 +8,8 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecStreamEvent, Process, ProcessList, SignalRequest, StdinTaken, TerminalSize};
-use dayfly_node_api::{AttachExec, ExecEvent, ExecReport, LogExtent, StdinWrite};
+use dayfly_node_api::{AttachExec, StdinWrite};
+use dayfly_types::exec::{ExecEvent, ExecInfo, LogExtent};
 use futures::StreamExt;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -176,7 +177,7 @@ pub(super) async fn output(
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
-fn extent_of(report: &ExecReport, stream: OutputStreamName) -> LogExtent {
+fn extent_of(report: &ExecInfo, stream: OutputStreamName) -> LogExtent {
     match stream {
         OutputStreamName::Stdout => report.stdout,
         OutputStreamName::Stderr => report.stderr,

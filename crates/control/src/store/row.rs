@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_node_api::VolumeMount;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     CpuMillis, DiskMib, Generation, Lifecycle, NodeId, OnTimeout, ProjectId, SandboxId,
     SandboxState, SnapshotId, TemplateName,
@@ -33,7 +33,7 @@ pub struct SandboxRow {
     /// What it is.
     pub disk_mib: u64,
     pub from_snapshot: Option<SnapshotId>,
-    pub volumes: Vec<VolumeMount>,
+    pub volumes: Vec<MountedVolume>,
     /// The sandbox that it is a fork of.
     pub fork_parent: Option<SandboxId>,
     /// Shared by the children of one fork, and by nothing else.

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dayfly_node_api::{ExecCommand, ExecExit, ExitReason, NodeError};
+use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
+use dayfly_types::exec::{ExecCommand, ExitReason};
 use dayfly_types::limits::EXEC_RESULT_BYTES_MAX;
 use http::StatusCode;
 use serde_json::json;
@@ -17,16 +18,13 @@ use crate::support::{Step, World, eventually, exited};
 async fn output_and_exit_come_back_whole() {
     let world = World::start().await;
     let id = world.create().await;
+    let mut killed = exited(137);
+    killed.exit.signal = Some(9);
+    killed.exit.reason = ExitReason::Signaled;
     let steps = [
         Step::Stdout("out é\n".into()),
         Step::Stderr(Bytes::from_static(b"err \xff")),
-        Step::Exit(ExecExit {
-            exit_code: 137,
-            signal: Some(9),
-            reason: ExitReason::Signaled,
-            duration_ms: 7,
-            limits_hit: Vec::new(),
-        }),
+        Step::Exit(killed),
     ];
     world.node.script("run", steps);
     let answer = world
@@ -52,23 +50,24 @@ async fn everything_asked_for_reaches_the_node() {
     assert_eq!(answer.status, StatusCode::OK);
     let seen = world.node.last_exec().unwrap();
     let words = ["printf", "%s", "é"].map(str::to_owned);
-    assert_eq!(seen.command, ExecCommand::Argv(words.to_vec()));
-    assert_eq!(seen.cwd.as_deref(), Some("/tmp"));
-    assert_eq!(seen.env, BTreeMap::from([("A".to_owned(), "b".to_owned())]));
-    assert_eq!(seen.user.as_deref(), Some("root"));
-    assert_eq!(seen.stdin.as_deref(), Some("in é".as_bytes()));
-    assert_eq!(seen.timeout_ms, Some(1500));
+    assert_eq!(seen.spec.command, ExecCommand::Argv(words.to_vec()));
+    assert_eq!(seen.spec.cwd.as_deref(), Some("/tmp"));
+    assert_eq!(
+        seen.spec.env,
+        BTreeMap::from([("A".to_owned(), "b".to_owned())])
+    );
+    assert_eq!(seen.spec.user.as_deref(), Some("root"));
+    assert_eq!(seen.input.as_deref(), Some("in é".as_bytes()));
+    assert_eq!(seen.spec.timeout_ms, Some(1500));
 }
 
 #[tokio::test]
 async fn a_command_over_its_time_is_a_504_that_says_timeout() {
     let world = World::start().await;
     let id = world.create().await;
-    let late = ExecExit {
-        reason: ExitReason::TimedOut,
-        signal: Some(9),
-        ..exited(137)
-    };
+    let mut late = exited(137);
+    late.exit.reason = ExitReason::TimedOut;
+    late.exit.signal = Some(9);
     world
         .node
         .script("slow", [Step::Stdout("part".into()), Step::Exit(late)]);

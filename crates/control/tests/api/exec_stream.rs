@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dayfly_node_api::{ExecExit, ExitReason, NodeError};
+use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
+use dayfly_types::exec::ExitReason;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -86,10 +87,8 @@ async fn a_mebibyte_without_a_newline_comes_in_small_events() {
 
 #[tokio::test]
 async fn a_timeout_is_one_plain_error_event() {
-    let late = ExecExit {
-        reason: ExitReason::TimedOut,
-        ..exited(137)
-    };
+    let mut late = exited(137);
+    late.exit.reason = ExitReason::TimedOut;
     let answer = stream([Step::Stdout("part".into()), Step::Exit(late)]).await;
     let expected = "event: stdout\ndata: {\"chunk\":\"part\"}\n\n\
         event: error\ndata: {\"error\":\"timeout: the command ran longer than its limit of 2.5 \

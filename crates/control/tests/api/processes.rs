@@ -1,8 +1,9 @@
 //! Execs that were started before.
 
 use bytes::Bytes;
-use dayfly_node_api::{NodeError, OutputGap};
+use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
+use dayfly_types::exec::OutputGap;
 use http::StatusCode;
 use serde_json::json;
 
@@ -122,7 +123,7 @@ async fn a_gap_is_told_in_a_stream_and_in_an_answer() {
     let world = World::start().await;
     let id = world.create().await;
     let gap = OutputGap {
-        stream: dayfly_node_api::OutputStream::Stdout,
+        stream: dayfly_types::exec::OutputStream::Stdout,
         bytes: 1000,
     };
     let steps = [

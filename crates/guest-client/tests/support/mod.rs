@@ -3,13 +3,16 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dayfly_guest_client::{AgentClient, ConnectError, ExecSpec};
+use dayfly_guest_client::{AgentClient, ConnectError};
 use dayfly_guest_proto::{
-    Answer, AnswerResult, Call, ChannelId, DataHeader, DirectoryPage, Event, ExecCommand,
-    FileEntry, Frame, FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestPort,
-    MessageAssembler, PortRole, Received, Response, StdinMode, StreamKind,
+    Answer, AnswerResult, Call, ChannelId, DataHeader, Event, Frame, FrameEncoder, GuestError,
+    GuestErrorCode, GuestMessage, GuestPort, MessageAssembler, PortRole, Received, Response,
+    StreamKind,
 };
 use dayfly_types::ExecId;
+use dayfly_types::exec::ExecSpec;
+use dayfly_types::exec::{ExecCommand, StdinMode};
+use dayfly_types::file::{DirectoryPage, FileMode, FileStat};
 use dayfly_types::limits::{CONTROL_MESSAGE_BYTES_MAX, FRAME_PAYLOAD_BYTES_MAX};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -30,13 +33,13 @@ pub(crate) fn exec_spec() -> ExecSpec {
 }
 
 pub(crate) fn page_of_one(name: &str) -> Response {
-    let entry = FileEntry {
+    let entry = FileStat {
         name: name.to_owned(),
         path: format!("/{name}"),
         is_dir: false,
         is_symlink: false,
         size: 0,
-        mode: "0644".to_owned(),
+        mode: FileMode::of(0o644),
         mtime: 0,
         uid: 0,
         gid: 0,

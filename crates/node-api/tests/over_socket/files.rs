@@ -82,7 +82,7 @@ async fn every_question_arrives_as_it_was_asked() {
         limit: 7,
         depth: 3,
     };
-    assert!(client.list_directory(id, list).await.unwrap().truncated);
+    assert!(client.list_directory(id, list).await.unwrap().has_more);
     let make = MakeDirectory {
         path: "/é\0\n\"".to_owned(),
         user: Some("root".to_owned()),

@@ -1,7 +1,8 @@
 //! Connections into sandboxes over the socket.
 
 use async_trait::async_trait;
-use dayfly_node_api::{ListeningPort, NodeError, NodeIngress, PortStream};
+use dayfly_node_api::{NodeError, NodeIngress, PortStream};
+use dayfly_types::port::Listener;
 use dayfly_types::{ErrorCode, SandboxId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -10,8 +11,8 @@ use crate::start;
 
 #[async_trait]
 impl NodeIngress for SmallNode {
-    async fn ports(&self, _: &SandboxId) -> Result<Vec<ListeningPort>, NodeError> {
-        Ok(vec![ListeningPort {
+    async fn ports(&self, _: &SandboxId) -> Result<Vec<Listener>, NodeError> {
+        Ok(vec![Listener {
             port: 8080,
             address: "127.0.0.1".to_owned(),
         }])

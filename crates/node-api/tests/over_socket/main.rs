@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_node_api::{
-    AttachExec, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvent, ExecRequest, ForkOutcome,
-    ForkRequest, LifecycleChange, NodeApi, NodeClient, NodeError, NodeFiles, OutputGap,
-    OutputStream, SnapshotRequest, StdinWrite, server, socket,
+    AttachExec, EnsureExec, EnsureSandbox, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange,
+    NodeApi, NodeClient, NodeError, NodeFiles, SnapshotRequest, StdinWrite, server, socket,
 };
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec, OutputGap, OutputStream};
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, Lifecycle, OnTimeout, SandboxId, SandboxState, SnapshotId,
     TemplateName, VolumeName,
 };
 use futures::StreamExt;
-use small_node::{CAPTURE, SmallNode, exit, full, mount, project, report};
+use small_node::{CAPTURE, SmallNode, end, full, mount, project, report};
 
 pub(crate) struct World {
     node: Arc<SmallNode>,
@@ -53,11 +53,12 @@ pub(crate) fn start() -> World {
     }
 }
 
-fn command(stdin: &[u8]) -> ExecRequest {
+fn command(stdin: &[u8]) -> EnsureExec {
     let id = ExecId::parse("ex-1").unwrap();
-    ExecRequest {
-        stdin: Some(stdin.to_vec()),
-        ..ExecRequest::new(id, ExecCommand::Shell("cat".to_owned()))
+    let spec = ExecSpec::new(id, ExecCommand::Shell("cat".to_owned()));
+    EnsureExec {
+        input: Some(stdin.to_vec()),
+        ..EnsureExec::new(spec)
     }
 }
 
@@ -99,7 +100,7 @@ async fn an_exec_carries_bytes_and_its_end() {
         }
     };
     assert!(stdout == bytes);
-    assert_eq!(last, exit());
+    assert_eq!(last, end());
     assert!(events.next().await.is_none());
 }
 
@@ -120,7 +121,7 @@ async fn execs_are_described_attached_to_and_talked_to() {
         bytes: 77,
     });
     let seen: Vec<_> = events.collect().await;
-    assert_eq!(seen, [Ok(gap), Ok(ExecEvent::Exited(exit()))]);
+    assert_eq!(seen, [Ok(gap), Ok(ExecEvent::Exited(end()))]);
     let signal = async |number| world.client.signal_exec(&world.id, &exec, number).await;
     assert_eq!((signal(15).await, signal(9).await), (Ok(()), Err(full())));
     let write = StdinWrite {

@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    ChangeMode, ChangedFile, ChangedKind, Changes, Directory, DirectoryEntry, FileBytes,
-    FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath, ListChanges,
+    ChangeMode, Changes, FileBytes, FileChanges, FileRead, FileWrite, GuestPath, ListChanges,
     ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile, WatchFiles,
 };
 use dayfly_types::SandboxId;
+use dayfly_types::file::{
+    ChangeKind, ChangedPath, DirectoryPage, FileMode, FileStat, OpenedFile, WatchEvent, WatchKind,
+};
 use futures::StreamExt;
 
 use crate::small_node::{SmallNode, full};
@@ -19,12 +21,12 @@ fn echo<T: std::fmt::Debug>(request: &T) -> Result<(), NodeError> {
     Err(NodeError::not_found(format!("{request:?}")))
 }
 
-pub(crate) fn change(number: usize) -> FileChange {
-    FileChange {
+pub(crate) fn change(number: usize) -> WatchEvent {
+    WatchEvent {
         kind: if number == 0 {
-            FileChangeKind::Overflow
+            WatchKind::Overflow
         } else {
-            FileChangeKind::Moved
+            WatchKind::Moved
         },
         path: format!("/é\n{number}"),
         is_dir: number.is_multiple_of(2),
@@ -38,10 +40,10 @@ impl NodeFiles for SmallNode {
         &self,
         _: &SandboxId,
         request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
-        let info = FileInfo {
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
+        let info = OpenedFile {
             size: 9,
-            mode: 0o600,
+            mode: FileMode::of(0o600),
             mtime: -1,
         };
         let mut pieces = vec![
@@ -74,16 +76,16 @@ impl NodeFiles for SmallNode {
         &self,
         _: &SandboxId,
         request: ListDirectory,
-    ) -> Result<Directory, NodeError> {
+    ) -> Result<DirectoryPage, NodeError> {
         assert_eq!((request.limit, request.depth), (7, 3));
         assert_eq!(request.after.as_deref(), Some("a/b"));
-        Ok(Directory {
+        Ok(DirectoryPage {
             entries: Vec::new(),
-            truncated: true,
+            has_more: true,
         })
     }
 
-    async fn stat(&self, _: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError> {
+    async fn stat(&self, _: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError> {
         Err(NodeError::not_found(format!("no {}", request.path)))
     }
 
@@ -144,9 +146,9 @@ impl NodeFiles for SmallNode {
         _: &SandboxId,
         request: ListChanges,
     ) -> Result<Changes, NodeError> {
-        let entry = ChangedFile {
+        let entry = ChangedPath {
             path: format!("{:?}", request.since),
-            kind: ChangedKind::Removed,
+            kind: ChangeKind::Removed,
             is_dir: true,
             size: 1,
             mtime: -1,

@@ -7,12 +7,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    AttachExec, CaptureReport, ContextLines, EnsureSandbox, EnsureVolume, ExecEvent, ExecEvents,
-    ExecExit, ExecReport, ExecRequest, ExitReason, FileBytes, ForkChild, ForkOutcome, ForkReport,
-    ForkRequest, LifecycleChange, LifecycleReport, LimitKind, LogExtent, NodeApi, NodeError,
-    NodeStatus, OutputGap, OutputStream, SandboxLoad, SandboxReport, SnapshotReport,
-    SnapshotRequest, StdinWrite, TemplateReport, TerminalSize, VolumeMount, VolumeReport, Watch,
+    AttachExec, ContextLines, EnsureExec, EnsureSandbox, EnsureVolume, ExecEvents, FileBytes,
+    ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi,
+    NodeError, NodeStatus, SandboxLoad, SandboxReport, SnapshotReport, SnapshotRequest, StdinWrite,
+    TemplateReport, VolumeReport, Watch,
 };
+use dayfly_types::capture::CaptureCost;
+use dayfly_types::exec::{
+    ExecEnd, ExecEvent, ExecExit, ExecInfo, ExitReason, LimitKind, LogExtent, OutputGap,
+    OutputStream, TerminalSize,
+};
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     CpuMillis, ErrorCode, ExecId, Generation, Lifecycle, MemoryMib, OnTimeout, ProjectId,
     SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
@@ -32,13 +37,16 @@ pub(crate) fn full() -> NodeError {
         .at_percent(7)
 }
 
-pub(crate) fn exit() -> ExecExit {
-    ExecExit {
-        exit_code: 3,
+pub(crate) fn end() -> ExecEnd {
+    let exit = ExecExit {
+        code: 3,
         signal: Some(9),
         reason: ExitReason::Killed,
-        duration_ms: 5,
         limits_hit: vec![LimitKind::Memory],
+    };
+    ExecEnd {
+        exit,
+        duration_ms: 5,
     }
 }
 
@@ -84,8 +92,8 @@ impl NodeApi for SmallNode {
         Ok(futures::stream::iter([Err(full())]).boxed())
     }
 
-    async fn exec(&self, _: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
-        let stdin = request.stdin.unwrap_or_default();
+    async fn exec(&self, _: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
+        let stdin = request.input.unwrap_or_default();
         if stdin.is_empty() {
             let pulled = Arc::clone(&self.pulled);
             let endless = futures::stream::repeat_with(move || {
@@ -97,7 +105,7 @@ impl NodeApi for SmallNode {
         let events = [
             Ok(ExecEvent::Stdout(stdin.into())),
             Ok(ExecEvent::Stderr(Bytes::new())),
-            Ok(ExecEvent::Exited(exit())),
+            Ok(ExecEvent::Exited(end())),
         ];
         Ok(futures::stream::iter(events).boxed())
     }
@@ -106,23 +114,23 @@ impl NodeApi for SmallNode {
         &self,
         _: &SandboxId,
         request: AttachExec,
-    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
         let events = [
             Ok(ExecEvent::Gap(OutputGap {
                 stream: OutputStream::Stdout,
                 bytes: request.stdout_offset.unwrap_or(0),
             })),
-            Ok(ExecEvent::Exited(exit())),
+            Ok(ExecEvent::Exited(end())),
         ];
         let report = exec_report(request.exec);
         Ok((report, futures::stream::iter(events).boxed()))
     }
 
-    async fn describe_exec(&self, _: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+    async fn describe_exec(&self, _: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
         Ok(exec_report(exec.clone()))
     }
 
-    async fn list_execs(&self, _: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+    async fn list_execs(&self, _: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
         Ok(Vec::new())
     }
 
@@ -300,7 +308,7 @@ impl NodeApi for SmallNode {
     }
 }
 
-pub(crate) const CAPTURE: CaptureReport = CaptureReport {
+pub(crate) const CAPTURE: CaptureCost = CaptureCost {
     pause_us: 1,
     frozen_us: 2,
     device_us: 3,
@@ -315,8 +323,8 @@ pub(crate) fn project() -> ProjectId {
     ProjectId::default_project()
 }
 
-pub(crate) fn mount() -> VolumeMount {
-    VolumeMount {
+pub(crate) fn mount() -> MountedVolume {
+    MountedVolume {
         name: VolumeName::parse("data").unwrap(),
         path: "/data".to_owned(),
         read_only: true,
@@ -354,9 +362,10 @@ pub(crate) fn report(id: &SandboxId, state: SandboxState) -> SandboxReport {
     }
 }
 
-fn exec_report(id: ExecId) -> ExecReport {
-    ExecReport {
-        id,
+fn exec_report(exec_id: ExecId) -> ExecInfo {
+    ExecInfo {
+        exec_id,
+        number: 1,
         title: "make".to_owned(),
         user: "agent".to_owned(),
         pid: 42,

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_guest_client::{
-    AgentClient, CallError, ConversationLost, ExecEvent, ExecSpec, ListOptions, ReadRange,
-    StreamError, WriteOptions,
+    AgentClient, CallError, ConversationLost, ListOptions, ReadRange, StreamError, WriteOptions,
 };
-use dayfly_guest_proto::{ExecCommand, ExecExit};
 use dayfly_snapshots::{ProgressReporter, Recipe};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecCommand, ExecExit};
+use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::ids::ID_RANDOM_BYTES;
 
 use super::bridge;
@@ -185,7 +185,7 @@ async fn follow(
     let mut random = [0; ID_RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|_| WarmUpError::Randomness)?;
     let mut spec = ExecSpec::new(ExecId::from_random(random), command);
-    spec.timeout = Some(limit);
+    spec.timeout_ms = u64::try_from(limit.as_millis()).ok();
     // Nobody's work: no sandbox of the template lists it.
     spec.is_service = true;
     let started = agent.exec(spec).await;
@@ -200,8 +200,8 @@ async fn follow(
             source,
         })? {
             Some(ExecEvent::Stdout(bytes) | ExecEvent::Stderr(bytes)) => keep_tail(output, &bytes),
-            Some(ExecEvent::Gap { .. }) => {}
-            Some(ExecEvent::Exited { exit, .. }) => return Ok(exit),
+            Some(ExecEvent::Gap(_)) => {}
+            Some(ExecEvent::Exited(ExecEnd { exit, .. })) => return Ok(exit),
             // The exit is always the last event, so there is no end without one.
             None => {
                 return Err(WarmUpError::TimedOut {

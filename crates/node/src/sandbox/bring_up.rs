@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
+use dayfly_guest_client::{AgentClient, CallError, DiskMount};
 use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
 use dayfly_node_api::NodeError;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
@@ -200,7 +200,7 @@ async fn set_up_disks(
             let announced = vm.announce_volume(volume.spare, volume.bytes).await;
             announced.map_err(BringUpError::Disk)?;
         }
-        let mount = GuestMount {
+        let mount = DiskMount {
             serial: format!("spare{}", volume.spare),
             path: volume.path.clone(),
             read_only: volume.read_only,

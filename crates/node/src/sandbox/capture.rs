@@ -19,8 +19,9 @@ use dayfly_guest_client::{AgentClient, QuiesceSpec};
 use dayfly_guest_proto::copy_mark;
 use dayfly_node_api::NodeError;
 use dayfly_snapshots::capture::{
-    CaptureCost, CaptureDraft, CaptureError, CaptureManifest, CapturePurpose, file_names,
+    CaptureDraft, CaptureError, CaptureManifest, CapturePurpose, file_names,
 };
+use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, SandboxState, SnapshotId, limits};
 use dayfly_vmm::{CaptureSpec, Captured, MemoryCapture, PagePatch, Slot, file_names as slot_files};
 

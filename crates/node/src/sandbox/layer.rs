@@ -1,7 +1,8 @@
 //! A disk layer that is part of a machine although its capture failed.
 
-use dayfly_snapshots::capture::{CaptureCost, CaptureDraft, CaptureError, CapturePurpose};
+use dayfly_snapshots::capture::{CaptureDraft, CaptureError, CapturePurpose};
 use dayfly_types::SnapshotId;
+use dayfly_types::capture::CaptureCost;
 
 use crate::bake::engine_identity;
 use crate::journal::SandboxRecord;

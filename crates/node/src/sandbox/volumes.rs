@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_guest_client::{AgentClient, CallError, VolumeMount as GuestMount};
+use dayfly_guest_client::{AgentClient, CallError, DiskMount};
 use dayfly_guest_proto::GuestErrorCode;
 use dayfly_node_api::NodeError;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId};
@@ -97,7 +97,7 @@ impl Owner {
 
     pub(super) async fn mount_volumes(&mut self, agent: &AgentClient) -> Result<(), NodeError> {
         for volume in &self.record.volumes {
-            let mount = GuestMount {
+            let mount = DiskMount {
                 serial: format!("spare{}", volume.spare),
                 path: volume.mount.path.clone(),
                 read_only: volume.mount.read_only,

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ProjectId, SandboxId, SnapshotId, TemplateName};
 use dayfly_vmm::{MachineSpec, PageRange};
 use serde::{Deserialize, Serialize};
@@ -107,19 +108,6 @@ pub struct CaptureDraft {
     pub disk_below: Vec<SnapshotId>,
     pub extents: Vec<PageRange>,
     pub cost: CaptureCost,
-}
-
-/// What the capture cost, in microseconds and bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CaptureCost {
-    pub pause_us: u64,
-    pub frozen_us: u64,
-    pub device_us: u64,
-    pub memory_us: u64,
-    pub disk_us: u64,
-    pub total_us: u64,
-    pub memory_bytes: u64,
-    pub disk_bytes: u64,
 }
 
 impl CaptureDraft {

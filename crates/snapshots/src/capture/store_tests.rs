@@ -8,10 +8,10 @@ use dayfly_types::{DiskMib, MemoryMib, ProjectId, SandboxId, TemplateName, Vcpus
 use dayfly_vmm::{Accelerator, EngineKind, MachineSpec, PAGE_BYTES, PageRange};
 
 use super::*;
-use crate::capture::manifest::CaptureCost;
 use crate::capture::{Collector, StackedFiles};
 use crate::manifest::EngineIdentity;
 use crate::qcow2::sketch;
+use dayfly_types::capture::CaptureCost;
 
 /// Guest memory of the captures that are made here. Nobody looks at that of their machine.
 pub(crate) const MEMORY_PAGES: u64 = 64;

@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_guest_proto::{
-    ExecCommand, ExecExit, ExecInfo, ExecPage, ExitReason, GuestError, GuestErrorCode, LogExtent,
-    Response, StartExec,
-};
+use dayfly_guest_proto::{ExecPage, GuestError, GuestErrorCode, Response};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{ExecCommand, ExecExit, ExecInfo, ExecSpec, ExitReason, LogExtent};
 use tokio::time::{Duration, Instant};
 
 const FIRST_PID: u32 = 100;
@@ -31,7 +29,7 @@ pub(super) struct FakeExec {
 
 impl Execs {
     /// Plays a command; one with the same id and words is not played twice.
-    pub(super) fn start(&mut self, spec: &StartExec) -> Result<u32, GuestError> {
+    pub(super) fn start(&mut self, spec: &ExecSpec) -> Result<u32, GuestError> {
         let line = match &spec.command {
             ExecCommand::Argv(words) => words.join(" "),
             ExecCommand::Shell(line) => line.clone(),

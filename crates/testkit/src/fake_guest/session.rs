@@ -10,6 +10,7 @@ use dayfly_guest_proto::{
     StreamKind,
 };
 use dayfly_types::ExecId;
+use dayfly_types::file::{FileMode, OpenedFile};
 use dayfly_types::limits::{AGENT_CALLS_MAX, FRAME_PAYLOAD_BYTES_MAX};
 use tokio::time::Instant;
 
@@ -200,7 +201,7 @@ impl Session {
     fn serve(&mut self, call: u64, request: Request) -> Option<ChannelId> {
         let mut opened = None;
         let outcome = match request {
-            Request::StartExec(spec) => self.start_exec(&spec),
+            Request::StartExec(start) => self.start_exec(&start),
             Request::Quiesce { .. } => {
                 self.quiesced_at.get_or_insert_with(Instant::now);
                 self.guest.lock().serve(request)
@@ -241,11 +242,11 @@ impl Session {
                 read.map(|(size, bytes)| {
                     self.reads.insert(channel, (SendWindow::default(), bytes));
                     opened = Some(channel);
-                    Response::FileOpened {
+                    Response::FileOpened(OpenedFile {
                         size,
-                        mode: "0644".to_owned(),
+                        mode: FileMode::of(0o644),
                         mtime: 0,
-                    }
+                    })
                 })
             }
             Request::OpenWrite { channel, path, .. } => {
@@ -267,18 +268,18 @@ impl Session {
         }
     }
 
-    fn start_exec(&mut self, spec: &StartExec) -> Outcome {
+    fn start_exec(&mut self, start: &StartExec) -> Outcome {
         if self.guest.state() != GuestState::Running {
             let text = "user code may not run yet";
             return Err(GuestError::new(GuestErrorCode::WrongState, text));
         }
-        let pid = self.guest.lock().execs.start(spec)?;
+        let pid = self.guest.lock().execs.start(&start.spec)?;
         let reader = Reader {
-            exec: spec.exec_id.clone(),
+            exec: start.spec.exec_id.clone(),
             stdout: Some(0),
             stderr: Some(0),
         };
-        self.readers.insert(spec.channel, reader);
+        self.readers.insert(start.channel, reader);
         Ok(Response::ExecStarted { pid })
     }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dayfly_guest_proto::{
-    CopyMark, FileEntry, GuestError, GuestErrorCode, GuestState, Identified, Identity, Request,
-    Response, Status,
+    CopyMark, GuestError, GuestErrorCode, GuestState, Identified, Identity, Request, Response,
+    Status,
 };
 use dayfly_types::SandboxId;
+use dayfly_types::file::{FileMode, FileStat};
 use tokio::time::{Duration, Instant};
 
 use super::execs::Execs;
@@ -202,14 +203,14 @@ impl State {
     }
 }
 
-fn entry(path: &str, size: u64) -> FileEntry {
-    FileEntry {
+fn entry(path: &str, size: u64) -> FileStat {
+    FileStat {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
         path: path.to_owned(),
         is_dir: false,
         is_symlink: false,
         size,
-        mode: "0644".to_owned(),
+        mode: FileMode::of(0o644),
         mtime: 0,
         uid: 1000,
         gid: 1000,

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dayfly_node_api::{
-    ExecEvent, ExecEvents, ExecExit, ExecReport, ExitReason, LogExtent, NodeError, OutputGap,
-};
+use dayfly_node_api::{ExecEvents, NodeError};
 use dayfly_types::ExecId;
+use dayfly_types::exec::{
+    ExecEnd, ExecEvent, ExecExit, ExecInfo, ExitReason, LogExtent, OutputGap,
+};
 use futures::StreamExt;
 
 /// One thing that a scripted command does.
@@ -18,7 +19,7 @@ pub(crate) enum Step {
     Stdout(Bytes),
     Stderr(Bytes),
     Pause(Duration),
-    Exit(ExecExit),
+    Exit(ExecEnd),
     Gap(OutputGap),
     Fail(NodeError),
     /// Fails for the first reader; whoever attaches reads on.
@@ -30,13 +31,16 @@ pub(crate) enum Step {
 }
 
 #[must_use]
-pub(crate) fn exited(exit_code: i32) -> ExecExit {
-    ExecExit {
-        exit_code,
+pub(crate) fn exited(code: i32) -> ExecEnd {
+    let exit = ExecExit {
+        code,
         signal: None,
         reason: ExitReason::Exited,
-        duration_ms: 7,
         limits_hit: Vec::new(),
+    };
+    ExecEnd {
+        exit,
+        duration_ms: 7,
     }
 }
 
@@ -101,9 +105,9 @@ impl Run {
                     return Some(Ok(ExecEvent::Stdout(bytes)));
                 }
                 Step::Pause(length) => tokio::time::sleep(length).await,
-                Step::Exit(exit) => {
+                Step::Exit(end) => {
                     self.ended = true;
-                    return Some(Ok(ExecEvent::Exited(exit)));
+                    return Some(Ok(ExecEvent::Exited(end)));
                 }
                 Step::Gap(gap) => return Some(Ok(ExecEvent::Gap(gap))),
                 Step::Fail(error) | Step::FailOnce(error) => {
@@ -154,9 +158,10 @@ pub(crate) fn from_offsets(
 }
 
 /// What a guest would say of a command that followed its script to the end.
-pub(crate) fn report(exec: &ExecId, steps: &[Step]) -> ExecReport {
-    let mut report = ExecReport {
-        id: exec.clone(),
+pub(crate) fn report(exec: &ExecId, steps: &[Step]) -> ExecInfo {
+    let mut report = ExecInfo {
+        exec_id: exec.clone(),
+        number: 1,
         title: "scripted".to_owned(),
         user: "agent".to_owned(),
         pid: 42,
@@ -173,7 +178,7 @@ pub(crate) fn report(exec: &ExecId, steps: &[Step]) -> ExecReport {
         match step {
             Step::Stdout(bytes) => report.stdout.end += bytes.len() as u64,
             Step::Stderr(bytes) => report.stderr.end += bytes.len() as u64,
-            Step::Exit(exit) => report.exit = Some(exit.clone()),
+            Step::Exit(end) => report.exit = Some(end.exit.clone()),
             Step::Gap(gap) => report.stdout.end += gap.bytes,
             Step::Pause(_)
             | Step::Fail(_)

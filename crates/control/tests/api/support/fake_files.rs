@@ -7,10 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    ChangeMode, ChangedFile, ChangedKind, Changes, ChangesSince, Directory, DirectoryEntry,
-    FileBytes, FileChange, FileChangeKind, FileChanges, FileInfo, FileRead, FileWrite, GuestPath,
+    ChangeMode, Changes, ChangesSince, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
     ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile,
     WatchFiles, WritePlace,
+};
+use dayfly_types::file::{
+    ChangeKind, ChangedPath, DirectoryPage, FileMode, FileStat, OpenedFile, WatchEvent, WatchKind,
 };
 use dayfly_types::{ErrorCode, SandboxId};
 use futures::StreamExt;
@@ -21,14 +23,14 @@ fn no_such_file() -> NodeError {
     NodeError::not_found("there is no such file")
 }
 
-fn entry(name: &str, path: &str, bytes: &[u8]) -> DirectoryEntry {
-    DirectoryEntry {
+fn entry(name: &str, path: &str, bytes: &[u8]) -> FileStat {
+    FileStat {
         name: name.to_owned(),
         path: path.to_owned(),
         is_dir: false,
         is_symlink: false,
         size: bytes.len() as u64,
-        mode: 0o100_644,
+        mode: FileMode::of(0o100_644),
         mtime: 1_700_000_000,
         uid: 1000,
         gid: 1000,
@@ -71,12 +73,12 @@ impl NodeFiles for FakeNode {
         &self,
         id: &SandboxId,
         request: FileRead,
-    ) -> Result<(FileInfo, FileBytes), NodeError> {
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
         self.note(&request);
         let bytes = self.file(id, &request.path)?;
-        let info = FileInfo {
+        let info = OpenedFile {
             size: bytes.len() as u64,
-            mode: 0o644,
+            mode: FileMode::of(0o644),
             mtime: 1_700_000_000,
         };
         let from = usize::try_from(request.offset).unwrap().min(bytes.len());
@@ -138,12 +140,12 @@ impl NodeFiles for FakeNode {
         &self,
         id: &SandboxId,
         request: ListDirectory,
-    ) -> Result<Directory, NodeError> {
+    ) -> Result<DirectoryPage, NodeError> {
         self.note(&request);
         self.known(id)?;
         let prefix = format!("{}/", request.path.trim_end_matches('/'));
         let after = request.after.as_deref().unwrap_or_default();
-        let mut entries: Vec<DirectoryEntry> = self.with(|inner| {
+        let mut entries: Vec<FileStat> = self.with(|inner| {
             let mine = inner.files.iter().filter(|((owner, _), _)| owner == id);
             let below = mine.filter_map(|((_, file), bytes)| {
                 let name = file.strip_prefix(&prefix)?;
@@ -151,12 +153,12 @@ impl NodeFiles for FakeNode {
             });
             below.collect()
         });
-        let truncated = entries.len() > request.limit;
+        let has_more = entries.len() > request.limit;
         entries.truncate(request.limit);
-        Ok(Directory { entries, truncated })
+        Ok(DirectoryPage { entries, has_more })
     }
 
-    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<DirectoryEntry, NodeError> {
+    async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError> {
         self.note(&request);
         let bytes = self.file(id, &request.path)?;
         let name = request.path.rsplit('/').next().unwrap_or_default();
@@ -208,16 +210,16 @@ impl NodeFiles for FakeNode {
     ) -> Result<FileChanges, NodeError> {
         self.note(&request);
         self.known(id)?;
-        let change = |kind, path: &str, from: Option<&str>| FileChange {
+        let change = |kind, path: &str, from: Option<&str>| WatchEvent {
             kind,
             path: path.to_owned(),
             is_dir: false,
             from: from.map(str::to_owned),
         };
         let changes = [
-            change(FileChangeKind::Created, "/é\u{2028}", None),
-            change(FileChangeKind::Overflow, "", None),
-            change(FileChangeKind::Moved, "/b", Some("/a")),
+            change(WatchKind::Created, "/é\u{2028}", None),
+            change(WatchKind::Overflow, "", None),
+            change(WatchKind::Moved, "/b", Some("/a")),
         ];
         let changes = futures::stream::iter(changes.map(Ok));
         Ok(match request.path.rsplit('/').next() {
@@ -268,7 +270,7 @@ impl NodeFiles for FakeNode {
         if matches!(&request.since, ChangesSince::Snapshot(id) if id.as_str().ends_with("none")) {
             return Err(NodeError::not_found("no such snapshot of this sandbox"));
         }
-        let changed = |path: &str, kind| ChangedFile {
+        let changed = |path: &str, kind| ChangedPath {
             path: path.to_owned(),
             kind,
             is_dir: false,
@@ -277,9 +279,9 @@ impl NodeFiles for FakeNode {
         };
         Ok(Changes {
             entries: vec![
-                changed("/workspace/b", ChangedKind::Modified),
-                changed("/etc/motd", ChangedKind::Removed),
-                changed("/workspace/a", ChangedKind::Added),
+                changed("/workspace/b", ChangeKind::Modified),
+                changed("/etc/motd", ChangeKind::Removed),
+                changed("/workspace/a", ChangeKind::Added),
             ],
             truncated: true,
         })

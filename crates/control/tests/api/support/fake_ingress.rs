@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use dayfly_node_api::{ListeningPort, NodeError, NodeIngress, PortStream};
+use dayfly_node_api::{NodeError, NodeIngress, PortStream};
 use dayfly_types::SandboxId;
+use dayfly_types::port::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -50,13 +51,13 @@ impl FakeNode {
 
 #[async_trait]
 impl NodeIngress for FakeNode {
-    async fn ports(&self, id: &SandboxId) -> Result<Vec<ListeningPort>, NodeError> {
+    async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError> {
         self.known(id)?;
         Ok(self.with(|inner| {
             inner.ingress.calls += 1;
             let services = inner.ingress.services.keys();
             let here = services.filter(|(sandbox, _)| sandbox == id);
-            here.map(|(_, port)| ListeningPort {
+            here.map(|(_, port)| Listener {
                 port: *port,
                 address: "127.0.0.1".to_owned(),
             })

@@ -8,12 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
-    AttachExec, BakeState, ContextLines, EnsureSandbox, EnsureVolume, ExecCommand, ExecEvents,
-    ExecReport, ExecRequest, FileBytes, ForkReport, ForkRequest, KeptSandbox, LifecycleChange,
-    LifecycleReport, NodeApi, NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,
-    SetNetwork, SnapshotReport, SnapshotRequest, Stage, StdinWrite, TemplateReport, TerminalSize,
-    VolumeReport, Watch,
+    AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, EnsureVolume, ExecEvents,
+    FileBytes, ForkReport, ForkRequest, KeptSandbox, LifecycleChange, LifecycleReport, NodeApi,
+    NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SetNetwork, SnapshotReport,
+    SnapshotRequest, Stage, StdinWrite, TemplateReport, VolumeReport, Watch,
 };
+use dayfly_types::exec::{ExecCommand, ExecInfo, TerminalSize};
 use dayfly_types::{
     ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
     SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
@@ -47,7 +47,7 @@ pub(super) struct Inner {
     pub(super) file_requests: Vec<String>,
     templates: Vec<TemplateReport>,
     scripts: HashMap<String, Vec<Step>>,
-    requests: Vec<ExecRequest>,
+    requests: Vec<EnsureExec>,
     signals: Vec<(ExecId, i32)>,
     stdin: Vec<u8>,
     pub(super) written: Vec<u8>,
@@ -134,7 +134,7 @@ impl FakeNode {
         self.with(|inner| inner.wanted.last().cloned())
     }
 
-    pub(crate) fn last_exec(&self) -> Option<ExecRequest> {
+    pub(crate) fn last_exec(&self) -> Option<EnsureExec> {
         self.with(|inner| inner.requests.last().cloned())
     }
 
@@ -177,8 +177,12 @@ impl FakeNode {
     /// What the exec of this id does.
     fn steps_of(&self, exec: &ExecId) -> Result<Vec<Step>, NodeError> {
         let found = self.with(|inner| {
-            let request = inner.requests.iter().rev().find(|r| r.id == *exec)?;
-            let text = match &request.command {
+            let request = inner
+                .requests
+                .iter()
+                .rev()
+                .find(|r| r.spec.exec_id == *exec)?;
+            let text = match &request.spec.command {
                 ExecCommand::Shell(text) => text.clone(),
                 ExecCommand::Argv(words) => words.join(" "),
             };
@@ -199,7 +203,7 @@ impl FakeNode {
             let mut windows = bytes.windows(text.len());
             windows.any(|window| window == text.as_bytes())
         };
-        let is_command = |request: &ExecRequest| match &request.command {
+        let is_command = |request: &EnsureExec| match &request.spec.command {
             ExecCommand::Shell(command) => command.contains(text),
             ExecCommand::Argv(words) => words.iter().any(|word| word.contains(text)),
         };
@@ -338,9 +342,9 @@ impl NodeApi for FakeNode {
             .boxed())
     }
 
-    async fn exec(&self, id: &SandboxId, request: ExecRequest) -> Result<ExecEvents, NodeError> {
+    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
         self.awake(id)?;
-        let text = match &request.command {
+        let text = match &request.spec.command {
             ExecCommand::Shell(text) => text.clone(),
             ExecCommand::Argv(words) => words.join(" "),
         };
@@ -355,7 +359,7 @@ impl NodeApi for FakeNode {
         &self,
         id: &SandboxId,
         request: AttachExec,
-    ) -> Result<(ExecReport, ExecEvents), NodeError> {
+    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
         let report = self.describe_exec(id, &request.exec).await?;
         let steps = fake_exec::from_offsets(
             self.steps_of(&request.exec)?,
@@ -366,18 +370,18 @@ impl NodeApi for FakeNode {
         Ok((report, events))
     }
 
-    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecReport, NodeError> {
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
         self.awake(id)?;
         Ok(fake_exec::report(exec, &self.steps_of(exec)?))
     }
 
-    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecReport>, NodeError> {
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
         self.awake(id)?;
         let ids = self.with(|inner| {
             inner
                 .requests
                 .iter()
-                .map(|r| r.id.clone())
+                .map(|r| r.spec.exec_id.clone())
                 .collect::<Vec<_>>()
         });
         ids.iter()
@@ -409,7 +413,11 @@ impl NodeApi for FakeNode {
 
     async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
         self.awake(id)?;
-        self.with(|inner| inner.requests.retain(|request| request.id != *exec));
+        self.with(|inner| {
+            inner
+                .requests
+                .retain(|request| request.spec.exec_id != *exec)
+        });
         Ok(())
     }
 

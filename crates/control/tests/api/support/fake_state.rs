@@ -4,14 +4,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dayfly_node_api::{
-    CaptureReport, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
+    EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, NodeError, SandboxReport, SnapshotReport, SnapshotRequest, VolumeReport,
 };
+use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
 
 use super::fake_node::{FakeNode, made};
 
-const CAPTURE: CaptureReport = CaptureReport {
+const CAPTURE: CaptureCost = CaptureCost {
     pause_us: 1500,
     frozen_us: 2500,
     device_us: 500,
