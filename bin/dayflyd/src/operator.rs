@@ -1,7 +1,7 @@
 //! What only the operator may decide: which database a node works for, and what is given up.
 
 use anyhow::{Context, Result, bail};
-use dayfly_node_api::{NodeClient, NodeIdentity};
+use dayfly_node_api::{NodeCalls, NodeClient};
 use dayfly_types::SandboxId;
 use serde::Serialize;
 

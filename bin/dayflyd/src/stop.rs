@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use dayfly_client::{ApiKey, Client, ClientConfig};
-use dayfly_node_api::{NodeApi, NodeClient, SandboxReport};
+use dayfly_node_api::{NodeCalls, NodeClient, SandboxReport};
 use dayfly_types::SandboxState;
 use serde::Serialize;
 

@@ -52,17 +52,6 @@ pub struct StdinWrite {
     pub is_last: bool,
 }
 
-/// Answer to a write of input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StdinWritten {
-    pub(crate) bytes: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SignalExec {
-    pub(crate) signal: i32,
-}
-
 mod base64_bytes {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

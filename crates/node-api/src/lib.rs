@@ -7,48 +7,47 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod call;
 pub mod client;
-mod client_files;
-mod client_identity;
-mod client_ingress;
-mod client_network;
+mod client_streams;
 mod connector;
 pub mod error;
 pub mod exec;
 pub mod files;
 pub mod identity;
-pub mod ingress;
 pub mod network;
 mod receive;
 pub mod record;
 pub mod server;
-mod server_exec;
-mod server_files;
-mod server_identity;
-mod server_ingress;
-mod server_network;
-mod server_state;
+mod server_streams;
 pub mod socket;
 pub mod state;
 mod stream;
+pub mod stream_call;
 pub mod types;
 pub mod unread;
 
-pub use api::{ContextLines, ExecEvents, FileBytes, NodeApi, Watch};
+pub use api::{
+    ContextLines, ExecEvents, FileBytes, FileChanges, NodeApi, PortBytes, PortStream, Watch,
+};
+pub use call::{
+    NodeCall, NodeCalls, NodeExecs, NodeFiles, NodeIdentity, NodeListeners, NodeNetwork, NodeReply,
+    NodeSandboxes, NodeSnapshots, NodeTemplates, NodeVolumes, answer,
+};
 pub use client::NodeClient;
 pub use error::NodeError;
 pub use exec::{AttachExec, EnsureExec, StdinWrite};
 pub use files::{
-    ChangeMode, Changes, ChangesSince, FileChanges, FileRead, FileWrite, GuestPath, ListChanges,
-    ListDirectory, MakeDirectory, MoveFile, NodeFiles, RemoveFile, WatchFiles, WritePlace,
+    ChangeMode, Changes, ChangesSince, FileRead, FileWrite, GuestPath, ListChanges, ListDirectory,
+    MakeDirectory, MoveFile, RemoveFile, WatchFiles, WritePlace,
 };
-pub use identity::{DatabaseMark, IdentityReport, NodeIdentity};
-pub use ingress::{NodeIngress, PortBytes, PortStream};
-pub use network::{NetworkLog, NetworkReport, NodeNetwork, ReadNetworkLog, SetNetwork};
+pub use identity::{DatabaseMark, IdentityReport};
+pub use network::{NetworkLog, NetworkReport, ReadNetworkLog, SetNetwork};
 pub use state::{
     EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeReport,
 };
+pub use stream_call::{NodeStream, NodeTransfer};
 pub use types::{
     BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,
     Stage, TemplateReport,

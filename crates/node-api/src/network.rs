@@ -2,37 +2,8 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use dayfly_types::SandboxId;
 use dayfly_types::egress::{EgressPolicy, EgressRecord};
 use serde::{Deserialize, Serialize};
-
-use crate::error::NodeError;
-
-/// The part of a node that is about the network. Nothing here wakes a sandbox.
-#[async_trait]
-pub trait NodeNetwork: Send + Sync {
-    /// Puts a policy in the place of the one that holds, for open connections as well. Repeating
-    /// it with the same epoch and policy succeeds; an epoch that is older than the node's, or the
-    /// node's with another policy, is refused with `wrong_state` and changes nothing.
-    ///
-    /// A success means that the node will keep it; [`NetworkReport::is_enforced`] says whether it
-    /// holds already.
-    async fn set_network(
-        &self,
-        id: &SandboxId,
-        wanted: SetNetwork,
-    ) -> Result<NetworkReport, NodeError>;
-
-    async fn network(&self, id: &SandboxId) -> Result<NetworkReport, NodeError>;
-
-    /// The record of what was tried, oldest first.
-    async fn network_log(
-        &self,
-        id: &SandboxId,
-        request: ReadNetworkLog,
-    ) -> Result<NetworkLog, NodeError>;
-}
 
 /// A policy, and how new it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,20 +2,22 @@
 
 use std::future::Future;
 
+use bytes::{Bytes, BytesMut};
 use dayfly_types::ErrorCode;
 use dayfly_types::limits::CONTEXT_LINE_BYTES_MAX;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ContextLines, ExecEvents, FileBytes, Watch};
+use crate::api::{ContextLines, ExecEvents, FileBytes, FileChanges, Watch};
 use crate::error::NodeError;
-use crate::files::FileChanges;
 use crate::record::{Record, RecordKind};
-use crate::stream::{LineReader, RecordReader, parse_json};
-use crate::types::WatchLine;
+use crate::stream::{RecordReader, parse_json};
+use crate::types::SandboxReport;
 use dayfly_types::exec::ExecEvent;
-use dayfly_types::file::WatchEvent;
+
+/// The longest thing: a line of a guest's context bridge.
+const ITEM_BYTES_MAX: usize = CONTEXT_LINE_BYTES_MAX;
 
 /// What a step of reading found.
 enum Step<T> {
@@ -80,29 +82,39 @@ async fn exec_step(reader: &mut RecordReader) -> Result<Step<ExecEvent>, NodeErr
         RecordKind::Error
         | RecordKind::Head
         | RecordKind::Data
+        | RecordKind::Item
+        | RecordKind::Part
         | RecordKind::End
         | RecordKind::Alive => Err(misplaced(&record)),
     }
 }
 
 pub(crate) fn context_lines(reader: RecordReader) -> ContextLines {
-    stream_of(reader, context_step)
+    stream_of(reader, item_step)
 }
 
-/// Joins the records of one line, which an empty `Head` closes.
-async fn context_step(reader: &mut RecordReader) -> Result<Step<bytes::Bytes>, NodeError> {
-    let mut line = bytes::BytesMut::new();
+/// Joins the pieces of one thing.
+async fn item_step(reader: &mut RecordReader) -> Result<Step<Bytes>, NodeError> {
+    let mut item = BytesMut::new();
     loop {
         let Some(record) = reader.next().await? else {
             return Err(NodeError::unavailable("the connection to the node broke"));
         };
+        let fits = item.len() + record.payload.len() <= ITEM_BYTES_MAX;
         match record.kind {
-            RecordKind::Data if line.len() + record.payload.len() <= CONTEXT_LINE_BYTES_MAX => {
-                line.extend_from_slice(&record.payload);
+            RecordKind::Item if item.is_empty() => return Ok(Step::Item(record.payload)),
+            RecordKind::Part | RecordKind::Item if fits => {
+                item.extend_from_slice(&record.payload);
+                if record.kind == RecordKind::Item {
+                    return Ok(Step::Item(item.freeze()));
+                }
             }
-            RecordKind::Head => return Ok(Step::Item(line.freeze())),
-            RecordKind::End => return Ok(Step::End),
+            RecordKind::End if item.is_empty() => return Ok(Step::End),
             RecordKind::Data
+            | RecordKind::Item
+            | RecordKind::Part
+            | RecordKind::End
+            | RecordKind::Head
             | RecordKind::Stdout
             | RecordKind::Stderr
             | RecordKind::Exit
@@ -117,7 +129,7 @@ pub(crate) fn file_bytes(reader: RecordReader) -> FileBytes {
     stream_of(reader, file_step)
 }
 
-async fn file_step(reader: &mut RecordReader) -> Result<Step<bytes::Bytes>, NodeError> {
+async fn file_step(reader: &mut RecordReader) -> Result<Step<Bytes>, NodeError> {
     let Some(record) = reader.next().await? else {
         return Err(NodeError::unavailable("the transfer broke off"));
     };
@@ -129,33 +141,32 @@ async fn file_step(reader: &mut RecordReader) -> Result<Step<bytes::Bytes>, Node
         | RecordKind::Exit
         | RecordKind::Gap
         | RecordKind::Error
+        | RecordKind::Item
+        | RecordKind::Part
         | RecordKind::Head
         | RecordKind::Alive => Err(misplaced(&record)),
     }
 }
 
 pub(crate) fn file_changes(reader: RecordReader) -> FileChanges {
-    stream_of(reader, change_step)
+    stream_of(reader, json_step)
 }
 
-async fn change_step(reader: &mut RecordReader) -> Result<Step<WatchEvent>, NodeError> {
-    match file_step(reader).await? {
+async fn json_step<T: DeserializeOwned>(reader: &mut RecordReader) -> Result<Step<T>, NodeError> {
+    match item_step(reader).await? {
         Step::Item(bytes) | Step::LastItem(bytes) => Ok(Step::Item(parse_json(&bytes)?)),
         Step::End => Ok(Step::End),
     }
 }
 
-pub(crate) fn reports(reader: LineReader) -> Watch {
+pub(crate) fn reports(reader: RecordReader) -> Watch {
     stream_of(reader, watch_step)
 }
 
-async fn watch_step(
-    reader: &mut LineReader,
-) -> Result<Step<crate::types::SandboxReport>, NodeError> {
-    match reader.next::<WatchLine>().await? {
-        None => Err(NodeError::unavailable("the node ended the watch")),
-        Some(WatchLine::Report(report)) => Ok(Step::Item(*report)),
-        Some(WatchLine::Error(error)) => Err(error),
+async fn watch_step(reader: &mut RecordReader) -> Result<Step<SandboxReport>, NodeError> {
+    match json_step(reader).await? {
+        Step::End => Err(NodeError::unavailable("the node ended the watch")),
+        step @ (Step::Item(_) | Step::LastItem(_)) => Ok(step),
     }
 }
 

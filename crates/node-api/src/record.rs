@@ -32,6 +32,10 @@ pub enum RecordKind {
     Alive = 8,
     /// Output that the guest no longer has, as JSON.
     Gap = 9,
+    /// One thing of several, or the last piece of it.
+    Item = 10,
+    /// A piece of a thing that is too long for one record.
+    Part = 11,
 }
 
 impl RecordKind {
@@ -46,6 +50,8 @@ impl RecordKind {
             7 => Self::End,
             8 => Self::Alive,
             9 => Self::Gap,
+            10 => Self::Item,
+            11 => Self::Part,
             _ => return Err(RecordError::UnknownKind { kind: byte }),
         })
     }
@@ -86,6 +92,15 @@ pub fn encode(kind: RecordKind, mut payload: Bytes, out: &mut VecDeque<Bytes>) {
             return;
         }
     }
+}
+
+/// Appends one thing to `out`, in as many records as it needs.
+pub fn encode_item(mut payload: Bytes, out: &mut VecDeque<Bytes>) {
+    let last = payload.split_off(payload.len().saturating_sub(RECORD_BYTES_MAX));
+    if !payload.is_empty() {
+        encode(RecordKind::Part, payload, out);
+    }
+    encode(RecordKind::Item, last, out);
 }
 
 /// Turns bytes in pieces of any size into records.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
-use dayfly_types::{ErrorCode, ProjectId, SandboxId, TemplateName};
-use futures::StreamExt;
+use axum::routing::{get, post};
+use dayfly_types::ErrorCode;
+use dayfly_types::limits::CONTEXT_LINE_BYTES_MAX;
 use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -23,15 +23,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::NodeApi;
 use crate::error::NodeError;
-use crate::stream::body_of_lines;
-use crate::types::{EnsureSandbox, WatchLine};
+use crate::server_streams;
 use crate::unread;
 
 pub(crate) type Node = State<Arc<dyn NodeApi>>;
 pub(crate) type Answer = Result<Response, Refusal>;
 
-/// The largest call: a command, its environment and its standard input.
-const CALL_BYTES_MAX: usize = 4 << 20;
+/// The largest call: a line for a context, whose characters may need two bytes each.
+const CALL_BYTES_MAX: usize = (2 * CONTEXT_LINE_BYTES_MAX) + (1 << 20);
 /// What one connection may hold of what its peer does not read.
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 const CONNECTIONS_MAX: usize = 8192;
@@ -42,22 +41,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The routes of a node.
 pub fn router(api: Arc<dyn NodeApi>) -> Router {
     Router::new()
-        .route("/status", get(status))
-        .route("/loads/{project}", get(loads))
-        .route("/templates", get(templates))
-        .route("/templates/{name}", put(ensure_template).get(find_template))
-        .route("/watch", get(watch))
-        .route("/sandboxes", get(sandboxes))
-        .route(
-            "/sandboxes/{id}",
-            put(ensure_sandbox).get(sandbox).delete(delete_sandbox),
-        )
-        .merge(crate::server_exec::routes())
-        .merge(crate::server_files::routes())
-        .merge(crate::server_identity::routes())
-        .merge(crate::server_ingress::routes())
-        .merge(crate::server_network::routes())
-        .merge(crate::server_state::routes())
+        .route("/call", post(call))
+        .route("/open", post(server_streams::open))
+        .route("/take", post(server_streams::take))
+        .route("/ports/{id}/{port}", get(server_streams::connect_port))
         .layer(DefaultBodyLimit::max(CALL_BYTES_MAX))
         .layer(axum::middleware::from_fn(unread::drain_unread))
         .with_state(api)
@@ -109,56 +96,8 @@ async fn serve_connection(stream: tokio::net::UnixStream, router: Router, stop: 
     let _ = tokio::time::timeout(STOP_DEADLINE, connection).await;
 }
 
-async fn loads(State(node): Node, Path(project): Path<ProjectId>) -> Answer {
-    json(&node.loads(&project).await?)
-}
-
-async fn status(State(node): Node) -> Answer {
-    json(&node.status().await?)
-}
-
-async fn templates(State(node): Node) -> Answer {
-    json(&node.templates().await?)
-}
-
-async fn find_template(State(node): Node, Path(name): Path<TemplateName>) -> Answer {
-    json(&node.find_template(&name).await?)
-}
-
-async fn ensure_template(State(node): Node, Path(name): Path<TemplateName>) -> Answer {
-    json(&node.ensure_template(&name).await?)
-}
-
-async fn sandboxes(State(node): Node) -> Answer {
-    json(&node.sandboxes().await?)
-}
-
-async fn sandbox(State(node): Node, Path(id): Path<SandboxId>) -> Answer {
-    json(&node.sandbox(&id).await?)
-}
-
-async fn ensure_sandbox(State(node): Node, Path(id): Path<SandboxId>, body: Bytes) -> Answer {
-    let wanted: EnsureSandbox = parse(&body)?;
-    if wanted.id != id {
-        return Err(NodeError::new(ErrorCode::InvalidRequest, "two ids in one call").into());
-    }
-    json(&node.ensure_sandbox(wanted).await?)
-}
-
-async fn delete_sandbox(State(node): Node, Path(id): Path<SandboxId>) -> Answer {
-    json(&node.delete_sandbox(&id).await?)
-}
-
-async fn watch(State(node): Node) -> Answer {
-    let reports = node.watch().await?;
-    let lines = reports.map(|report| {
-        let line = match report {
-            Ok(report) => WatchLine::Report(Box::new(report)),
-            Err(error) => WatchLine::Error(error),
-        };
-        serde_json::to_vec(&line).unwrap_or_default()
-    });
-    Ok(body_of_lines(lines).into_response())
+async fn call(State(node): Node, body: Bytes) -> Answer {
+    json(&node.call(parse(&body)?).await?)
 }
 
 /// A node's refusal on its way out.

@@ -1,4 +1,4 @@
-//! Records and lines over HTTP bodies, both directions, both sides.
+//! Records over HTTP bodies, both directions, both sides.
 //!
 //! Nothing here reads ahead: a body is polled only when its reader wants the next record, so that
 //! a slow reader holds back the guest at the other end.
@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http_body_util::BodyExt;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::NodeError;
@@ -19,8 +20,6 @@ use crate::record::{self, Decoder, Record, RecordKind};
 pub(crate) const ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// A reader that heard nothing for this long takes the other side for dead.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(40);
-/// One line of a watch.
-const LINE_BYTES_MAX: usize = 256 << 10;
 /// What is kept of an error's text, so that it fits one record.
 const ERROR_TEXT_BYTES_MAX: usize = 4 << 10;
 
@@ -28,11 +27,17 @@ const ERROR_TEXT_BYTES_MAX: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     More(RecordKind, Bytes),
+    /// One thing of any length.
+    Item(Bytes),
     Last(RecordKind, Bytes),
 }
 
 impl Outgoing {
-    pub(crate) fn json<T: serde::Serialize>(kind: RecordKind, value: &T) -> Self {
+    pub(crate) fn item<T: Serialize>(value: &T) -> Self {
+        Self::Item(serde_json::to_vec(value).unwrap_or_default().into())
+    }
+
+    pub(crate) fn json<T: Serialize>(kind: RecordKind, value: &T) -> Self {
         // Plain data with string keys always serialises.
         Self::Last(kind, serde_json::to_vec(value).unwrap_or_default().into())
     }
@@ -72,6 +77,9 @@ pub(crate) fn body_of_records(
                 Ok(Some(Outgoing::More(kind, payload))) => {
                     record::encode(kind, payload, &mut state.pending);
                 }
+                Ok(Some(Outgoing::Item(payload))) => {
+                    record::encode_item(payload, &mut state.pending);
+                }
                 Ok(Some(Outgoing::Last(kind, payload))) => {
                     record::encode(kind, payload, &mut state.pending);
                     state.source = None;
@@ -81,19 +89,12 @@ pub(crate) fn body_of_records(
     }))
 }
 
-/// A body of lines, with empty lines while `source` is silent.
-pub(crate) fn body_of_lines(source: impl Stream<Item = Vec<u8>> + Send + Unpin + 'static) -> Body {
-    Body::from_stream(futures::stream::unfold(source, async |mut source| {
-        let line = match tokio::time::timeout(ALIVE_INTERVAL, source.next()).await {
-            Err(_) => Bytes::from_static(b"\n"),
-            Ok(None) => return None,
-            Ok(Some(mut line)) => {
-                line.push(b'\n');
-                line.into()
-            }
-        };
-        Some((Ok::<_, std::convert::Infallible>(line), source))
-    }))
+/// The record that says what a stream is about.
+pub(crate) fn head_record<T: Serialize>(value: &T) -> VecDeque<Bytes> {
+    let mut first = VecDeque::new();
+    let head = serde_json::to_vec(value).unwrap_or_default();
+    record::encode(RecordKind::Head, head.into(), &mut first);
+    first
 }
 
 /// Reads a body as records.
@@ -129,40 +130,6 @@ impl RecordReader {
                     self.decoder.finish().map_err(|error| broken(&error))?;
                     return Ok(None);
                 }
-            }
-        }
-    }
-}
-
-/// Reads a body as lines of JSON, skipping empty ones.
-#[derive(Debug)]
-pub(crate) struct LineReader {
-    body: Body,
-    buffer: BytesMut,
-}
-
-impl LineReader {
-    pub(crate) fn new(body: Body) -> Self {
-        Self {
-            body,
-            buffer: BytesMut::new(),
-        }
-    }
-
-    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, NodeError> {
-        loop {
-            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(end + 1);
-                if line.len() > 1 {
-                    return parse_json(&line).map(Some);
-                }
-            }
-            if self.buffer.len() > LINE_BYTES_MAX {
-                return Err(NodeError::internal("the node sent a line that is too long"));
-            }
-            match next_bytes(&mut self.body).await? {
-                Some(bytes) => self.buffer.extend_from_slice(&bytes),
-                None => return Ok(None),
             }
         }
     }

@@ -118,14 +118,6 @@ pub struct Stage {
     pub micros: u64,
 }
 
-/// One line of a watch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WatchLine {
-    Report(Box<SandboxReport>),
-    Error(crate::error::NodeError),
-}
-
 /// A template on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateReport {

@@ -245,7 +245,7 @@ pub(crate) async fn forget(agent: &AgentClient, exec: &ExecId) -> Result<(), Nod
 /// Sends one request to the bridge of a guest's contexts and gives the lines of its answer.
 pub(crate) async fn context(
     agent: &AgentClient,
-    request: Bytes,
+    request: &str,
     call: OpenCall,
 ) -> Result<ContextLines, NodeError> {
     let socket = agent.connect_socket(CONTEXT_SOCKET).await;
@@ -258,7 +258,7 @@ pub(crate) async fn context(
         let text = "this template has no contexts; use one that has, such as code-interpreter";
         NodeError::new(ErrorCode::NotImplemented, text)
     })?;
-    let mut line = BytesMut::from(&request[..]);
+    let mut line = BytesMut::from(request.as_bytes());
     line.extend_from_slice(b"\n");
     socket.send(line.freeze()).await.map_err(stream_failed)?;
     socket.end().await.map_err(stream_failed)?;

@@ -1,6 +1,5 @@
 //! Files of a guest. The node lends the conversation and translates; the guest does the work.
 
-use async_trait::async_trait;
 use dayfly_guest_client::{AgentClient, FileWrite as GuestWrite, ListOptions, ReadRange};
 use dayfly_guest_client::{CallError, StreamError, WatchLines, WriteOptions};
 use dayfly_guest_proto::GuestErrorCode;
@@ -13,7 +12,7 @@ use dayfly_types::file::{ChangeKind, DirectoryPage, FileStat, OpenedFile, WatchK
 use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
 use futures::StreamExt;
 
-use crate::calls::{self, call_failed, stream_failed};
+use crate::calls::{call_failed, stream_failed};
 use crate::node::Node;
 use crate::sandbox::OpenCall;
 
@@ -25,10 +24,6 @@ const ARCHIVE_REFUSED: &str = "the guest refused the archive: it is no tar archi
     has a member that leads out, is no file, directory or link, or stands in the way of another";
 
 impl Node {
-    async fn files(&self, id: &SandboxId) -> Result<(AgentClient, OpenCall), NodeError> {
-        calls::agent(&self.find(id)?).await
-    }
-
     /// The moment of a snapshot on the guest's clock, which follows the node's. `None`: as long
     /// as the sandbox exists.
     fn moment_of(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<Option<u64>, NodeError> {
@@ -44,53 +39,13 @@ impl Node {
     }
 }
 
-#[async_trait]
 impl NodeFiles for Node {
-    async fn read_file(
-        &self,
-        id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(OpenedFile, FileBytes), NodeError> {
-        let (agent, call) = self.files(id).await?;
-        let range = ReadRange {
-            offset: request.offset,
-            limit: request.limit,
-        };
-        let file = agent
-            .read_file(&request.path, request.user.as_deref(), range)
-            .await
-            .map_err(file_refused)?;
-        let info = file.info().clone();
-        Ok((info, content(file.into_stream(), call)))
-    }
-
-    async fn write_file(
-        &self,
-        id: &SandboxId,
-        request: FileWrite,
-        content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        let (agent, _call) = self.files(id).await?;
-        let options = WriteOptions {
-            user: request.user,
-            mode: request.mode,
-            make_parents: true,
-            append: request.place == WritePlace::End,
-            offset: match request.place {
-                WritePlace::At(offset) => Some(offset),
-                WritePlace::Whole | WritePlace::End => None,
-            },
-        };
-        let file = agent.write_file(&request.path, options).await;
-        pour(file.map_err(file_refused)?, content).await
-    }
-
     async fn list_directory(
         &self,
         id: &SandboxId,
         request: ListDirectory,
     ) -> Result<DirectoryPage, NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let options = ListOptions {
             user: request.user,
             after: request.after,
@@ -102,7 +57,7 @@ impl NodeFiles for Node {
     }
 
     async fn stat(&self, id: &SandboxId, request: GuestPath) -> Result<FileStat, NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let found = agent.stat(&request.path, request.user.as_deref()).await;
         found.map_err(file_refused)
     }
@@ -112,7 +67,7 @@ impl NodeFiles for Node {
         id: &SandboxId,
         request: MakeDirectory,
     ) -> Result<(), NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let options = WriteOptions {
             user: request.user,
             mode: request.mode,
@@ -124,7 +79,7 @@ impl NodeFiles for Node {
     }
 
     async fn move_file(&self, id: &SandboxId, request: MoveFile) -> Result<(), NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let user = request.user.as_deref();
         let moved = agent
             .move_entry(&request.from, &request.to, user, request.replace)
@@ -133,58 +88,17 @@ impl NodeFiles for Node {
     }
 
     async fn change_mode(&self, id: &SandboxId, request: ChangeMode) -> Result<(), NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let user = request.user.as_deref();
         let changed = agent.change_mode(&request.path, request.mode, user).await;
         changed.map_err(file_refused)
     }
 
     async fn remove_file(&self, id: &SandboxId, request: RemoveFile) -> Result<(), NodeError> {
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let user = request.user.as_deref();
         let removed = agent.remove(&request.path, user, request.recursive).await;
         removed.map_err(file_refused)
-    }
-
-    async fn watch_files(
-        &self,
-        id: &SandboxId,
-        request: WatchFiles,
-    ) -> Result<FileChanges, NodeError> {
-        let (agent, call) = self.files(id).await?;
-        let user = request.user.as_deref();
-        let mut lines = agent
-            .watch_directory(&request.path, user, request.recursive)
-            .await
-            .map_err(file_refused)?;
-        // The first line says that the watch stands, which is what the answer to this call says.
-        match lines.next().await.map_err(stream_failed)? {
-            Some(event) if event.kind == WatchKind::Ready => Ok(changes(lines, call)),
-            Some(_) | None => Err(stream_failed(StreamError::Malformed)),
-        }
-    }
-
-    async fn pack_tree(&self, id: &SandboxId, request: GuestPath) -> Result<FileBytes, NodeError> {
-        let (agent, call) = self.files(id).await?;
-        let stream = agent
-            .pack_tree(&request.path, request.user.as_deref())
-            .await
-            .map_err(file_refused)?;
-        Ok(content(stream.into_stream(), call))
-    }
-
-    async fn unpack_tree(
-        &self,
-        id: &SandboxId,
-        request: GuestPath,
-        content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        let (agent, _call) = self.files(id).await?;
-        let target = agent
-            .unpack_tree(&request.path, request.user.as_deref())
-            .await;
-        let unpacked = pour(target.map_err(file_refused)?, content).await;
-        unpacked.map_err(|error| in_words(error, ARCHIVE_REFUSED))
     }
 
     async fn list_changes(
@@ -197,7 +111,7 @@ impl NodeFiles for Node {
             ChangesSince::Snapshot(snapshot) => self.moment_of(id, snapshot)?,
             ChangesSince::UnixNanos(moment) => Some(*moment),
         };
-        let (agent, _call) = self.files(id).await?;
+        let (agent, _call) = self.agent(id).await?;
         let mut lines = agent
             .list_changes(&request.path, since)
             .await
@@ -222,6 +136,88 @@ impl NodeFiles for Node {
             truncated: false,
         })
     }
+}
+
+/// Opens a file for reading.
+pub(crate) async fn read(
+    agent: &AgentClient,
+    request: FileRead,
+    call: OpenCall,
+) -> Result<(OpenedFile, FileBytes), NodeError> {
+    let range = ReadRange {
+        offset: request.offset,
+        limit: request.limit,
+    };
+    let file = agent
+        .read_file(&request.path, request.user.as_deref(), range)
+        .await
+        .map_err(file_refused)?;
+    let info = file.info().clone();
+    Ok((info, content(file.into_stream(), call)))
+}
+
+/// Replaces or makes a file, or writes into it in place.
+pub(crate) async fn write(
+    agent: &AgentClient,
+    request: FileWrite,
+    content: FileBytes,
+) -> Result<u64, NodeError> {
+    let options = WriteOptions {
+        user: request.user,
+        mode: request.mode,
+        make_parents: true,
+        append: request.place == WritePlace::End,
+        offset: match request.place {
+            WritePlace::At(offset) => Some(offset),
+            WritePlace::Whole | WritePlace::End => None,
+        },
+    };
+    let file = agent.write_file(&request.path, options).await;
+    pour(file.map_err(file_refused)?, content).await
+}
+
+/// Reports changes from the answer on.
+pub(crate) async fn watch(
+    agent: &AgentClient,
+    request: WatchFiles,
+    call: OpenCall,
+) -> Result<FileChanges, NodeError> {
+    let user = request.user.as_deref();
+    let mut lines = agent
+        .watch_directory(&request.path, user, request.recursive)
+        .await
+        .map_err(file_refused)?;
+    // The first line says that the watch stands, which is what the answer to this call says.
+    match lines.next().await.map_err(stream_failed)? {
+        Some(event) if event.kind == WatchKind::Ready => Ok(changes(lines, call)),
+        Some(_) | None => Err(stream_failed(StreamError::Malformed)),
+    }
+}
+
+/// A directory, or one file, as a tar archive.
+pub(crate) async fn pack(
+    agent: &AgentClient,
+    request: GuestPath,
+    call: OpenCall,
+) -> Result<FileBytes, NodeError> {
+    let stream = agent
+        .pack_tree(&request.path, request.user.as_deref())
+        .await
+        .map_err(file_refused)?;
+    Ok(content(stream.into_stream(), call))
+}
+
+/// Unpacks a tar archive below a directory.
+pub(crate) async fn unpack(
+    agent: &AgentClient,
+    request: GuestPath,
+    content: FileBytes,
+) -> Result<u64, NodeError> {
+    let target = agent
+        .unpack_tree(&request.path, request.user.as_deref())
+        .await;
+    let unpacked = pour(target.map_err(file_refused)?, content).await;
+    unpacked.map_err(|error| in_words(error, ARCHIVE_REFUSED))
 }
 
 /// Bytes of a guest, which keep its sandbox awake.

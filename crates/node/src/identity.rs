@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
 use dayfly_host::files::write_atomic;
 use dayfly_node_api::{DatabaseMark, IdentityReport, NodeError, NodeIdentity};
 use dayfly_types::{ErrorCode, SandboxId};
@@ -177,7 +176,6 @@ impl Node {
     }
 }
 
-#[async_trait]
 impl NodeIdentity for Node {
     async fn identity(&self) -> Result<IdentityReport, NodeError> {
         let Remembered {

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::BytesMut;
 use dayfly_guest_client::{GuestSocket, GuestSocketWriter, StreamError};
-use dayfly_node_api::{NodeError, NodeIngress, PortStream};
+use dayfly_node_api::{NodeError, NodeListeners, PortStream};
 use dayfly_types::port::Listener;
 use dayfly_types::{ErrorCode, SandboxId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -15,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::{agent_for_visitor, call_failed};
 use crate::node::Node;
+use crate::sandbox::SandboxHandle;
 
 /// What waits between a caller and the guest's own window, each way.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How long a service may be silent after its caller has said all.
 const LAST_ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-#[async_trait]
-impl NodeIngress for Node {
+impl NodeListeners for Node {
     async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError> {
         let handle = self.find(id)?;
         if handle.is_asleep() {
@@ -31,22 +30,22 @@ impl NodeIngress for Node {
         let agent = agent_for_visitor(&handle).await?;
         agent.list_ports().await.map_err(call_failed)
     }
+}
 
-    async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
-        let handle = self.find(id)?;
-        let agent = agent_for_visitor(&handle).await?;
-        let socket = agent.connect_port(port).await.map_err(|error| {
-            let refusal = call_failed(error);
-            if refusal.code != ErrorCode::NotFound {
-                return refusal;
-            }
-            let text = format!("nothing listens on port {port} in the sandbox");
-            NodeError::new(ErrorCode::NotFound, text)
-        })?;
-        let (outside, inside) = tokio::io::duplex(BUFFER_BYTES);
-        tokio::spawn(join(socket, inside));
-        Ok(Box::new(outside))
-    }
+/// Connects to a TCP port of the sandbox, and wakes it for that.
+pub(crate) async fn connect(handle: &SandboxHandle, port: u16) -> Result<PortStream, NodeError> {
+    let agent = agent_for_visitor(handle).await?;
+    let socket = agent.connect_port(port).await.map_err(|error| {
+        let refusal = call_failed(error);
+        if refusal.code != ErrorCode::NotFound {
+            return refusal;
+        }
+        let text = format!("nothing listens on port {port} in the sandbox");
+        NodeError::new(ErrorCode::NotFound, text)
+    })?;
+    let (outside, inside) = tokio::io::duplex(BUFFER_BYTES);
+    tokio::spawn(join(socket, inside));
+    Ok(Box::new(outside))
 }
 
 /// Moves bytes until both directions have ended or one has broken. The two do not wait for each

@@ -1,6 +1,5 @@
 //! What control asks of a node about the network of a sandbox.
 
-use async_trait::async_trait;
 use dayfly_node_api::{
     NetworkLog, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
 };
@@ -10,7 +9,6 @@ use crate::egress::LogError;
 use crate::node::Node;
 use crate::sandbox::Request;
 
-#[async_trait]
 impl NodeNetwork for Node {
     async fn set_network(
         &self,

@@ -1,25 +1,20 @@
-//! The node as the control plane sees it: [`NodeApi`] over the owners of this host's sandboxes.
+//! The node as the control plane sees it: [`NodeApi`](dayfly_node_api::NodeApi) over the owners of this host's sandboxes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use dayfly_core::admission::Demand;
+use dayfly_guest_client::AgentClient;
 use dayfly_node_api::{
-    AttachExec, ContextLines, EnsureExec, EnsureSandbox, EnsureVolume, ExecEvents, FileBytes,
-    ForkReport, ForkRequest, LifecycleChange, LifecycleReport, NodeApi, NodeError, NodeStatus,
-    PoolStatus, SandboxLoad, SandboxReport, SnapshotReport, SnapshotRequest, StdinWrite,
-    TemplateReport, VolumeReport, Watch,
+    EnsureSandbox, LifecycleChange, LifecycleReport, NodeError, NodeExecs, NodeSandboxes,
+    NodeStatus, NodeTemplates, PoolStatus, SandboxLoad, SandboxReport, TemplateReport,
 };
 use dayfly_snapshots::CaptureStore;
-use dayfly_snapshots::capture::CaptureManifest;
 use dayfly_types::exec::{ExecInfo, TerminalSize};
 use dayfly_types::{
     Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
-    VolumeName,
 };
 use dayfly_vmm::{Engine, SlotProvider};
 use tokio::sync::{Notify, oneshot, watch};
@@ -28,7 +23,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Promise, Reserve};
-use crate::disk_lane::off_runtime;
 use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
@@ -42,7 +36,7 @@ use crate::pause_guard::PauseGuard;
 use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
 use crate::reserve::ReserveFile;
-use crate::sandbox::{Request, SandboxHandle};
+use crate::sandbox::{OpenCall, Request, SandboxHandle};
 use crate::templates::TemplateSource;
 use crate::volumes::VolumeStore;
 
@@ -207,6 +201,11 @@ impl Node {
         self.parts.find(id).ok_or_else(|| self.absent_or_kept(id))
     }
 
+    /// A conversation with the sandbox's guest, which is woken for it.
+    pub(crate) async fn agent(&self, id: &SandboxId) -> Result<(AgentClient, OpenCall), NodeError> {
+        calls::agent(&self.find(id)?).await
+    }
+
     fn absent_or_kept(&self, id: &SandboxId) -> NodeError {
         let kept = self.parts.kept.refusal(id);
         kept.unwrap_or_else(|| NodeError::not_found(format!("no sandbox {id}")))
@@ -243,8 +242,24 @@ impl Node {
     }
 }
 
-#[async_trait]
-impl NodeApi for Node {
+impl NodeTemplates for Node {
+    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
+        Ok(self.parts.templates.reports())
+    }
+
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        let reports = self.parts.templates.reports();
+        let found = reports.into_iter().find(|report| report.name == *name);
+        found.ok_or_else(|| NodeError::not_found(format!("no template {name}")))
+    }
+
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.parts.templates.order(name)?;
+        self.find_template(name).await
+    }
+}
+
+impl NodeSandboxes for Node {
     async fn status(&self) -> Result<NodeStatus, NodeError> {
         let (capacity, committed) = self.parts.ledger.view();
         let capabilities = self.parts.engine.capabilities();
@@ -273,21 +288,6 @@ impl NodeApi for Node {
                 .collect(),
             kept: self.parts.kept.reports(),
         })
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
-        Ok(self.parts.templates.reports())
-    }
-
-    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        let reports = self.parts.templates.reports();
-        let found = reports.into_iter().find(|report| report.name == *name);
-        found.ok_or_else(|| NodeError::not_found(format!("no template {name}")))
-    }
-
-    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.parts.templates.order(name)?;
-        self.find_template(name).await
     }
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
@@ -346,74 +346,6 @@ impl NodeApi for Node {
         loads.map_err(|error| crate::failure::node_error("the node could not look", &error))
     }
 
-    async fn watch(&self) -> Result<Watch, NodeError> {
-        Ok(calls::watch(Arc::clone(&self.parts)))
-    }
-
-    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
-        let (agent, call) = calls::agent(&self.find(id)?).await?;
-        execs::start(&agent, request, call).await
-    }
-
-    async fn attach_exec(
-        &self,
-        id: &SandboxId,
-        request: AttachExec,
-    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
-        let (agent, call) = calls::agent(&self.find(id)?).await?;
-        execs::attach(&agent, request, call).await
-    }
-
-    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::describe(&agent, exec).await
-    }
-
-    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::list(&agent).await
-    }
-
-    async fn signal_exec(
-        &self,
-        id: &SandboxId,
-        exec: &ExecId,
-        signal: i32,
-    ) -> Result<(), NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::signal(&agent, exec, signal).await
-    }
-
-    async fn resize_exec(
-        &self,
-        id: &SandboxId,
-        exec: &ExecId,
-        size: TerminalSize,
-    ) -> Result<(), NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::resize(&agent, exec, size).await
-    }
-
-    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::forget(&agent, exec).await
-    }
-
-    async fn write_stdin(
-        &self,
-        id: &SandboxId,
-        request: StdinWrite,
-        content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        let (agent, _call) = calls::agent(&self.find(id)?).await?;
-        execs::write_stdin(&agent, request, content).await
-    }
-
-    async fn context(&self, id: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError> {
-        let (agent, call) = calls::agent(&self.find(id)?).await?;
-        execs::context(&agent, request, call).await
-    }
-
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
         self.find(id)?.ask(Request::Pause).await
     }
@@ -454,78 +386,42 @@ impl NodeApi for Node {
             .ask(|reply| Request::SetLifecycle { change, reply })
             .await
     }
+}
 
-    async fn snapshot(
+impl NodeExecs for Node {
+    async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
+        let (agent, _call) = self.agent(id).await?;
+        execs::describe(&agent, exec).await
+    }
+
+    async fn list_execs(&self, id: &SandboxId) -> Result<Vec<ExecInfo>, NodeError> {
+        let (agent, _call) = self.agent(id).await?;
+        execs::list(&agent).await
+    }
+
+    async fn signal_exec(
         &self,
         id: &SandboxId,
-        request: SnapshotRequest,
-    ) -> Result<SnapshotReport, NodeError> {
-        self.take_snapshot(id, request).await
+        exec: &ExecId,
+        signal: i32,
+    ) -> Result<(), NodeError> {
+        let (agent, _call) = self.agent(id).await?;
+        execs::signal(&agent, exec, signal).await
     }
 
-    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
-        Ok(self.snapshot_reports(|_| true).await)
-    }
-
-    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
-        let is_own = |capture: &CaptureManifest| capture.project == *project;
-        Ok(self.snapshot_reports(is_own).await)
-    }
-
-    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
-        self.one_snapshot(id).await
-    }
-
-    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
-        self.hide_snapshot(id).await
-    }
-
-    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
-        self.make_children(id, request).await
-    }
-
-    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
-        let created_at = unix_seconds(self.parts.clock.wall());
-        let parts = Arc::clone(&self.parts);
-        self.volume_work(move || {
-            let _room = parts.book_volume(&wanted)?;
-            let made = parts.volumes.ensure(&wanted, created_at);
-            // Before the booking goes, so that what was promised now is missing at no moment.
-            parts.ledger.set_volumes(parts.volumes.account());
-            made
-        })
-        .await
-    }
-
-    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
-        let volumes = Arc::clone(&self.parts.volumes);
-        Ok(off_runtime(move || volumes.reports(None)).await)
-    }
-
-    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
-        let (volumes, project) = (Arc::clone(&self.parts.volumes), project.clone());
-        Ok(off_runtime(move || volumes.reports(Some(&project))).await)
-    }
-
-    async fn find_volume(
+    async fn resize_exec(
         &self,
-        project: &ProjectId,
-        name: &VolumeName,
-    ) -> Result<VolumeReport, NodeError> {
-        let (project, name) = (project.clone(), name.clone());
-        let volumes = Arc::clone(&self.parts.volumes);
-        self.volume_work(move || volumes.find(&project, &name))
-            .await
+        id: &SandboxId,
+        exec: &ExecId,
+        size: TerminalSize,
+    ) -> Result<(), NodeError> {
+        let (agent, _call) = self.agent(id).await?;
+        execs::resize(&agent, exec, size).await
     }
 
-    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
-        let (parts, project, name) = (Arc::clone(&self.parts), project.clone(), name.clone());
-        self.volume_work(move || {
-            parts.volumes.delete(&project, &name)?;
-            parts.ledger.set_volumes(parts.volumes.account());
-            Ok(())
-        })
-        .await
+    async fn forget_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<(), NodeError> {
+        let (agent, _call) = self.agent(id).await?;
+        execs::forget(&agent, exec).await
     }
 }
 

@@ -8,7 +8,7 @@ use dayfly_core::admission::Demand;
 use dayfly_core::expiry;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{
-    EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeApi, NodeError,
+    EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeError, NodeSandboxes,
     SnapshotReport, SnapshotRequest,
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};

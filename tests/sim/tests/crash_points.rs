@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Node, Point};
 use dayfly_node_api::{
-    EnsureExec, EnsureSandbox, EnsureVolume, ForkRequest, NodeApi, SandboxReport, SnapshotRequest,
+    EnsureExec, EnsureSandbox, EnsureVolume, ForkRequest, NodeApi, NodeCalls, SandboxReport,
+    SnapshotRequest,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Effect, Effects, Point};
 use dayfly_node_api::{
-    EnsureExec, EnsureVolume, NodeApi, NodeError, SandboxReport, SnapshotRequest,
+    EnsureExec, EnsureVolume, NodeApi, NodeCalls, NodeError, SandboxReport, SnapshotRequest,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};

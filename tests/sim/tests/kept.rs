@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Effect, Effects};
-use dayfly_node_api::{NodeApi, NodeIdentity, SandboxReport, SnapshotRequest};
+use dayfly_node_api::{NodeCalls, SandboxReport, SnapshotRequest};
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault};

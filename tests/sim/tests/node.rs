@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use dayfly_node_api::NodeApi;
+use dayfly_node_api::NodeCalls;
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault, SlotOperation};
 use dayfly_types::{ErrorCode, SandboxState};

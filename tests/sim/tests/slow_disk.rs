@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use dayfly_node::Node;
-use dayfly_node_api::{EnsureExec, EnsureVolume, NodeApi, SnapshotRequest};
+use dayfly_node_api::{EnsureExec, EnsureVolume, NodeApi, NodeCalls, SnapshotRequest};
 use dayfly_sim::{World, wanted};
 use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
 use dayfly_types::volume::MountedVolume;

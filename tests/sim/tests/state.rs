@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::{
-    EnsureExec, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, SnapshotRequest,
+    EnsureExec, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, NodeCalls,
+    SnapshotRequest,
 };
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault};

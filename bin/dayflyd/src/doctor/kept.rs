@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_node::journal::{Entry, Journal};
-use dayfly_node_api::{NodeApi, NodeClient};
+use dayfly_node_api::{NodeCalls, NodeClient};
 
 use super::{Check, Verdict};
 use crate::data_directory::DataDirectory;

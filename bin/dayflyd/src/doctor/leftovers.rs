@@ -9,7 +9,7 @@ use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
 use dayfly_node::egress::EGRESS_GROUP;
 use dayfly_node::glimpse::GlimpsedSlot;
 use dayfly_node::journal::{Entry, Journal};
-use dayfly_node_api::{BakeState, NodeApi, NodeClient};
+use dayfly_node_api::{BakeState, NodeCalls, NodeClient};
 
 use crate::data_directory::DataDirectory;
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use dayfly_api::Context;
 use dayfly_node_api::{ContextLines, NodeApi, NodeError};
 use dayfly_types::{ErrorCode, ExecId, SandboxId, limits};
@@ -133,11 +132,11 @@ pub(crate) async fn ask(
     call: &BridgeCall<'_>,
 ) -> Result<ContextLines, NodeError> {
     // Plain data with string keys always serialises.
-    let request = serde_json::to_vec(call).unwrap_or_default();
+    let request = serde_json::to_string(call).unwrap_or_default();
     if request.len() > limits::CONTEXT_LINE_BYTES_MAX {
         return Err(NodeError::new(ErrorCode::TooLarge, "the code is too long"));
     }
-    node.context(sandbox, Bytes::from(request)).await
+    node.context(sandbox, request).await
 }
 
 /// Sends a call that has one line as its answer.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dayfly_node_api::ReadNetworkLog;
+use dayfly_node_api::{NodeCalls, ReadNetworkLog};
 use dayfly_types::SandboxId;
 use dayfly_types::egress::{Decision, DenyReason, EgressRecord};
 

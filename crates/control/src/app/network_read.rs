@@ -6,7 +6,7 @@ use std::time::Duration;
 use dayfly_api::{
     Network, NetworkDefault, NetworkLog, NetworkRecord, NetworkRule, NetworkSuggestion,
 };
-use dayfly_node_api::{NodeError, ReadNetworkLog};
+use dayfly_node_api::{NodeCalls, NodeError, ReadNetworkLog};
 use dayfly_types::egress::{
     Decision, DenyReason, EgressPolicy, EgressRecord, EgressRule, EgressTarget, NameSource,
     RecordKind,

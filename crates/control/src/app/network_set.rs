@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use dayfly_api::{Network, RuleWish};
-use dayfly_node_api::{NetworkReport, NodeError, SetNetwork};
+use dayfly_node_api::{NetworkReport, NodeCalls, NodeError, SetNetwork};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dayfly_api::{CreatePortLink, Port, PortLink};
-use dayfly_node_api::NodeError;
+use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::limits::{
     PORT_LINK_TTL_SECONDS_DEFAULT, PORT_LINK_TTL_SECONDS_MAX, PORT_LINKS_MAX, SANDBOX_LINKS_MAX,
 };

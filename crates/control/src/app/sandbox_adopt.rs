@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_node_api::{NodeError, SandboxReport};
+use dayfly_node_api::{NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{SandboxId, SandboxState};
 
 use super::fork_plan::{PARENT_KEY, TREE_KEY};

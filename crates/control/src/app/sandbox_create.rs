@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_api::Sandbox;
-use dayfly_node_api::{EnsureSandbox, NodeError, SandboxReport};
+use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 
 use super::ids::{self, NoRandomness};

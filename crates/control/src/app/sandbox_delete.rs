@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dayfly_node_api::NodeError;
+use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId};
 
 use crate::control::Control;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dayfly_api::{Capture, Forked, Sandbox};
 use dayfly_node_api::{
-    EnsureSandbox, ForkOutcome, ForkReport, ForkRequest, NodeError, SandboxReport,
+    EnsureSandbox, ForkOutcome, ForkReport, ForkRequest, NodeCalls, NodeError, SandboxReport,
 };
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! hangs up: the node does the work, and its watch tells the rest.
 
 use dayfly_api::{Lifecycle, Sandbox};
-use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError, SandboxReport};
+use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{ProjectId, SandboxId, SnapshotId};
 
 use super::lifecycle_wish;

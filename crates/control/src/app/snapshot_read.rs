@@ -5,7 +5,7 @@
 //! every question goes to the node, and the project is held against each answer.
 
 use dayfly_api::{Capture, Snapshot};
-use dayfly_node_api::{NodeApi, NodeError, SnapshotReport};
+use dayfly_node_api::{NodeApi, NodeCalls, NodeError, SnapshotReport};
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SnapshotId};
 

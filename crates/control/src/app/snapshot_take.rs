@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dayfly_api::{CreateSnapshot, Snapshot};
-use dayfly_node_api::{NodeError, SnapshotRequest};
+use dayfly_node_api::{NodeCalls, NodeError, SnapshotRequest};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SnapshotId, limits};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Templates, as the node reports them.
 
 use dayfly_api::{Template, TemplateRun, TemplateState};
-use dayfly_node_api::{BakeState, NodeApi, NodeError, TemplateReport};
+use dayfly_node_api::{BakeState, NodeApi, NodeCalls, NodeError, TemplateReport};
 use dayfly_types::{ErrorCode, RunMeaning, TemplateName};
 
 use crate::time::rfc3339;

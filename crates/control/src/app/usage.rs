@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_api::{ProjectUsage, SandboxLoad, SandboxLoadList};
-use dayfly_node_api::NodeError;
+use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::limits::CAPTURE_DEADLINE;
 use dayfly_types::{DiskMib, ProjectId, VolumeName};
 

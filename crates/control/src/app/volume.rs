@@ -4,7 +4,7 @@
 //! about its size and its users. The project is part of every name on the node.
 
 use dayfly_api::Volume;
-use dayfly_node_api::{EnsureVolume, NodeApi, NodeError, VolumeReport};
+use dayfly_node_api::{EnsureVolume, NodeApi, NodeCalls, NodeError, VolumeReport};
 use dayfly_types::{DiskMib, ErrorCode, ProjectId, VolumeName};
 
 use crate::time::rfc3339;

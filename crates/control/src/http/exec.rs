@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecRequest, ExecResult, ExecStreamEvent, Process};
-use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges};
+use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges, NodeCalls};
 use dayfly_types::exec::ExecEnd;
 use dayfly_types::{ExecId, SandboxId};
 use http::StatusCode;

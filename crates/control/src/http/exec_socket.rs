@@ -20,7 +20,9 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use dayfly_api::{SOCKET_HEADER_BYTES, SOCKET_STDERR, SOCKET_STDOUT, SocketCall, SocketEvent};
-use dayfly_node_api::{AttachExec, ExecEvents, FileBytes, NodeApi, NodeError, StdinWrite};
+use dayfly_node_api::{
+    AttachExec, ExecEvents, FileBytes, NodeApi, NodeCalls, NodeError, StdinWrite,
+};
 use dayfly_types::exec::{ExecEvent, ExecInfo, OutputStream};
 use dayfly_types::limits::{FRAME_PAYLOAD_BYTES_MAX, JSON_BODY_BYTES_MAX};
 use dayfly_types::{ErrorCode, ExecId, SandboxId};

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{DirectoryListing, FileEntry, FileWritten};
-use dayfly_node_api::{FileBytes, FileRead, FileWrite, GuestPath};
+use dayfly_node_api::{FileBytes, FileRead, FileWrite, GuestPath, NodeCalls};
 use dayfly_node_api::{ListDirectory, NodeError};
 use dayfly_types::file::{FileStat, OpenedFile};
 use dayfly_types::{ErrorCode, SandboxId};

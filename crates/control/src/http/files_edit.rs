@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{ChangeList, ChangeMode, ChangedFile, MakeDirectory, MoveFile};
-use dayfly_node_api::{ListChanges, RemoveFile};
+use dayfly_node_api::{ListChanges, NodeCalls, RemoveFile};
 use dayfly_types::file::{ChangeKind, ChangedPath};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use http::StatusCode;

@@ -11,7 +11,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dayfly_api::utf8::Utf8Pieces;
-use dayfly_node_api::{AttachExec, ExecEvents, NodeApi};
+use dayfly_node_api::{AttachExec, ExecEvents, NodeApi, NodeCalls};
 use dayfly_types::SandboxId;
 use dayfly_types::exec::{ExecEvent, ExecInfo};
 use futures::stream::SelectAll;

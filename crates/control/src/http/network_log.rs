@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use dayfly_api::{NetworkLog, NetworkLost};
-use dayfly_node_api::{NodeApi, NodeError, ReadNetworkLog};
+use dayfly_node_api::{NodeApi, NodeCalls, NodeError, ReadNetworkLog};
 use dayfly_types::{ErrorCode, SandboxId};
 use http::header::ACCEPT;
 use http::request::Parts;

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecStreamEvent, Process, ProcessList, SignalRequest, StdinTaken, TerminalSize};
-use dayfly_node_api::{AttachExec, StdinWrite};
+use dayfly_node_api::{AttachExec, NodeCalls, StdinWrite};
 use dayfly_types::exec::{ExecEvent, ExecInfo, LogExtent};
 use futures::StreamExt;
 use http::StatusCode;

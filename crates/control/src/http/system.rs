@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{Health, HealthCondition, Me, NodeView, PoolView};
-use dayfly_node_api::NodeStatus;
+use dayfly_node_api::{NodeCalls, NodeStatus};
 use dayfly_types::ErrorCode;
 
 use super::answer::{HealthRefusals, NodeRefusals, ReadRefusals};

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use dayfly_api::Template;
+use dayfly_node_api::NodeCalls;
 
 use super::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
 use super::error::ApiError;

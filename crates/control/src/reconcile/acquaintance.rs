@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use dayfly_node_api::{DatabaseMark, IdentityReport, NodeError};
+use dayfly_node_api::{DatabaseMark, IdentityReport, NodeCalls, NodeError};
 use dayfly_types::NodeId;
 
 use crate::conditions::Condition;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_node_api::NodeError;
+use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::ErrorCode;
 
 use crate::app::network_set::{of, send, take_back};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dayfly_core::wall_clock::WallClock;
-use dayfly_node_api::{NodeError, NodeStatus, SandboxReport};
+use dayfly_node_api::{NodeCalls, NodeError, NodeStatus, SandboxReport};
 use dayfly_types::{Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
 

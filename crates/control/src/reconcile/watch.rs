@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_node_api::{NodeError, Watch};
+use dayfly_node_api::{NodeCalls, NodeError, Watch};
 use futures::StreamExt;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dayfly_node_api::{EnsureSandbox, NodeApi, NodeError};
+use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{Generation, Lifecycle, ProjectId, SandboxId, SandboxState, TemplateName};
 use http::StatusCode;

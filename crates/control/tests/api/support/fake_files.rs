@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
     ChangeMode, Changes, ChangesSince, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
@@ -67,75 +66,7 @@ impl FakeNode {
     }
 }
 
-#[async_trait]
 impl NodeFiles for FakeNode {
-    async fn read_file(
-        &self,
-        id: &SandboxId,
-        request: FileRead,
-    ) -> Result<(OpenedFile, FileBytes), NodeError> {
-        self.note(&request);
-        let bytes = self.file(id, &request.path)?;
-        let info = OpenedFile {
-            size: bytes.len() as u64,
-            mode: FileMode::of(0o644),
-            mtime: 1_700_000_000,
-        };
-        let from = usize::try_from(request.offset).unwrap().min(bytes.len());
-        let limit = request.limit.unwrap_or(u64::MAX);
-        let rest = &bytes[from..];
-        let rest = &rest[..rest.len().min(usize::try_from(limit).unwrap())];
-        let counters = Arc::clone(&self.counters);
-        let pieces: Vec<Bytes> = rest.chunks(64 << 10).map(Bytes::copy_from_slice).collect();
-        let content = futures::stream::iter(pieces).map(move |piece| {
-            counters
-                .bytes_out
-                .fetch_add(piece.len() as u64, Ordering::SeqCst);
-            Ok(piece)
-        });
-        Ok((info, content.boxed()))
-    }
-
-    async fn write_file(
-        &self,
-        id: &SandboxId,
-        request: FileWrite,
-        mut content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        self.note(&request);
-        self.known(id)?;
-        if request.path.ends_with("/full") {
-            let error = NodeError::new(ErrorCode::DiskFull, "the disk is full");
-            return Err(error);
-        }
-        let mut bytes = Vec::new();
-        while let Some(piece) = content.next().await {
-            let piece = piece?;
-            self.counters
-                .bytes_in
-                .fetch_add(piece.len() as u64, Ordering::SeqCst);
-            bytes.extend_from_slice(&piece);
-            self.with(|inner| inner.written.extend_from_slice(&piece));
-            if request.path.ends_with("/slow") {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-        let length = bytes.len() as u64;
-        let mut old = self.file(id, &request.path).unwrap_or_default();
-        let bytes = match request.place {
-            WritePlace::Whole => bytes,
-            WritePlace::End => [old, bytes].concat(),
-            WritePlace::At(offset) => {
-                let offset = usize::try_from(offset).unwrap();
-                old.resize(old.len().max(offset + bytes.len()), 0);
-                old[offset..offset + bytes.len()].copy_from_slice(&bytes);
-                old
-            }
-        };
-        self.with(|inner| inner.files.insert((id.clone(), request.path), bytes));
-        Ok(length)
-    }
-
     async fn list_directory(
         &self,
         id: &SandboxId,
@@ -203,7 +134,103 @@ impl NodeFiles for FakeNode {
         Ok(())
     }
 
-    async fn watch_files(
+    async fn list_changes(
+        &self,
+        id: &SandboxId,
+        request: ListChanges,
+    ) -> Result<Changes, NodeError> {
+        self.note(&request);
+        self.known(id)?;
+        if matches!(&request.since, ChangesSince::Snapshot(id) if id.as_str().ends_with("none")) {
+            return Err(NodeError::not_found("no such snapshot of this sandbox"));
+        }
+        let changed = |path: &str, kind| ChangedPath {
+            path: path.to_owned(),
+            kind,
+            is_dir: false,
+            size: 3,
+            mtime: 1_700_000_000,
+        };
+        Ok(Changes {
+            entries: vec![
+                changed("/workspace/b", ChangeKind::Modified),
+                changed("/etc/motd", ChangeKind::Removed),
+                changed("/workspace/a", ChangeKind::Added),
+            ],
+            truncated: true,
+        })
+    }
+}
+
+impl FakeNode {
+    pub(super) async fn open_file(
+        &self,
+        id: &SandboxId,
+        request: FileRead,
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
+        self.note(&request);
+        let bytes = self.file(id, &request.path)?;
+        let info = OpenedFile {
+            size: bytes.len() as u64,
+            mode: FileMode::of(0o644),
+            mtime: 1_700_000_000,
+        };
+        let from = usize::try_from(request.offset).unwrap().min(bytes.len());
+        let limit = request.limit.unwrap_or(u64::MAX);
+        let rest = &bytes[from..];
+        let rest = &rest[..rest.len().min(usize::try_from(limit).unwrap())];
+        let counters = Arc::clone(&self.counters);
+        let pieces: Vec<Bytes> = rest.chunks(64 << 10).map(Bytes::copy_from_slice).collect();
+        let content = futures::stream::iter(pieces).map(move |piece| {
+            counters
+                .bytes_out
+                .fetch_add(piece.len() as u64, Ordering::SeqCst);
+            Ok(piece)
+        });
+        Ok((info, content.boxed()))
+    }
+
+    pub(super) async fn store_file(
+        &self,
+        id: &SandboxId,
+        request: FileWrite,
+        mut content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        self.note(&request);
+        self.known(id)?;
+        if request.path.ends_with("/full") {
+            let error = NodeError::new(ErrorCode::DiskFull, "the disk is full");
+            return Err(error);
+        }
+        let mut bytes = Vec::new();
+        while let Some(piece) = content.next().await {
+            let piece = piece?;
+            self.counters
+                .bytes_in
+                .fetch_add(piece.len() as u64, Ordering::SeqCst);
+            bytes.extend_from_slice(&piece);
+            self.with(|inner| inner.written.extend_from_slice(&piece));
+            if request.path.ends_with("/slow") {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        let length = bytes.len() as u64;
+        let mut old = self.file(id, &request.path).unwrap_or_default();
+        let bytes = match request.place {
+            WritePlace::Whole => bytes,
+            WritePlace::End => [old, bytes].concat(),
+            WritePlace::At(offset) => {
+                let offset = usize::try_from(offset).unwrap();
+                old.resize(old.len().max(offset + bytes.len()), 0);
+                old[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                old
+            }
+        };
+        self.with(|inner| inner.files.insert((id.clone(), request.path), bytes));
+        Ok(length)
+    }
+
+    pub(super) async fn watch_path(
         &self,
         id: &SandboxId,
         request: WatchFiles,
@@ -232,7 +259,11 @@ impl NodeFiles for FakeNode {
         })
     }
 
-    async fn pack_tree(&self, id: &SandboxId, request: GuestPath) -> Result<FileBytes, NodeError> {
+    pub(super) async fn pack(
+        &self,
+        id: &SandboxId,
+        request: GuestPath,
+    ) -> Result<FileBytes, NodeError> {
         self.note(&request);
         let bytes = self.file(id, &request.path)?;
         let piece = Bytes::from(bytes);
@@ -240,7 +271,7 @@ impl NodeFiles for FakeNode {
         Ok(futures::stream::iter([Ok(piece)]).boxed())
     }
 
-    async fn unpack_tree(
+    pub(super) async fn unpack(
         &self,
         id: &SandboxId,
         request: GuestPath,
@@ -252,38 +283,11 @@ impl NodeFiles for FakeNode {
             mode: None,
             place: WritePlace::Whole,
         };
-        let bytes = self.write_file(id, write, content).await?;
+        let bytes = self.store_file(id, write, content).await?;
         self.note(&request);
         if request.path.ends_with("/refused") {
             return Err(NodeError::new(ErrorCode::InvalidRequest, "it leads out"));
         }
         Ok(bytes)
-    }
-
-    async fn list_changes(
-        &self,
-        id: &SandboxId,
-        request: ListChanges,
-    ) -> Result<Changes, NodeError> {
-        self.note(&request);
-        self.known(id)?;
-        if matches!(&request.since, ChangesSince::Snapshot(id) if id.as_str().ends_with("none")) {
-            return Err(NodeError::not_found("no such snapshot of this sandbox"));
-        }
-        let changed = |path: &str, kind| ChangedPath {
-            path: path.to_owned(),
-            kind,
-            is_dir: false,
-            size: 3,
-            mtime: 1_700_000_000,
-        };
-        Ok(Changes {
-            entries: vec![
-                changed("/workspace/b", ChangeKind::Modified),
-                changed("/etc/motd", ChangeKind::Removed),
-                changed("/workspace/a", ChangeKind::Added),
-            ],
-            truncated: true,
-        })
     }
 }

@@ -1,6 +1,5 @@
 //! What the node in memory remembers of its database, and what it keeps without reading it.
 
-use async_trait::async_trait;
 use dayfly_node_api::{
     DatabaseMark, IdentityReport, KeptSandbox, NodeError, NodeIdentity, SandboxReport,
 };
@@ -68,7 +67,6 @@ impl FakeNode {
     }
 }
 
-#[async_trait]
 impl NodeIdentity for FakeNode {
     async fn identity(&self) -> Result<IdentityReport, NodeError> {
         Ok(self.with(|inner| {

@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use async_trait::async_trait;
-use dayfly_node_api::{NodeError, NodeIngress, PortStream};
+use dayfly_node_api::{NodeError, NodeListeners, PortStream};
 use dayfly_types::SandboxId;
 use dayfly_types::port::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -49,8 +48,7 @@ impl FakeNode {
     }
 }
 
-#[async_trait]
-impl NodeIngress for FakeNode {
+impl NodeListeners for FakeNode {
     async fn ports(&self, id: &SandboxId) -> Result<Vec<Listener>, NodeError> {
         self.known(id)?;
         Ok(self.with(|inner| {
@@ -64,8 +62,10 @@ impl NodeIngress for FakeNode {
             .collect()
         }))
     }
+}
 
-    async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
+impl FakeNode {
+    pub(super) async fn connect(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
         let (service, received, is_deaf) = self.with(|inner| {
             inner.ingress.calls += 1;
             let service = inner.ingress.services.get(&(id.clone(), port)).copied();

@@ -1,6 +1,5 @@
 //! What the node in memory lets its sandboxes reach.
 
-use async_trait::async_trait;
 use dayfly_node_api::{
     EnsureSandbox, NetworkLog, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
 };
@@ -134,7 +133,6 @@ impl FakeNode {
     }
 }
 
-#[async_trait]
 impl NodeNetwork for FakeNode {
     async fn set_network(
         &self,

@@ -6,17 +6,18 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use dayfly_node_api::{
-    AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, EnsureVolume, ExecEvents,
-    FileBytes, ForkReport, ForkRequest, KeptSandbox, LifecycleChange, LifecycleReport, NodeApi,
-    NodeError, NodeStatus, PoolStatus, SandboxLoad, SandboxReport, SetNetwork, SnapshotReport,
-    SnapshotRequest, Stage, StdinWrite, TemplateReport, VolumeReport, Watch,
+    AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, ExecEvents, FileBytes,
+    FileChanges, FileRead, FileWrite, ForkRequest, GuestPath, KeptSandbox, LifecycleChange,
+    LifecycleReport, NodeApi, NodeCall, NodeError, NodeExecs, NodeReply, NodeSandboxes, NodeStatus,
+    NodeTemplates, PoolStatus, PortStream, SandboxLoad, SandboxReport, SetNetwork, SnapshotReport,
+    Stage, StdinWrite, TemplateReport, VolumeReport, Watch, WatchFiles,
 };
 use dayfly_types::exec::{ExecCommand, ExecInfo, TerminalSize};
+use dayfly_types::file::OpenedFile;
 use dayfly_types::{
     ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, broadcast};
@@ -229,6 +230,141 @@ impl FakeNode {
 
 #[async_trait]
 impl NodeApi for FakeNode {
+    async fn call(&self, call: NodeCall) -> Result<NodeReply, NodeError> {
+        dayfly_node_api::answer(self, call).await
+    }
+
+    async fn watch(&self) -> Result<Watch, NodeError> {
+        let changes = self.changes.subscribe();
+        let all = self.with(|inner| inner.sandboxes.values().cloned().collect::<Vec<_>>());
+        let news = futures::stream::unfold(changes, async |mut changes| {
+            let report = changes.recv().await.ok()?;
+            Some((Ok(report), changes))
+        });
+        Ok(futures::stream::iter(all.into_iter().map(Ok))
+            .chain(news)
+            .boxed())
+    }
+
+    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
+        self.awake(id)?;
+        let text = match &request.spec.command {
+            ExecCommand::Shell(text) => text.clone(),
+            ExecCommand::Argv(words) => words.join(" "),
+        };
+        self.with(|inner| inner.requests.push(request));
+        let steps = self
+            .with(|inner| inner.scripts.get(&text).cloned())
+            .unwrap_or_else(|| vec![Step::Stdout(text.into()), Step::Exit(exited(0))]);
+        Ok(fake_exec::run(steps, Arc::clone(&self.counters)))
+    }
+
+    async fn attach_exec(
+        &self,
+        id: &SandboxId,
+        request: AttachExec,
+    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
+        let report = self.describe_exec(id, &request.exec).await?;
+        let steps = fake_exec::from_offsets(
+            self.steps_of(&request.exec)?,
+            request.stdout_offset,
+            request.stderr_offset,
+        );
+        let events = fake_exec::run(steps, Arc::clone(&self.counters));
+        Ok((report, events))
+    }
+
+    async fn write_stdin(
+        &self,
+        id: &SandboxId,
+        request: StdinWrite,
+        mut content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        self.awake(id)?;
+        self.steps_of(&request.exec)?;
+        while let Some(piece) = content.next().await {
+            let piece = piece?;
+            self.with(|inner| inner.stdin.extend_from_slice(&piece));
+        }
+        Ok(self.with(|inner| inner.stdin.len() as u64))
+    }
+
+    async fn context(&self, id: &SandboxId, line: String) -> Result<ContextLines, NodeError> {
+        self.awake(id)?;
+        let lines = fake_context::answer(line.as_bytes());
+        Ok(futures::stream::iter(lines.into_iter().map(Ok)).boxed())
+    }
+
+    async fn read_file(
+        &self,
+        id: &SandboxId,
+        request: FileRead,
+    ) -> Result<(OpenedFile, FileBytes), NodeError> {
+        self.open_file(id, request).await
+    }
+
+    async fn write_file(
+        &self,
+        id: &SandboxId,
+        request: FileWrite,
+        content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        self.store_file(id, request, content).await
+    }
+
+    async fn watch_files(
+        &self,
+        id: &SandboxId,
+        request: WatchFiles,
+    ) -> Result<FileChanges, NodeError> {
+        self.watch_path(id, request).await
+    }
+
+    async fn pack_tree(&self, id: &SandboxId, request: GuestPath) -> Result<FileBytes, NodeError> {
+        self.pack(id, request).await
+    }
+
+    async fn unpack_tree(
+        &self,
+        id: &SandboxId,
+        request: GuestPath,
+        content: FileBytes,
+    ) -> Result<u64, NodeError> {
+        self.unpack(id, request, content).await
+    }
+
+    async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
+        self.connect(id, port).await
+    }
+}
+
+impl NodeTemplates for FakeNode {
+    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
+        self.count_list();
+        Ok(self.with(|inner| inner.templates.clone()))
+    }
+
+    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        let found = self.with(|inner| {
+            let mut templates = inner.templates.iter();
+            templates.find(|one| one.name == *name).cloned()
+        });
+        found.ok_or_else(|| NodeError::not_found("no such template"))
+    }
+
+    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.with(|inner| {
+            let found = inner.templates.iter_mut().find(|one| one.name == *name);
+            let template = found.ok_or_else(|| NodeError::not_found("no such template"))?;
+            if template.state == BakeState::NotBaked {
+                template.state = BakeState::Waiting;
+            }
+            Ok(template.clone())
+        })
+    }
+}
+
+impl NodeSandboxes for FakeNode {
     async fn status(&self) -> Result<NodeStatus, NodeError> {
         Ok(NodeStatus {
             node: NodeId::parse("fake").unwrap(),
@@ -252,30 +388,6 @@ impl NodeApi for FakeNode {
             kept: self.with(|inner| inner.kept.clone()),
             parked_slots: 1,
             parked_slots_target: 2,
-        })
-    }
-
-    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
-        self.count_list();
-        Ok(self.with(|inner| inner.templates.clone()))
-    }
-
-    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        let found = self.with(|inner| {
-            let mut templates = inner.templates.iter();
-            templates.find(|one| one.name == *name).cloned()
-        });
-        found.ok_or_else(|| NodeError::not_found("no such template"))
-    }
-
-    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.with(|inner| {
-            let found = inner.templates.iter_mut().find(|one| one.name == *name);
-            let template = found.ok_or_else(|| NodeError::not_found("no such template"))?;
-            if template.state == BakeState::NotBaked {
-                template.state = BakeState::Waiting;
-            }
-            Ok(template.clone())
         })
     }
 
@@ -330,46 +442,44 @@ impl NodeApi for FakeNode {
         Ok(own.map(load).collect())
     }
 
-    async fn watch(&self) -> Result<Watch, NodeError> {
-        let changes = self.changes.subscribe();
-        let all = self.with(|inner| inner.sandboxes.values().cloned().collect::<Vec<_>>());
-        let news = futures::stream::unfold(changes, async |mut changes| {
-            let report = changes.recv().await.ok()?;
-            Some((Ok(report), changes))
-        });
-        Ok(futures::stream::iter(all.into_iter().map(Ok))
-            .chain(news)
-            .boxed())
+    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Paused)
     }
 
-    async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
-        self.awake(id)?;
-        let text = match &request.spec.command {
-            ExecCommand::Shell(text) => text.clone(),
-            ExecCommand::Argv(words) => words.join(" "),
-        };
-        self.with(|inner| inner.requests.push(request));
-        let steps = self
-            .with(|inner| inner.scripts.get(&text).cloned())
-            .unwrap_or_else(|| vec![Step::Stdout(text.into()), Step::Exit(exited(0))]);
-        Ok(fake_exec::run(steps, Arc::clone(&self.counters)))
+    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Running)
     }
 
-    async fn attach_exec(
+    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Hibernated)
+    }
+
+    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
+        self.change(id, SandboxState::Running)
+    }
+
+    async fn rollback(
         &self,
         id: &SandboxId,
-        request: AttachExec,
-    ) -> Result<(ExecInfo, ExecEvents), NodeError> {
-        let report = self.describe_exec(id, &request.exec).await?;
-        let steps = fake_exec::from_offsets(
-            self.steps_of(&request.exec)?,
-            request.stdout_offset,
-            request.stderr_offset,
-        );
-        let events = fake_exec::run(steps, Arc::clone(&self.counters));
-        Ok((report, events))
+        snapshot: &SnapshotId,
+    ) -> Result<SandboxReport, NodeError> {
+        self.roll_back(id, snapshot)
     }
 
+    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
+        self.lifecycle_now(id)
+    }
+
+    async fn set_lifecycle(
+        &self,
+        id: &SandboxId,
+        change: LifecycleChange,
+    ) -> Result<LifecycleReport, NodeError> {
+        self.change_lifecycle(id, change)
+    }
+}
+
+impl NodeExecs for FakeNode {
     async fn describe_exec(&self, id: &SandboxId, exec: &ExecId) -> Result<ExecInfo, NodeError> {
         self.awake(id)?;
         Ok(fake_exec::report(exec, &self.steps_of(exec)?))
@@ -419,131 +529,6 @@ impl NodeApi for FakeNode {
                 .retain(|request| request.spec.exec_id != *exec)
         });
         Ok(())
-    }
-
-    async fn write_stdin(
-        &self,
-        id: &SandboxId,
-        request: StdinWrite,
-        mut content: FileBytes,
-    ) -> Result<u64, NodeError> {
-        self.awake(id)?;
-        self.steps_of(&request.exec)?;
-        while let Some(piece) = content.next().await {
-            let piece = piece?;
-            self.with(|inner| inner.stdin.extend_from_slice(&piece));
-        }
-        Ok(self.with(|inner| inner.stdin.len() as u64))
-    }
-
-    async fn context(&self, id: &SandboxId, request: Bytes) -> Result<ContextLines, NodeError> {
-        self.awake(id)?;
-        let lines = fake_context::answer(&request);
-        Ok(futures::stream::iter(lines.into_iter().map(Ok)).boxed())
-    }
-
-    async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Paused)
-    }
-
-    async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Running)
-    }
-
-    async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Hibernated)
-    }
-
-    async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Running)
-    }
-
-    async fn rollback(
-        &self,
-        id: &SandboxId,
-        snapshot: &SnapshotId,
-    ) -> Result<SandboxReport, NodeError> {
-        self.roll_back(id, snapshot)
-    }
-
-    async fn lifecycle(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
-        self.lifecycle_now(id)
-    }
-
-    async fn set_lifecycle(
-        &self,
-        id: &SandboxId,
-        change: LifecycleChange,
-    ) -> Result<LifecycleReport, NodeError> {
-        self.change_lifecycle(id, change)
-    }
-
-    async fn snapshot(
-        &self,
-        id: &SandboxId,
-        request: SnapshotRequest,
-    ) -> Result<SnapshotReport, NodeError> {
-        if let Some(delay) = self.with(|inner| inner.snapshot_delay) {
-            tokio::time::sleep(delay).await;
-        }
-        self.take(id, request)
-    }
-
-    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
-        self.count_list();
-        Ok(self.snapshots_now())
-    }
-
-    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
-        let mut snapshots = self.snapshots_now();
-        snapshots.retain(|snapshot| snapshot.project == *project);
-        Ok(snapshots)
-    }
-
-    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
-        let found = self.snapshots_now().into_iter().find(|one| one.id == *id);
-        found.ok_or_else(|| NodeError::not_found("no such snapshot"))
-    }
-
-    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
-        self.with(|inner| inner.snapshots.retain(|snapshot| snapshot.id != *id));
-        Ok(())
-    }
-
-    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
-        if let Some(delay) = self.with(|inner| inner.fork_delay) {
-            tokio::time::sleep(delay).await;
-        }
-        self.make_children(id, request)
-    }
-
-    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
-        self.make_volume(wanted)
-    }
-
-    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
-        self.count_list();
-        Ok(self.volumes_now())
-    }
-
-    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
-        let mut volumes = self.volumes_now();
-        volumes.retain(|volume| volume.project == *project);
-        Ok(volumes)
-    }
-
-    async fn find_volume(
-        &self,
-        project: &ProjectId,
-        name: &VolumeName,
-    ) -> Result<VolumeReport, NodeError> {
-        let own = self.volumes_of(project).await?;
-        let found = own.into_iter().find(|one| one.name == *name);
-        found.ok_or_else(|| NodeError::not_found("no such volume"))
-    }
-
-    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
-        self.drop_volume(project, name)
     }
 }
 

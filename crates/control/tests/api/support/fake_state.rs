@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dayfly_node_api::{
     EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
-    LifecycleReport, NodeError, SandboxReport, SnapshotReport, SnapshotRequest, VolumeReport,
+    LifecycleReport, NodeError, NodeSnapshots, NodeVolumes, SandboxReport, SnapshotReport,
+    SnapshotRequest, VolumeReport,
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
@@ -271,5 +272,77 @@ impl FakeNode {
         }
         self.with(|inner| inner.volumes.retain(|volume| !is_it(volume)));
         Ok(())
+    }
+}
+
+impl NodeSnapshots for FakeNode {
+    async fn snapshot(
+        &self,
+        id: &SandboxId,
+        request: SnapshotRequest,
+    ) -> Result<SnapshotReport, NodeError> {
+        if let Some(delay) = self.with(|inner| inner.snapshot_delay) {
+            tokio::time::sleep(delay).await;
+        }
+        self.take(id, request)
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotReport>, NodeError> {
+        self.count_list();
+        Ok(self.snapshots_now())
+    }
+
+    async fn snapshots_of(&self, project: &ProjectId) -> Result<Vec<SnapshotReport>, NodeError> {
+        let mut snapshots = self.snapshots_now();
+        snapshots.retain(|snapshot| snapshot.project == *project);
+        Ok(snapshots)
+    }
+
+    async fn find_snapshot(&self, id: &SnapshotId) -> Result<SnapshotReport, NodeError> {
+        let found = self.snapshots_now().into_iter().find(|one| one.id == *id);
+        found.ok_or_else(|| NodeError::not_found("no such snapshot"))
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), NodeError> {
+        self.with(|inner| inner.snapshots.retain(|snapshot| snapshot.id != *id));
+        Ok(())
+    }
+
+    async fn fork(&self, id: &SandboxId, request: ForkRequest) -> Result<ForkReport, NodeError> {
+        if let Some(delay) = self.with(|inner| inner.fork_delay) {
+            tokio::time::sleep(delay).await;
+        }
+        self.make_children(id, request)
+    }
+}
+
+impl NodeVolumes for FakeNode {
+    async fn ensure_volume(&self, wanted: EnsureVolume) -> Result<VolumeReport, NodeError> {
+        self.make_volume(wanted)
+    }
+
+    async fn volumes(&self) -> Result<Vec<VolumeReport>, NodeError> {
+        self.count_list();
+        Ok(self.volumes_now())
+    }
+
+    async fn volumes_of(&self, project: &ProjectId) -> Result<Vec<VolumeReport>, NodeError> {
+        let mut volumes = self.volumes_now();
+        volumes.retain(|volume| volume.project == *project);
+        Ok(volumes)
+    }
+
+    async fn find_volume(
+        &self,
+        project: &ProjectId,
+        name: &VolumeName,
+    ) -> Result<VolumeReport, NodeError> {
+        let own = self.volumes_of(project).await?;
+        let found = own.into_iter().find(|one| one.name == *name);
+        found.ok_or_else(|| NodeError::not_found("no such volume"))
+    }
+
+    async fn delete_volume(&self, project: &ProjectId, name: &VolumeName) -> Result<(), NodeError> {
+        self.drop_volume(project, name)
     }
 }
