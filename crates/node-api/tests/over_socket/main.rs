@@ -5,6 +5,7 @@
 mod echo_node;
 mod sample_calls;
 mod samples;
+mod schema;
 
 use std::path::Path;
 use std::sync::Arc;
