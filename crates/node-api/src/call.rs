@@ -20,6 +20,7 @@ use crate::error::NodeError;
 use crate::files::{
     ChangeMode, Changes, GuestPath, ListChanges, ListDirectory, MakeDirectory, MoveFile, RemoveFile,
 };
+use crate::greeting::Greeting;
 use crate::identity::{DatabaseMark, IdentityReport};
 use crate::network::{NetworkLog, NetworkReport, ReadNetworkLog, SetNetwork};
 use crate::state::{
@@ -140,6 +141,8 @@ macro_rules! calls {
 calls! {
     /// How a node and a database know each other, and what an operator may say about it.
     NodeIdentity {
+        /// The first call of each end: what it speaks.
+        Hello hello()(peer: Greeting) -> Greeting, QUESTION;
         Identity identity()() -> IdentityReport, QUESTION;
         /// Has the node remember its database, durably. Refused with `wrong_state` for another one than
         /// it knows, and for less than it knows, unless the operator has accepted it or the node is

@@ -4,18 +4,23 @@
 //! Every call has a deadline; streams have a limit of silence instead. Dropping a stream closes
 //! its connection, and the node drops its end.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Serialize;
 
+use crate::call::{NodeCall, NodeReply};
 use crate::connector::Connector;
 use crate::error::NodeError;
+use crate::greeting::{Greeting, PROTOCOL_HEADER};
+use crate::stream::parse_json;
 
 const IDLE_CONNECTIONS_MAX: usize = 64;
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
@@ -28,6 +33,8 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct NodeClient {
     http: Client<Connector, Body>,
+    /// The protocol of this node, once it was asked.
+    agreed: Arc<Mutex<Option<u16>>>,
 }
 
 impl NodeClient {
@@ -40,25 +47,53 @@ impl NodeClient {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .http1_max_buf_size(READ_BUFFER_BYTES)
             .build(Connector::new(socket.into()));
-        Self { http }
+        let agreed = Arc::default();
+        Self { http, agreed }
+    }
+
+    fn agreed(&self) -> MutexGuard<'_, Option<u16>> {
+        // One number, written whole.
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The protocol that both ends speak, asked for before anything else.
+    async fn protocol(&self) -> Result<u16, NodeError> {
+        if let Some(protocol) = *self.agreed() {
+            return Ok(protocol);
+        }
+        let ours = Greeting::ours(BTreeMap::new());
+        let call = NodeCall::Hello { peer: ours.clone() };
+        let request = request(Method::POST, "/call").body(json_body(&call));
+        let response = self.exchange(request).await?;
+        let NodeReply::Hello(theirs) = parse_json(&collect(response.into_body()).await?)? else {
+            return Err(NodeError::internal("the node answered another question"));
+        };
+        let protocol = ours.agree(&theirs)?;
+        *self.agreed() = Some(protocol);
+        Ok(protocol)
     }
 
     /// Sends a request and waits for the head of its answer; a refusal becomes an error.
-    pub(crate) async fn open(
-        &self,
-        method: Method,
-        path: &str,
-        body: Body,
-    ) -> Result<Response<Body>, NodeError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("http://node{path}"))
-            .body(body)
-            .map_err(|_| NodeError::internal("cannot form a request to the node"))?;
-        self.send(request).await
+    pub(crate) async fn open(&self, path: &str, body: Body) -> Result<Response<Body>, NodeError> {
+        self.send(request(Method::POST, path), body).await
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, NodeError> {
+    /// Sends a request in the protocol that both ends speak.
+    pub(crate) async fn send(
+        &self,
+        request: request::Builder,
+        body: Body,
+    ) -> Result<Response<Body>, NodeError> {
+        let request = request.header(PROTOCOL_HEADER, self.protocol().await?);
+        self.exchange(request.body(body)).await
+    }
+
+    async fn exchange(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+    ) -> Result<Response<Body>, NodeError> {
+        let request =
+            request.map_err(|_| NodeError::internal("cannot form a request to the node"))?;
         let response = self.http.request(request).await.map_err(|error| {
             tracing::debug!(%error, cause = ?std::error::Error::source(&error), "no answer from the node");
             NodeError::unavailable("the node cannot be reached")
@@ -68,11 +103,21 @@ impl NodeClient {
         if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(response);
         }
+        if status == StatusCode::UPGRADE_REQUIRED {
+            // Another program answers at this socket now.
+            *self.agreed() = None;
+        }
         let bytes = collect(response.into_body()).await?;
         Err(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
             NodeError::internal(format!("the node refused with status {}", status.as_u16()))
         }))
     }
+}
+
+pub(crate) fn request(method: Method, path: &str) -> request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(format!("http://node{path}"))
 }
 
 pub(crate) async fn collect(body: Body) -> Result<bytes::Bytes, NodeError> {

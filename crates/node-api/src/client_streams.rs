@@ -10,12 +10,12 @@ use dayfly_types::SandboxId;
 use dayfly_types::exec::ExecInfo;
 use dayfly_types::file::OpenedFile;
 use futures::StreamExt;
-use http::{Method, Request, StatusCode, header};
+use http::{Method, StatusCode, header};
 use hyper_util::rt::TokioIo;
 
 use crate::api::{ContextLines, ExecEvents, FileBytes, FileChanges, NodeApi, PortStream, Watch};
 use crate::call::{NodeCall, NodeReply, QUESTION, WAKING};
-use crate::client::{NodeClient, collect, json_body, within};
+use crate::client::{NodeClient, collect, json_body, request, within};
 use crate::error::NodeError;
 use crate::exec::{AttachExec, EnsureExec, StdinWrite};
 use crate::files::{FileRead, FileWrite, GuestPath, WatchFiles};
@@ -29,7 +29,7 @@ use crate::stream_call::{NodeStream, NodeTransfer, PORT_PROTOCOL};
 impl NodeClient {
     /// Opens a stream of the node.
     async fn stream(&self, stream: &NodeStream) -> Result<RecordReader, NodeError> {
-        let response = self.open(Method::POST, "/open", json_body(stream)).await?;
+        let response = self.open("/open", json_body(stream)).await?;
         Ok(RecordReader::new(response.into_body()))
     }
 
@@ -53,7 +53,7 @@ impl NodeClient {
                 Outgoing::Last(RecordKind::End, bytes::Bytes::new())
             }));
         let body = body_of_records(head_record(transfer), Box::pin(content));
-        let response = self.open(Method::POST, "/take", body).await?;
+        let response = self.open("/take", body).await?;
         parse_json(&collect(response.into_body()).await?)
     }
 
@@ -73,7 +73,7 @@ impl NodeClient {
 impl NodeApi for NodeClient {
     async fn call(&self, call: NodeCall) -> Result<NodeReply, NodeError> {
         let answer = async {
-            let response = self.open(Method::POST, "/call", json_body(&call)).await?;
+            let response = self.open("/call", json_body(&call)).await?;
             parse_json(&collect(response.into_body()).await?)
         };
         within(call.deadline(), answer).await
@@ -188,13 +188,11 @@ impl NodeApi for NodeClient {
     }
 
     async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
-        let request = Request::get(format!("http://node/ports/{id}/{port}"))
+        let request = request(Method::GET, &format!("/ports/{id}/{port}"))
             .header(header::CONNECTION, "upgrade")
-            .header(header::UPGRADE, PORT_PROTOCOL)
-            .body(Body::empty())
-            .map_err(|_| NodeError::internal("cannot form a request to the node"))?;
+            .header(header::UPGRADE, PORT_PROTOCOL);
         let connect = async {
-            let response = self.send(request).await?;
+            let response = self.send(request, Body::empty()).await?;
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 return Err(NodeError::internal("the node did not open a connection"));
             }

@@ -14,6 +14,7 @@ mod connector;
 pub mod error;
 pub mod exec;
 pub mod files;
+pub mod greeting;
 pub mod identity;
 pub mod network;
 mod receive;
@@ -41,6 +42,7 @@ pub use files::{
     ChangeMode, Changes, ChangesSince, FileRead, FileWrite, GuestPath, ListChanges, ListDirectory,
     MakeDirectory, MoveFile, RemoveFile, WatchFiles, WritePlace,
 };
+pub use greeting::Greeting;
 pub use identity::{DatabaseMark, IdentityReport};
 pub use network::{NetworkLog, NetworkReport, ReadNetworkLog, SetNetwork};
 pub use state::{

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use dayfly_types::ErrorCode;
 use dayfly_types::limits::CONTEXT_LINE_BYTES_MAX;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -22,7 +22,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::NodeApi;
+use crate::call::NodeCall;
 use crate::error::NodeError;
+use crate::greeting::{self, PROTOCOL_HEADER};
 use crate::server_streams;
 use crate::unread;
 
@@ -96,27 +98,45 @@ async fn serve_connection(stream: tokio::net::UnixStream, router: Router, stop: 
     let _ = tokio::time::timeout(STOP_DEADLINE, connection).await;
 }
 
-async fn call(State(node): Node, body: Bytes) -> Answer {
-    json(&node.call(parse(&body)?).await?)
+async fn call(State(node): Node, headers: HeaderMap, body: Bytes) -> Answer {
+    let call = parse(&body)?;
+    if !matches!(call, NodeCall::Hello { .. }) {
+        check_protocol(&headers)?;
+    }
+    json(&node.call(call).await?)
+}
+
+/// Refuses a request of a protocol that this end does not speak, before anything of it is read.
+pub(crate) fn check_protocol(headers: &HeaderMap) -> Result<(), Refusal> {
+    if greeting::is_spoken(headers.get(PROTOCOL_HEADER)) {
+        return Ok(());
+    }
+    let text = "the request is of a protocol that this node does not speak";
+    Err(Refusal {
+        error: NodeError::unavailable(text),
+        status: StatusCode::UPGRADE_REQUIRED,
+    })
 }
 
 /// A node's refusal on its way out.
-pub(crate) struct Refusal(NodeError);
+pub(crate) struct Refusal {
+    error: NodeError,
+    status: StatusCode,
+}
 
 impl From<NodeError> for Refusal {
     fn from(error: NodeError) -> Self {
-        Self(error)
+        let status = StatusCode::from_u16(error.code.http_status());
+        Self {
+            error,
+            status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.code.http_status());
-        (
-            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            axum::Json(self.0),
-        )
-            .into_response()
+        (self.status, axum::Json(self.error)).into_response()
     }
 }
 

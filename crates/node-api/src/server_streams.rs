@@ -9,7 +9,7 @@ use dayfly_types::exec::ExecEvent;
 use dayfly_types::{ErrorCode, SandboxId};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 
@@ -17,11 +17,12 @@ use crate::api::{ExecEvents, FileBytes};
 use crate::error::NodeError;
 use crate::receive;
 use crate::record::RecordKind;
-use crate::server::{Answer, Node, json, parse};
+use crate::server::{Answer, Node, check_protocol, json, parse};
 use crate::stream::{Outgoing, RecordReader, body_of_records, head_record};
 use crate::stream_call::{NodeStream, NodeTransfer, PORT_PROTOCOL};
 
-pub(crate) async fn open(State(node): Node, body: Bytes) -> Answer {
+pub(crate) async fn open(State(node): Node, headers: HeaderMap, body: Bytes) -> Answer {
+    check_protocol(&headers)?;
     match parse(&body)? {
         NodeStream::Watch {} => Ok(items(node.watch().await?)),
         NodeStream::Exec { id, request } => {
@@ -93,7 +94,8 @@ fn exec_records(events: ExecEvents) -> impl Stream<Item = Outgoing> + Send + Unp
     })
 }
 
-pub(crate) async fn take(State(node): Node, body: Body) -> Answer {
+pub(crate) async fn take(State(node): Node, headers: HeaderMap, body: Body) -> Answer {
+    check_protocol(&headers)?;
     let mut reader = RecordReader::new(body);
     let transfer: NodeTransfer = receive::head(&mut reader).await?;
     let content = receive::file_bytes(reader);
@@ -111,6 +113,7 @@ pub(crate) async fn connect_port(
     Path((id, port)): Path<(SandboxId, u16)>,
     mut request: Request,
 ) -> Answer {
+    check_protocol(request.headers())?;
     let is_ours = |value: &http::HeaderValue| value.as_bytes() == PORT_PROTOCOL.as_bytes();
     if !request.headers().get(header::UPGRADE).is_some_and(is_ours) {
         return Err(NodeError::new(ErrorCode::InvalidRequest, "this call is an upgrade").into());

@@ -10,11 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_host::files::write_atomic;
-use dayfly_node_api::{DatabaseMark, IdentityReport, NodeError, NodeIdentity};
+use dayfly_node_api::{DatabaseMark, Greeting, IdentityReport, NodeError, NodeIdentity};
+use dayfly_snapshots::MANIFEST_FORMAT;
+use dayfly_snapshots::capture::CAPTURE_FORMAT;
 use dayfly_types::{ErrorCode, SandboxId};
 use serde::{Deserialize, Serialize};
 
 use crate::disk_lane::off_runtime;
+use crate::journal::JOURNAL_FORMAT;
 use crate::kept;
 use crate::node::Node;
 use crate::parts::Parts;
@@ -177,6 +180,17 @@ impl Node {
 }
 
 impl NodeIdentity for Node {
+    async fn hello(&self, peer: Greeting) -> Result<Greeting, NodeError> {
+        tracing::debug!(program = peer.program, "a control plane begins to speak");
+        let formats = [
+            ("journal", JOURNAL_FORMAT),
+            ("capture", CAPTURE_FORMAT),
+            ("template", MANIFEST_FORMAT),
+        ];
+        let formats = formats.map(|(name, format)| (name.to_owned(), format));
+        Ok(Greeting::ours(formats.into()))
+    }
+
     async fn identity(&self) -> Result<IdentityReport, NodeError> {
         let Remembered {
             incarnation,

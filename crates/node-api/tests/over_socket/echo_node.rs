@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use dayfly_node_api::{
     AttachExec, ContextLines, EnsureExec, ExecEvents, FileBytes, FileChanges, FileRead, FileWrite,
-    GuestPath, NodeApi, NodeCall, NodeError, NodeReply, PortStream, StdinWrite, Watch, WatchFiles,
+    Greeting, GuestPath, NodeApi, NodeCall, NodeError, NodeReply, PortStream, StdinWrite, Watch,
+    WatchFiles,
 };
 use dayfly_types::exec::{ExecEvent, ExecInfo, OutputGap, OutputStream};
 use dayfly_types::file::{FileMode, OpenedFile};
@@ -24,6 +25,8 @@ pub(crate) struct EchoNode {
     /// What calls are answered with, in order.
     pub(crate) replies: Mutex<VecDeque<Result<NodeReply, NodeError>>>,
     pub(crate) asked: Mutex<Vec<NodeCall>>,
+    /// What it says of itself, when not the usual.
+    pub(crate) greeting: Mutex<Option<Greeting>>,
     /// Pieces that were taken of an endless exec.
     pub(crate) pulled: Arc<AtomicU64>,
 }
@@ -46,7 +49,12 @@ async fn count(mut content: FileBytes) -> Result<u64, NodeError> {
 #[async_trait]
 impl NodeApi for EchoNode {
     async fn call(&self, call: NodeCall) -> Result<NodeReply, NodeError> {
+        let is_greeting = matches!(call, NodeCall::Hello { .. });
         self.asked.lock().unwrap().push(call);
+        if is_greeting {
+            let greeting = self.greeting.lock().unwrap().clone();
+            return Ok(NodeReply::Hello(greeting.unwrap_or_else(samples::greeting)));
+        }
         self.replies.lock().unwrap().pop_front().unwrap()
     }
 

@@ -7,15 +7,15 @@ mod sample_calls;
 mod samples;
 mod schema;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_node_api::{
-    EnsureSandbox, FileRead, FileWrite, NodeApi, NodeCalls, NodeClient, NodeError, NodeReply,
-    WatchFiles, server, socket,
+    EnsureSandbox, FileRead, FileWrite, Greeting, NodeApi, NodeCall, NodeCalls, NodeClient,
+    NodeError, NodeReply, WatchFiles, server, socket,
 };
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::{ExecEvent, OutputGap, OutputStream};
@@ -24,11 +24,13 @@ use echo_node::EchoNode;
 use futures::StreamExt;
 use samples::{end, ensure_exec, full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
 struct World {
     node: Arc<EchoNode>,
     client: NodeClient,
     id: SandboxId,
+    socket: PathBuf,
     _directory: tempfile::TempDir,
 }
 
@@ -47,6 +49,7 @@ impl World {
             node,
             client: NodeClient::new(&path),
             id: samples::id(),
+            socket: path,
             _directory: directory,
         }
     }
@@ -60,7 +63,9 @@ impl World {
 async fn every_call_arrives_as_it_was_asked_and_so_does_its_answer() {
     let world = World::start();
     for (call, reply) in sample_calls::calls() {
-        world.will_answer(Ok(reply.clone()));
+        if !matches!(call, NodeCall::Hello { .. }) {
+            world.will_answer(Ok(reply.clone()));
+        }
         assert_eq!(world.client.call(call.clone()).await, Ok(reply));
         assert_eq!(world.node.asked.lock().unwrap().pop(), Some(call));
     }
@@ -85,6 +90,60 @@ async fn an_answer_to_another_question_is_none() {
     world.will_answer(Ok(NodeReply::AcceptDatabase(())));
     let error = world.client.status().await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Internal);
+}
+
+#[tokio::test]
+async fn the_first_exchange_finds_the_protocol_and_later_ones_go_by_it() {
+    let world = World::start();
+    let newer = Greeting {
+        protocol_oldest: 1,
+        protocol_newest: 9,
+        ..samples::greeting()
+    };
+    *world.node.greeting.lock().unwrap() = Some(newer.clone());
+    for _ in 0..2 {
+        world.will_answer(Err(full()));
+        assert_eq!(world.client.status().await, Err(full()));
+    }
+    let asked = world.node.asked.lock().unwrap().len();
+    assert_eq!(asked, 3, "one greeting and two questions");
+
+    let stranger = World::start();
+    let strange = Greeting {
+        protocol_oldest: 8,
+        ..newer
+    };
+    *stranger.node.greeting.lock().unwrap() = Some(strange);
+    let refused = stranger.client.status().await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NodeUnavailable);
+    assert!(
+        refused.message.contains("speaks protocols 8 to 9"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_protocol_is_refused_unread() {
+    let world = World::start();
+    for path in ["/call", "/open", "/take", "/ports/sb-local-x/1"] {
+        let mut socket = UnixStream::connect(&world.socket).await.unwrap();
+        let method = if path.starts_with("/ports") {
+            "GET"
+        } else {
+            "POST"
+        };
+        let body = r#"{"accept_database":{}}"#;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 426 "), "{path}: {answer}");
+    }
+    assert!(world.node.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

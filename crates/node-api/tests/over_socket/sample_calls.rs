@@ -14,9 +14,9 @@ use dayfly_types::port::Listener;
 use dayfly_types::{DiskMib, OnTimeout};
 
 use crate::samples::{
-    CAPTURE, base, ensure_sandbox, exec, exec_info, full, guest_path, id, lifecycle, network,
-    policy, project, record, report, snapshot, snapshot_report, stat, status, template, volume,
-    volume_name,
+    CAPTURE, base, ensure_sandbox, exec, exec_info, full, greeting, guest_path, id, lifecycle,
+    network, policy, project, record, report, snapshot, snapshot_report, stat, status, template,
+    volume, volume_name,
 };
 
 fn rules() -> LifecycleReport {
@@ -35,6 +35,10 @@ fn about_the_node() -> Vec<(NodeCall, NodeReply)> {
         is_empty: true,
     };
     vec![
+        (
+            NodeCall::Hello { peer: greeting() },
+            NodeReply::Hello(greeting()),
+        ),
         (NodeCall::Identity {}, NodeReply::Identity(identity)),
         (
             NodeCall::RememberDatabase { database: mark() },

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use dayfly_node_api::{
-    AttachExec, BakeState, EnsureExec, EnsureSandbox, FileRead, FileWrite, GuestPath, KeptSandbox,
-    NetworkReport, NodeError, NodeStatus, NodeStream, NodeTransfer, PoolStatus, SandboxReport,
-    SnapshotReport, Stage, StdinWrite, TemplateReport, VolumeReport, WatchFiles, WritePlace,
+    AttachExec, BakeState, EnsureExec, EnsureSandbox, FileRead, FileWrite, Greeting, GuestPath,
+    KeptSandbox, NetworkReport, NodeError, NodeStatus, NodeStream, NodeTransfer, PoolStatus,
+    SandboxReport, SnapshotReport, Stage, StdinWrite, TemplateReport, VolumeReport, WatchFiles,
+    WritePlace,
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::egress::{
@@ -330,6 +331,13 @@ pub(crate) fn change(number: usize) -> WatchEvent {
         path: format!("/é\n{number}"),
         is_dir: number.is_multiple_of(2),
         from: Some("/before".to_owned()),
+    }
+}
+
+pub(crate) fn greeting() -> Greeting {
+    Greeting {
+        program: "0.1.0".to_owned(),
+        ..Greeting::ours([("journal".to_owned(), 3)].into())
     }
 }
 

@@ -25,7 +25,7 @@ mod upkeep;
 pub use collect::Collector;
 pub use error::CaptureError;
 pub use flatten::FlattenError;
-pub use manifest::{CaptureDraft, CaptureManifest, CapturePurpose};
+pub use manifest::{CAPTURE_FORMAT, CaptureDraft, CaptureManifest, CapturePurpose};
 pub use stack::StackedFiles;
 pub use store::CaptureStore;
 

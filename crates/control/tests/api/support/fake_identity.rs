@@ -1,7 +1,9 @@
 //! What the node in memory remembers of its database, and what it keeps without reading it.
 
+use std::collections::BTreeMap;
+
 use dayfly_node_api::{
-    DatabaseMark, IdentityReport, KeptSandbox, NodeError, NodeIdentity, SandboxReport,
+    DatabaseMark, Greeting, IdentityReport, KeptSandbox, NodeError, NodeIdentity, SandboxReport,
 };
 use dayfly_types::{ErrorCode, SandboxId};
 
@@ -68,6 +70,10 @@ impl FakeNode {
 }
 
 impl NodeIdentity for FakeNode {
+    async fn hello(&self, _: Greeting) -> Result<Greeting, NodeError> {
+        Ok(Greeting::ours(BTreeMap::new()))
+    }
+
     async fn identity(&self) -> Result<IdentityReport, NodeError> {
         Ok(self.with(|inner| {
             let identity = inner.identity.clone();
