@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_host::jail::{Allowed, Call, Condition, JailCalls, JailStep, OtherCalls};
+use dayfly_host::jail::{Allowed, Condition, JailCalls, JailStep, OtherCalls, SystemCall};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter, sock_filter,
@@ -82,7 +82,7 @@ fn compile_one(
         .map_err(|error| Failure::new(JailStep::Filter, error))
 }
 
-fn any(call: &Call) -> (i64, Vec<SeccompRule>) {
+fn any(call: &SystemCall) -> (i64, Vec<SeccompRule>) {
     (call.number, Vec::new())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_host::jail::{Call, JailCalls, OtherCalls};
+use dayfly_host::jail::{JailCalls, OtherCalls, SystemCall};
 use seccompiler::BpfProgram;
 
 use super::{NEWEST_CALL, compile};
@@ -54,7 +54,7 @@ fn run(program: &BpfProgram, architecture: u32, number: u32, arguments: [u64; 6]
     }
 }
 
-fn listed(calls: JailCalls) -> BTreeMap<u32, Call> {
+fn listed(calls: JailCalls) -> BTreeMap<u32, SystemCall> {
     let list = calls.list();
     let named = list.allowed.iter().map(|allowed| allowed.call);
     named

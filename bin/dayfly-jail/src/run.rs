@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 
 use dayfly_host::jail::{JailReport, JailSpec, JailStep, REPORT_BYTES_MAX, SPEC_BYTES_MAX};
 use dayfly_host::process::ProcessIdentity;
-use dayfly_host::sys::{Forked, SingleThread, close_on_exec_from, fork};
+use dayfly_host::sys::{ForkSide, SingleThread, close_on_exec_from, fork};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -55,11 +55,11 @@ fn launch() -> Result<Role, Failure> {
     enter::enter_slot(&spec)?;
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).step(JailStep::Fork, "pipe")?;
     match fork(&single).step(JailStep::Fork, "engine process")? {
-        Forked::Parent { child } => {
+        ForkSide::Parent { child } => {
             drop(writer);
             follow(child, reader, &proc).map(Role::Parent)
         }
-        Forked::Child => {
+        ForkSide::Child => {
             drop(reader);
             let failure = become_engine(&spec, &filters);
             let bytes = serde_json::to_vec(&failure.into_report()).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::sse::{SseEvent, SseParser};
 
 /// What a running command says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExecEvent {
+pub enum CommandEvent {
     Stdout(String),
     Stderr(String),
     /// The last one.
@@ -76,7 +76,7 @@ impl Client {
 }
 
 impl ExecStream {
-    /// The next event; `None` after [`ExecEvent::Exit`].
+    /// The next event; `None` after [`CommandEvent::Exit`].
     ///
     /// # Errors
     /// [`ClientError::Api`] when the server gave up on the command (`timeout` when it ran past
@@ -85,7 +85,7 @@ impl ExecStream {
     ///
     /// # Cancel safety
     /// No event is lost when the future is dropped before it is ready.
-    pub async fn next(&mut self) -> Result<Option<ExecEvent>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<CommandEvent>, ClientError> {
         while !self.is_over {
             if let Some(event) = self.waiting.pop_front() {
                 if let Some(event) = self.interpret(&event)? {
@@ -127,16 +127,16 @@ impl ExecStream {
         Err(error)
     }
 
-    fn interpret(&mut self, event: &SseEvent) -> Result<Option<ExecEvent>, ClientError> {
+    fn interpret(&mut self, event: &SseEvent) -> Result<Option<CommandEvent>, ClientError> {
         let outcome = match event.name.as_str() {
             "stdout" => decode::<ExecOutputEvent>(event.data.as_bytes())
-                .map(|output| Some(ExecEvent::Stdout(output.chunk))),
+                .map(|output| Some(CommandEvent::Stdout(output.chunk))),
             "stderr" => decode::<ExecOutputEvent>(event.data.as_bytes())
-                .map(|output| Some(ExecEvent::Stderr(output.chunk))),
+                .map(|output| Some(CommandEvent::Stderr(output.chunk))),
             "exit" => {
                 self.is_over = true;
                 decode::<ExecExitEvent>(event.data.as_bytes())
-                    .map(|exit| Some(ExecEvent::Exit(exit)))
+                    .map(|exit| Some(CommandEvent::Exit(exit)))
             }
             "error" => Err(read_error(&event.data, self.is_lost)),
             // The server does not know how the command ended; the error that follows says why.

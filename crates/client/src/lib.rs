@@ -38,7 +38,7 @@ pub use client::Client;
 pub use config::{ApiKey, ClientConfig, InvalidConfig};
 pub use dayfly_api as api;
 pub use error::{ApiError, ClientError, StreamLoss};
-pub use exec::{ExecEvent, ExecStream};
+pub use exec::{CommandEvent, ExecStream};
 pub use file_edits::RemoveOptions;
 pub use file_streams::{FileWatch, WatchItem};
 pub use files::{FileBody, FileContent, ListOptions, ReadOptions, WriteOptions};

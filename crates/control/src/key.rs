@@ -86,11 +86,11 @@ impl KeyHash {
 
 /// A new key. Shown once, never stored.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey {
+pub struct PresentedKey {
     text: String,
 }
 
-impl ApiKey {
+impl PresentedKey {
     /// Draws a key from the system's randomness.
     ///
     /// # Errors
@@ -125,10 +125,10 @@ impl ApiKey {
     }
 }
 
-impl fmt::Debug for ApiKey {
+impl fmt::Debug for PresentedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("ApiKey")
+            .debug_struct("PresentedKey")
             .field("prefix", &self.prefix())
             .finish_non_exhaustive()
     }
@@ -140,7 +140,10 @@ mod tests {
 
     #[test]
     fn a_generated_key_matches_only_itself() {
-        let (one, two) = (ApiKey::generate().unwrap(), ApiKey::generate().unwrap());
+        let (one, two) = (
+            PresentedKey::generate().unwrap(),
+            PresentedKey::generate().unwrap(),
+        );
         assert!(one.reveal().starts_with("dfk_") && one.reveal().len() == 44);
         assert!(one.hash().matches(KeyHash::of(one.reveal()).unwrap()));
         assert!(!one.hash().matches(two.hash()));
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_secret_is_not_in_the_debug_text() {
-        let key = ApiKey::generate().unwrap();
+        let key = PresentedKey::generate().unwrap();
         assert!(!format!("{key:?}").contains(&key.reveal()[12..]));
     }
 }

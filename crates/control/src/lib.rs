@@ -31,5 +31,5 @@ pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
 pub use http::{ConnectionLimits, openapi, router};
-pub use key::{ApiKey, KeyHash};
+pub use key::{KeyHash, PresentedKey};
 pub use run::{RunError, Server, run};

@@ -44,7 +44,7 @@ struct Recent {
 
 /// A create or fork under way.
 #[derive(Debug)]
-pub struct CreateUnderWay(#[expect(dead_code, reason = "given back when dropped")] Share);
+pub struct CreatePermit(#[expect(dead_code, reason = "given back when dropped")] Share);
 
 /// A stream that follows something.
 #[derive(Debug)]
@@ -120,9 +120,9 @@ impl Rates {
         &self,
         project: &ProjectId,
         now: Instant,
-    ) -> Result<CreateUnderWay, TooManyCreates> {
+    ) -> Result<CreatePermit, TooManyCreates> {
         let share = self.share(project, Kind::Create, CREATES_AT_ONCE_MAX, now);
-        share.map(CreateUnderWay).ok_or(TooManyCreates)
+        share.map(CreatePermit).ok_or(TooManyCreates)
     }
 
     /// Begins to follow something. One project's streams cannot take every place that there is.
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn creates_of_one_project_leave_room_for_another() {
         let (rates, now) = (Rates::default(), Instant::now());
-        let mut held: Vec<CreateUnderWay> = Vec::new();
+        let mut held: Vec<CreatePermit> = Vec::new();
         for _ in 0..CREATES_AT_ONCE_MAX {
             held.push(rates.create(&project("a"), now).unwrap());
         }

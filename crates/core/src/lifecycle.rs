@@ -19,7 +19,7 @@ use dayfly_types::SandboxState;
 
 /// Something that happened, or that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum LifecycleEvent {
     Ready,
     Pause,
     PauseDone,
@@ -34,7 +34,7 @@ pub enum Event {
     Fault,
 }
 
-impl Event {
+impl LifecycleEvent {
     pub const ALL: [Self; 12] = [
         Self::Ready,
         Self::Pause,
@@ -56,30 +56,33 @@ impl Event {
 #[error("a sandbox that is {} does not take {event:?}", from.as_str())]
 pub struct IllegalTransition {
     pub from: SandboxState,
-    pub event: Event,
+    pub event: LifecycleEvent,
 }
 
 /// The state after `event`.
 ///
 /// # Errors
 /// [`IllegalTransition`] for every pair that the drawing above does not show.
-pub const fn next(from: SandboxState, event: Event) -> Result<SandboxState, IllegalTransition> {
+pub const fn next(
+    from: SandboxState,
+    event: LifecycleEvent,
+) -> Result<SandboxState, IllegalTransition> {
     use SandboxState as S;
     let to = match (from, event) {
-        (S::Creating, Event::Ready) => S::Running,
-        (S::Running, Event::Pause) => S::Pausing,
-        (S::Pausing, Event::PauseDone) => S::Paused,
-        (S::Paused, Event::Resume) => S::Resuming,
-        (S::Resuming, Event::ResumeDone) => S::Running,
-        (S::Running, Event::Hibernate) => S::Hibernating,
-        (S::Hibernating, Event::HibernateDone) => S::Hibernated,
-        (S::Hibernated, Event::Wake) => S::Waking,
-        (S::Waking, Event::WakeDone) => S::Running,
-        (S::Deleting, Event::Gone) => S::Deleted,
+        (S::Creating, LifecycleEvent::Ready) => S::Running,
+        (S::Running, LifecycleEvent::Pause) => S::Pausing,
+        (S::Pausing, LifecycleEvent::PauseDone) => S::Paused,
+        (S::Paused, LifecycleEvent::Resume) => S::Resuming,
+        (S::Resuming, LifecycleEvent::ResumeDone) => S::Running,
+        (S::Running, LifecycleEvent::Hibernate) => S::Hibernating,
+        (S::Hibernating, LifecycleEvent::HibernateDone) => S::Hibernated,
+        (S::Hibernated, LifecycleEvent::Wake) => S::Waking,
+        (S::Waking, LifecycleEvent::WakeDone) => S::Running,
+        (S::Deleting, LifecycleEvent::Gone) => S::Deleted,
         (S::Deleted, _) => return Err(IllegalTransition { from, event }),
-        (_, Event::Delete) => S::Deleting,
+        (_, LifecycleEvent::Delete) => S::Deleting,
         (S::Deleting, _) => return Err(IllegalTransition { from, event }),
-        (_, Event::Fault) => S::Failed,
+        (_, LifecycleEvent::Fault) => S::Failed,
         _ => return Err(IllegalTransition { from, event }),
     };
     Ok(to)
@@ -96,11 +99,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_event() -> impl Strategy<Value = Event> {
-        (0..Event::ALL.len()).prop_map(|index| Event::ALL[index])
+    fn any_event() -> impl Strategy<Value = LifecycleEvent> {
+        (0..LifecycleEvent::ALL.len()).prop_map(|index| LifecycleEvent::ALL[index])
     }
 
-    fn walk(events: &[Event]) -> SandboxState {
+    fn walk(events: &[LifecycleEvent]) -> SandboxState {
         events.iter().fold(SandboxState::Creating, |state, event| {
             next(state, *event).unwrap_or(state)
         })
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn delete_wins_from_every_state_but_deleted() {
         for state in SandboxState::ALL {
-            let after = next(state, Event::Delete);
+            let after = next(state, LifecycleEvent::Delete);
             if state == SandboxState::Deleted {
                 assert!(after.is_err());
             } else {
@@ -123,7 +126,7 @@ mod tests {
         let mut reached = vec![SandboxState::Creating];
         let mut index = 0;
         while index < reached.len() {
-            for event in Event::ALL {
+            for event in LifecycleEvent::ALL {
                 if let Ok(state) = next(reached[index], event)
                     && !reached.contains(&state)
                 {
@@ -140,7 +143,7 @@ mod tests {
         fn after_a_delete_only_the_end_follows(before in proptest::collection::vec(any_event(), 0..40),
                                                after in proptest::collection::vec(any_event(), 0..40)) {
             let mut events = before;
-            events.push(Event::Delete);
+            events.push(LifecycleEvent::Delete);
             events.extend(after);
             let state = walk(&events);
             prop_assert!(matches!(state, SandboxState::Deleting | SandboxState::Deleted));

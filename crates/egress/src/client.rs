@@ -1,6 +1,6 @@
 //! The node's side of the conversation.
 //!
-//! A [`Client`] is one connection. When it is over every call fails, and the node dials again: the
+//! A [`EgressClient`] is one connection. When it is over every call fails, and the node dials again: the
 //! answer to the greeting says what is still open there.
 
 use std::collections::HashMap;
@@ -17,7 +17,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::packet::PacketSocket;
 use crate::protocol::{
-    Answer, Call, Lifecycle, Message, OPEN_DESCRIPTORS, PACKET_BYTES_MAX, PROTOCOL, Record, Request,
+    EgressAnswer, EgressCall, EgressMessage, EgressRequest, OPEN_DESCRIPTORS, PACKET_BYTES_MAX,
+    PROTOCOL, RunRecord, SandboxRun,
 };
 use crate::records::Outbox;
 
@@ -26,20 +27,20 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// What the process tells without being asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum EgressEvent {
     /// Their sequence is 0; the node counts.
-    Records(Vec<Record>),
+    Records(Vec<RunRecord>),
     /// So many records of a lifecycle are gone for good.
-    Lost { lifecycle: Lifecycle, count: u64 },
+    Lost { lifecycle: SandboxRun, count: u64 },
 }
 
 /// What came with the greeting.
 #[derive(Debug)]
 pub struct Connected {
-    pub client: Client,
+    pub client: EgressClient,
     pub events: Events,
     /// What is being served, with the epoch of each policy.
-    pub open: Vec<(Lifecycle, u64)>,
+    pub open: Vec<(SandboxRun, u64)>,
 }
 
 /// What the process tells, up to a bound; beyond it the oldest go first and are counted. So whoever
@@ -54,13 +55,13 @@ impl Events {
     ///
     /// # Cancel safety
     /// No event is lost.
-    pub async fn recv(&mut self) -> Option<Event> {
+    pub async fn recv(&mut self) -> Option<EgressEvent> {
         tokio::select! {
             biased;
             waiting = self.shared.inbox.next() => match waiting.taken()? {
-                Message::Records(records) => Some(Event::Records(records)),
-                Message::Lost { lifecycle, count } => Some(Event::Lost { lifecycle, count }),
-                Message::Answer { .. } => None,
+                EgressMessage::Records(records) => Some(EgressEvent::Records(records)),
+                EgressMessage::Lost { lifecycle, count } => Some(EgressEvent::Lost { lifecycle, count }),
+                EgressMessage::Answer { .. } => None,
             },
             () = self.shared.over.cancelled() => None,
         }
@@ -69,7 +70,7 @@ impl Events {
 
 /// Why the process could not be talked to.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub enum EgressConnectError {
     #[error("cannot dial the egress process at {path}")]
     Dial {
         path: PathBuf,
@@ -77,14 +78,14 @@ pub enum ConnectError {
         source: io::Error,
     },
     #[error("the egress process did not greet")]
-    Greet(#[source] CallError),
+    Greet(#[source] EgressCallError),
     #[error("the egress process speaks protocol {theirs} and this node {PROTOCOL}")]
     Protocol { theirs: u32 },
 }
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum CallError {
+pub enum EgressCallError {
     #[error("the egress process refused: {why}")]
     Refused { why: String },
     #[error("the connection to the egress process is gone")]
@@ -99,7 +100,7 @@ pub enum CallError {
 
 /// One connection to the egress process. Clones share it; the last one to go closes it.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct EgressClient {
     shared: Arc<Shared>,
     _guard: Arc<DropGuard>,
 }
@@ -115,19 +116,19 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Calls {
     next: u64,
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    waiting: HashMap<u64, oneshot::Sender<EgressAnswer>>,
 }
 
-impl Client {
+impl EgressClient {
     /// Dials the socket and greets.
     ///
     /// # Errors
-    /// [`ConnectError`].
+    /// [`EgressConnectError`].
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub async fn connect(path: &Path) -> Result<Connected, ConnectError> {
-        let socket = PacketSocket::connect(path).map_err(|source| ConnectError::Dial {
+    pub async fn connect(path: &Path) -> Result<Connected, EgressConnectError> {
+        let socket = PacketSocket::connect(path).map_err(|source| EgressConnectError::Dial {
             path: path.to_owned(),
             source,
         })?;
@@ -156,17 +157,19 @@ impl Client {
             shared,
             _guard: Arc::new(over.drop_guard()),
         };
-        let greeting = Request::Hello { protocol: PROTOCOL };
+        let greeting = EgressRequest::Hello { protocol: PROTOCOL };
         let answer = client.call(greeting, &[]).await;
-        match answer.map_err(ConnectError::Greet)? {
-            Answer::Hello { protocol, open } if protocol == PROTOCOL => Ok(Connected {
+        match answer.map_err(EgressConnectError::Greet)? {
+            EgressAnswer::Hello { protocol, open } if protocol == PROTOCOL => Ok(Connected {
                 client,
                 events,
                 open,
             }),
-            Answer::Hello { protocol, .. } => Err(ConnectError::Protocol { theirs: protocol }),
-            Answer::Done { .. } | Answer::Refused { .. } => {
-                Err(ConnectError::Greet(CallError::Gone))
+            EgressAnswer::Hello { protocol, .. } => {
+                Err(EgressConnectError::Protocol { theirs: protocol })
+            }
+            EgressAnswer::Done { .. } | EgressAnswer::Refused { .. } => {
+                Err(EgressConnectError::Greet(EgressCallError::Gone))
             }
         }
     }
@@ -175,19 +178,19 @@ impl Client {
     /// TCP. Returns how many connections of the slot's former holder that ended.
     ///
     /// # Errors
-    /// [`CallError`]. After [`CallError::Refused`] nothing has changed; after the others it may
+    /// [`EgressCallError`]. After [`EgressCallError::Refused`] nothing has changed; after the others it may
     /// have, and the call may be repeated.
     ///
     /// # Cancel safety
     /// Dropping the future does not take the call back.
     pub async fn open(
         &self,
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
         sockets: [BorrowedFd<'_>; OPEN_DESCRIPTORS],
-    ) -> Result<u32, CallError> {
-        let request = Request::Open {
+    ) -> Result<u32, EgressCallError> {
+        let request = EgressRequest::Open {
             lifecycle,
             epoch,
             policy,
@@ -199,17 +202,17 @@ impl Client {
     /// it says how many.
     ///
     /// # Errors
-    /// As [`Client::open`].
+    /// As [`EgressClient::open`].
     ///
     /// # Cancel safety
     /// Dropping the future does not take the call back.
     pub async fn set_policy(
         &self,
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
-    ) -> Result<u32, CallError> {
-        let request = Request::SetPolicy {
+    ) -> Result<u32, EgressCallError> {
+        let request = EgressRequest::SetPolicy {
             lifecycle,
             epoch,
             policy,
@@ -220,12 +223,12 @@ impl Client {
     /// Ends everything of a lifecycle. One that is not open is no error.
     ///
     /// # Errors
-    /// As [`Client::open`].
+    /// As [`EgressClient::open`].
     ///
     /// # Cancel safety
     /// Dropping the future does not take the call back.
-    pub async fn close(&self, lifecycle: Lifecycle) -> Result<u32, CallError> {
-        self.change(Request::Close { lifecycle }, &[]).await
+    pub async fn close(&self, lifecycle: SandboxRun) -> Result<u32, EgressCallError> {
+        self.change(EgressRequest::Close { lifecycle }, &[]).await
     }
 
     /// Resolves when the connection is over.
@@ -235,33 +238,33 @@ impl Client {
 
     async fn change(
         &self,
-        request: Request,
+        request: EgressRequest,
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<u32, CallError> {
+    ) -> Result<u32, EgressCallError> {
         match self.call(request, descriptors).await? {
-            Answer::Done { cut } => Ok(cut),
-            Answer::Refused { why } => Err(CallError::Refused { why }),
-            Answer::Hello { .. } => Err(CallError::Gone),
+            EgressAnswer::Done { cut } => Ok(cut),
+            EgressAnswer::Refused { why } => Err(EgressCallError::Refused { why }),
+            EgressAnswer::Hello { .. } => Err(EgressCallError::Gone),
         }
     }
 
     async fn call(
         &self,
-        request: Request,
+        request: EgressRequest,
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<Answer, CallError> {
+    ) -> Result<EgressAnswer, EgressCallError> {
         let (id, answer) = self.shared.expect()?;
         let called = timeout(ANSWER_LIMIT, async {
-            let packet = serde_json::to_vec(&Call { id, request });
-            let packet = packet.map_err(|error| CallError::Send(error.into()))?;
+            let packet = serde_json::to_vec(&EgressCall { id, request });
+            let packet = packet.map_err(|error| EgressCallError::Send(error.into()))?;
             if packet.len() > PACKET_BYTES_MAX {
-                return Err(CallError::TooLarge);
+                return Err(EgressCallError::TooLarge);
             }
             let sent = self.shared.socket.send(&packet, descriptors).await;
-            sent.map_err(CallError::Send)?;
-            answer.await.map_err(|_| CallError::Gone)
+            sent.map_err(EgressCallError::Send)?;
+            answer.await.map_err(|_| EgressCallError::Gone)
         });
-        let called = called.await.unwrap_or(Err(CallError::TimedOut));
+        let called = called.await.unwrap_or(Err(EgressCallError::TimedOut));
         self.shared.calls().waiting.remove(&id);
         called
     }
@@ -272,12 +275,12 @@ impl Shared {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn expect(&self) -> Result<(u64, oneshot::Receiver<Answer>), CallError> {
+    fn expect(&self) -> Result<(u64, oneshot::Receiver<EgressAnswer>), EgressCallError> {
         let (sender, receiver) = oneshot::channel();
         let mut calls = self.calls();
         // Looked at under the lock: the reader empties the list after it has said that it is over.
         if self.over.is_cancelled() {
-            return Err(CallError::Gone);
+            return Err(EgressCallError::Gone);
         }
         let id = calls.next;
         calls.next += 1;
@@ -288,17 +291,17 @@ impl Shared {
     async fn read(&self) -> io::Result<()> {
         while let Some(packet) = self.socket.receive().await? {
             match serde_json::from_slice(&packet.bytes)? {
-                Message::Answer { id, answer } => {
+                EgressMessage::Answer { id, answer } => {
                     let waiting = self.calls().waiting.remove(&id);
                     // Whoever asked may have gone.
                     let _ = waiting.map(|sender| sender.send(answer));
                 }
-                Message::Records(records) => {
-                    for Record { lifecycle, record } in records {
+                EgressMessage::Records(records) => {
+                    for RunRecord { lifecycle, record } in records {
                         self.inbox.push(&lifecycle, record);
                     }
                 }
-                Message::Lost { lifecycle, count } => self.inbox.count_lost(lifecycle, count),
+                EgressMessage::Lost { lifecycle, count } => self.inbox.count_lost(lifecycle, count),
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub const PROTOCOL: u32 = 1;
 /// The largest policy that can be written fits in here.
 pub const PACKET_BYTES_MAX: usize = 256 << 10;
-/// The sockets that come with [`Request::Open`]: all TCP, questions by UDP, questions by TCP.
+/// The sockets that come with [`EgressRequest::Open`]: all TCP, questions by UDP, questions by TCP.
 pub const OPEN_DESCRIPTORS: usize = 3;
 /// Records in one packet, so that the longest of them still fit.
 pub const PACKET_RECORDS_MAX: usize = 64;
@@ -29,7 +29,7 @@ pub const WAITING_RECORDS_MAX: usize = 4096;
 
 /// One start of one sandbox in one slot. Nothing of one is visible in another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Lifecycle {
+pub struct SandboxRun {
     pub sandbox: SandboxId,
     pub slot: u32,
     /// Counts the starts of engines for that sandbox; never used twice.
@@ -38,44 +38,44 @@ pub struct Lifecycle {
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct EgressCall {
     pub id: u64,
-    pub request: Request,
+    pub request: EgressRequest,
 }
 
 /// What the node asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Request {
+pub enum EgressRequest {
     Hello {
         protocol: u32,
     },
     /// Serves a lifecycle on the sockets that come with it, in place of whatever the slot had.
     Open {
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
     },
     /// Changes the policy. Connections that it does not allow have ended when the answer comes.
     SetPolicy {
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
     },
     /// Ends everything of a lifecycle. One that is not open is no error.
     Close {
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
     },
 }
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Answer {
+pub enum EgressAnswer {
     Hello {
         protocol: u32,
         /// Every lifecycle that is being served, with the epoch of its policy.
-        open: Vec<(Lifecycle, u64)>,
+        open: Vec<(SandboxRun, u64)>,
     },
     Done {
         /// Connections that were ended by it.
@@ -88,23 +88,23 @@ pub enum Answer {
 /// What the egress process sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum EgressMessage {
     Answer {
         id: u64,
-        answer: Answer,
+        answer: EgressAnswer,
     },
-    Records(Vec<Record>),
+    Records(Vec<RunRecord>),
     /// So many records of a lifecycle were dropped because nobody took them.
     Lost {
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         count: u64,
     },
 }
 
 /// A record and whose it is. Its sequence is 0: the node counts, because it outlives this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    pub lifecycle: Lifecycle,
+pub struct RunRecord {
+    pub lifecycle: SandboxRun,
     pub record: EgressRecord,
 }
 
@@ -114,8 +114,8 @@ mod tests {
 
     use super::*;
 
-    fn lifecycle() -> Lifecycle {
-        Lifecycle {
+    fn lifecycle() -> SandboxRun {
+        SandboxRun {
             sandbox: SandboxId::parse(&"s".repeat(50)).unwrap(),
             slot: u32::MAX,
             start: u64::MAX,
@@ -141,9 +141,9 @@ mod tests {
             })
             .collect();
         let policy = serde_json::json!({"mode": "allowlist", "rules": rules});
-        let call = Call {
+        let call = EgressCall {
             id: u64::MAX,
-            request: Request::Open {
+            request: EgressRequest::Open {
                 lifecycle: lifecycle(),
                 epoch: u64::MAX,
                 policy: serde_json::from_value(policy).unwrap(),
@@ -151,31 +151,34 @@ mod tests {
         };
         let bytes = serde_json::to_vec(&call).unwrap();
         assert!(bytes.len() <= PACKET_BYTES_MAX, "{} bytes", bytes.len());
-        assert_eq!(serde_json::from_slice::<Call>(&bytes).unwrap(), call);
+        assert_eq!(serde_json::from_slice::<EgressCall>(&bytes).unwrap(), call);
     }
 
     #[test]
     fn messages_survive_their_text() {
         for message in [
-            Message::Answer {
+            EgressMessage::Answer {
                 id: 1,
-                answer: Answer::Hello {
+                answer: EgressAnswer::Hello {
                     protocol: PROTOCOL,
                     open: vec![(lifecycle(), 3)],
                 },
             },
-            Message::Answer {
+            EgressMessage::Answer {
                 id: 2,
-                answer: Answer::Done { cut: 2 },
+                answer: EgressAnswer::Done { cut: 2 },
             },
-            Message::Records(Vec::new()),
-            Message::Lost {
+            EgressMessage::Records(Vec::new()),
+            EgressMessage::Lost {
                 lifecycle: lifecycle(),
                 count: 7,
             },
         ] {
             let text = serde_json::to_string(&message).unwrap();
-            assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+            assert_eq!(
+                serde_json::from_str::<EgressMessage>(&text).unwrap(),
+                message
+            );
         }
     }
 }

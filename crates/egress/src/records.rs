@@ -11,7 +11,9 @@ use dayfly_types::limits::EGRESS_RECORDS_PER_SECOND;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::protocol::{Lifecycle, Message, PACKET_RECORDS_MAX, Record, WAITING_RECORDS_MAX};
+use crate::protocol::{
+    EgressMessage, PACKET_RECORDS_MAX, RunRecord, SandboxRun, WAITING_RECORDS_MAX,
+};
 use crate::rate::{SAMPLE_WINDOW, Sampled, Sampler};
 
 /// What waits to be sent or to be taken, of all lifecycles.
@@ -23,15 +25,15 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    records: BTreeMap<Lifecycle, VecDeque<EgressRecord>>,
+    records: BTreeMap<SandboxRun, VecDeque<EgressRecord>>,
     count: usize,
-    lost: BTreeMap<Lifecycle, u64>,
+    lost: BTreeMap<SandboxRun, u64>,
     /// Whose turn it was, so that a busy lifecycle does not hold up the others.
-    last: Option<Lifecycle>,
+    last: Option<SandboxRun>,
 }
 
 impl Waiting {
-    fn push(&mut self, lifecycle: &Lifecycle, record: EgressRecord) {
+    fn push(&mut self, lifecycle: &SandboxRun, record: EgressRecord) {
         if self.count >= WAITING_RECORDS_MAX {
             self.drop_one();
         }
@@ -52,11 +54,11 @@ impl Waiting {
         self.count_lost(lifecycle, 1);
     }
 
-    fn count_lost(&mut self, lifecycle: Lifecycle, count: u64) {
+    fn count_lost(&mut self, lifecycle: SandboxRun, count: u64) {
         *self.lost.entry(lifecycle).or_default() += count;
     }
 
-    fn take(&mut self, lifecycle: &Lifecycle, max: usize) -> Vec<EgressRecord> {
+    fn take(&mut self, lifecycle: &SandboxRun, max: usize) -> Vec<EgressRecord> {
         let Some(records) = self.records.get_mut(lifecycle) else {
             return Vec::new();
         };
@@ -68,9 +70,9 @@ impl Waiting {
         taken
     }
 
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self) -> Option<EgressMessage> {
         if let Some((lifecycle, count)) = self.lost.pop_first() {
-            return Some(Message::Lost { lifecycle, count });
+            return Some(EgressMessage::Lost { lifecycle, count });
         }
         let after = self.last.take();
         let behind = after.as_ref().and_then(|last| {
@@ -80,19 +82,19 @@ impl Waiting {
         let lifecycle = behind.or_else(|| self.records.keys().next()).cloned()?;
         let records = self.take(&lifecycle, PACKET_RECORDS_MAX);
         self.last = Some(lifecycle.clone());
-        let records = records.into_iter().map(|record| Record {
+        let records = records.into_iter().map(|record| RunRecord {
             lifecycle: lifecycle.clone(),
             record,
         });
-        Some(Message::Records(records.collect()))
+        Some(EgressMessage::Records(records.collect()))
     }
 
     /// Takes back what could not be sent.
-    fn put_back(&mut self, message: Message) {
+    fn put_back(&mut self, message: EgressMessage) {
         match message {
-            Message::Answer { .. } => {}
-            Message::Lost { lifecycle, count } => self.count_lost(lifecycle, count),
-            Message::Records(records) => {
+            EgressMessage::Answer { .. } => {}
+            EgressMessage::Lost { lifecycle, count } => self.count_lost(lifecycle, count),
+            EgressMessage::Records(records) => {
                 for record in records.into_iter().rev() {
                     if self.count >= WAITING_RECORDS_MAX {
                         self.count_lost(record.lifecycle, 1);
@@ -114,12 +116,12 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, lifecycle: &Lifecycle, record: EgressRecord) {
+    pub(crate) fn push(&self, lifecycle: &SandboxRun, record: EgressRecord) {
         self.lock().push(lifecycle, record);
         self.grew.notify_one();
     }
 
-    pub(crate) fn count_lost(&self, lifecycle: Lifecycle, count: u64) {
+    pub(crate) fn count_lost(&self, lifecycle: SandboxRun, count: u64) {
         self.lock().count_lost(lifecycle, count);
         self.grew.notify_one();
     }
@@ -146,11 +148,11 @@ impl Outbox {
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
     outbox: &'a Outbox,
-    message: Option<Message>,
+    message: Option<EgressMessage>,
 }
 
 impl Outgoing<'_> {
-    pub(crate) const fn message(&self) -> Option<&Message> {
+    pub(crate) const fn message(&self) -> Option<&EgressMessage> {
         self.message.as_ref()
     }
 
@@ -159,7 +161,7 @@ impl Outgoing<'_> {
     }
 
     /// The message itself; it does not go back.
-    pub(crate) fn taken(mut self) -> Option<Message> {
+    pub(crate) fn taken(mut self) -> Option<EgressMessage> {
         self.message.take()
     }
 }
@@ -179,14 +181,14 @@ type Kind = (Decision, Option<DenyReason>);
 /// Records the decisions about one lifecycle.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    lifecycle: Lifecycle,
+    lifecycle: SandboxRun,
     outbox: Arc<Outbox>,
     samplers: Mutex<HashMap<Kind, Sampler<EgressRecord>>>,
     held: Notify,
 }
 
 impl Recorder {
-    pub(crate) fn new(lifecycle: Lifecycle, outbox: Arc<Outbox>) -> Self {
+    pub(crate) fn new(lifecycle: SandboxRun, outbox: Arc<Outbox>) -> Self {
         Self {
             lifecycle,
             outbox,
@@ -252,12 +254,12 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use dayfly_types::SandboxId;
-    use dayfly_types::egress::{NameSource, RecordKind};
+    use dayfly_types::egress::{EgressRecordKind, NameSource};
 
     use super::*;
 
-    fn lifecycle(name: &str) -> Lifecycle {
-        Lifecycle {
+    fn lifecycle(name: &str) -> SandboxRun {
+        SandboxRun {
             sandbox: SandboxId::parse(name).unwrap(),
             slot: 1,
             start: 1,
@@ -268,7 +270,7 @@ mod tests {
         EgressRecord {
             sequence: 0,
             at_ms,
-            kind: RecordKind::Dns,
+            kind: EgressRecordKind::Dns,
             decision: Decision::Denied,
             name: None,
             name_source: NameSource::None,
@@ -285,13 +287,13 @@ mod tests {
         }
     }
 
-    fn drain(outbox: &Outbox) -> (Vec<Record>, u64) {
+    fn drain(outbox: &Outbox) -> (Vec<RunRecord>, u64) {
         let (mut records, mut lost) = (Vec::new(), 0);
         while let Some(message) = outbox.lock().next() {
             match message {
-                Message::Records(some) => records.extend(some),
-                Message::Lost { count, .. } => lost += count,
-                Message::Answer { .. } => {}
+                EgressMessage::Records(some) => records.extend(some),
+                EgressMessage::Lost { count, .. } => lost += count,
+                EgressMessage::Answer { .. } => {}
             }
         }
         (records, lost)
@@ -324,7 +326,7 @@ mod tests {
         drop(outbox.next().await);
         let first = outbox.next().await;
         let owner = match first.message() {
-            Some(Message::Records(records)) => records[0].lifecycle.clone(),
+            Some(EgressMessage::Records(records)) => records[0].lifecycle.clone(),
             other => panic!("{other:?}"),
         };
         first.sent();

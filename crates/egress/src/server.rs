@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::outlet::{Outlets, RefusedCall};
 pub use crate::packet::PacketListener;
 use crate::packet::{Packet, PacketSocket};
-use crate::protocol::{Answer, Call, Message, PROTOCOL, Request};
+use crate::protocol::{EgressAnswer, EgressCall, EgressMessage, EgressRequest, PROTOCOL};
 use crate::records::Outbox;
 
 /// Answers that wait for the node to take them. Calls are answered in order, so that is one for
@@ -116,10 +116,10 @@ type Task = std::pin::Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 async fn read(
     socket: Arc<PacketSocket>,
     outlets: Arc<Mutex<Outlets>>,
-    answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<EgressMessage>,
 ) -> io::Result<()> {
     while let Some(Packet { bytes, descriptors }) = socket.receive().await? {
-        let Call { id, request } = serde_json::from_slice(&bytes)?;
+        let EgressCall { id, request } = serde_json::from_slice(&bytes)?;
         // In a task of its own, so that a node that goes away leaves no call half done.
         let outlets = Arc::clone(&outlets);
         let answering = tokio::spawn(async move {
@@ -127,7 +127,11 @@ async fn read(
             answer(&mut outlets, request, descriptors).await
         });
         let answer = answering.await.map_err(io::Error::other)?;
-        if answers.send(Message::Answer { id, answer }).await.is_err() {
+        if answers
+            .send(EgressMessage::Answer { id, answer })
+            .await
+            .is_err()
+        {
             break;
         }
     }
@@ -137,7 +141,7 @@ async fn read(
 async fn write(
     socket: Arc<PacketSocket>,
     outbox: Arc<Outbox>,
-    mut answers: mpsc::Receiver<Message>,
+    mut answers: mpsc::Receiver<EgressMessage>,
 ) -> io::Result<()> {
     loop {
         tokio::select! {
@@ -156,20 +160,24 @@ async fn write(
     }
 }
 
-async fn answer(outlets: &mut Outlets, request: Request, descriptors: Vec<OwnedFd>) -> Answer {
+async fn answer(
+    outlets: &mut Outlets,
+    request: EgressRequest,
+    descriptors: Vec<OwnedFd>,
+) -> EgressAnswer {
     let done = match request {
-        Request::Hello { protocol } if protocol != PROTOCOL => {
-            return Answer::Refused {
+        EgressRequest::Hello { protocol } if protocol != PROTOCOL => {
+            return EgressAnswer::Refused {
                 why: format!("this process speaks protocol {PROTOCOL}, not {protocol}"),
             };
         }
-        Request::Hello { .. } => {
-            return Answer::Hello {
+        EgressRequest::Hello { .. } => {
+            return EgressAnswer::Hello {
                 protocol: PROTOCOL,
                 open: outlets.list(),
             };
         }
-        Request::Open {
+        EgressRequest::Open {
             lifecycle,
             epoch,
             policy,
@@ -177,7 +185,7 @@ async fn answer(outlets: &mut Outlets, request: Request, descriptors: Vec<OwnedF
             tracing::debug!(sandbox_id = %lifecycle.sandbox, slot = lifecycle.slot, epoch, "open");
             outlets.open(lifecycle, epoch, policy, descriptors).await
         }
-        Request::SetPolicy {
+        EgressRequest::SetPolicy {
             lifecycle,
             epoch,
             policy,
@@ -185,14 +193,14 @@ async fn answer(outlets: &mut Outlets, request: Request, descriptors: Vec<OwnedF
             tracing::debug!(sandbox_id = %lifecycle.sandbox, epoch, "set policy");
             outlets.set_policy(&lifecycle, epoch, policy).await
         }
-        Request::Close { lifecycle } => {
+        EgressRequest::Close { lifecycle } => {
             tracing::debug!(sandbox_id = %lifecycle.sandbox, slot = lifecycle.slot, "close");
             Ok(outlets.close(&lifecycle).await)
         }
     };
     match done {
-        Ok(cut) => Answer::Done { cut },
-        Err(refused) => Answer::Refused {
+        Ok(cut) => EgressAnswer::Done { cut },
+        Err(refused) => EgressAnswer::Refused {
             why: explain(&refused),
         },
     }

@@ -21,7 +21,7 @@ pub struct ReadRange {
 
 /// How to make a file or a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WriteOptions {
+pub struct WriteSpec {
     pub user: Option<String>,
     /// Permission bits. An existing file keeps its own when absent.
     pub mode: Option<u32>,
@@ -87,12 +87,12 @@ impl GuestStream {
 
 /// A file that is being read. Dropping it stops the guest.
 #[derive(Debug)]
-pub struct FileRead {
+pub struct GuestFileReader {
     info: OpenedFile,
     content: GuestStream,
 }
 
-impl FileRead {
+impl GuestFileReader {
     pub(crate) fn new(info: OpenedFile, content: GuestStream) -> Self {
         Self { info, content }
     }
@@ -121,13 +121,13 @@ impl FileRead {
 
 /// A file that is being written. Dropping it before the end discards it.
 #[derive(Debug)]
-pub struct FileWrite {
+pub struct GuestFileWriter {
     channel: ChannelHandle,
     sender: Sender,
     _client: AgentClient,
 }
 
-impl FileWrite {
+impl GuestFileWriter {
     pub(crate) fn new(client: AgentClient, channel: ChannelHandle) -> Self {
         let sender = Sender {
             conversation: channel.conversation.clone(),

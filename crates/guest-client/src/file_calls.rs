@@ -9,7 +9,7 @@ use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use crate::channel::Purpose;
 use crate::client::{AgentClient, forget_refused};
 use crate::error::CallError;
-use crate::file::{FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
+use crate::file::{GuestFileReader, GuestFileWriter, GuestStream, ReadRange, WriteSpec};
 use crate::file_lines::{ChangeLines, GuestLines, WatchLines};
 
 /// What names in a listing may have together; the rest is for another page.
@@ -17,7 +17,7 @@ const LISTING_BYTES_MAX: usize = 8 << 20;
 
 /// Which part of a directory to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListOptions {
+pub struct ListSpec {
     pub user: Option<String>,
     /// Only what comes behind this relative name.
     pub after: Option<String>,
@@ -26,7 +26,7 @@ pub struct ListOptions {
     pub depth: u32,
 }
 
-impl Default for ListOptions {
+impl Default for ListSpec {
     fn default() -> Self {
         Self {
             user: None,
@@ -47,7 +47,7 @@ impl AgentClient {
         path: &str,
         user: Option<&str>,
         range: ReadRange,
-    ) -> Result<FileRead, CallError> {
+    ) -> Result<GuestFileReader, CallError> {
         let channel = self.conversation().open_channel(Purpose::Read)?;
         let request = Request::OpenRead {
             channel: channel.id,
@@ -57,15 +57,16 @@ impl AgentClient {
             limit: range.limit,
         };
         match self.call(request).await {
-            Ok(Response::FileOpened(file)) => {
-                Ok(FileRead::new(file, GuestStream::new(self.clone(), channel)))
-            }
+            Ok(Response::FileOpened(file)) => Ok(GuestFileReader::new(
+                file,
+                GuestStream::new(self.clone(), channel),
+            )),
             Ok(_) => Err(CallError::UnexpectedAnswer),
             Err(error) => Err(forget_refused(&channel, error)),
         }
     }
 
-    /// Opens a file for writing. It takes its place when [`FileWrite::finish`] succeeds; one that
+    /// Opens a file for writing. It takes its place when [`GuestFileWriter::finish`] succeeds; one that
     /// is written in place changes at once.
     ///
     /// # Errors
@@ -73,8 +74,8 @@ impl AgentClient {
     pub async fn write_file(
         &self,
         path: &str,
-        options: WriteOptions,
-    ) -> Result<FileWrite, CallError> {
+        options: WriteSpec,
+    ) -> Result<GuestFileWriter, CallError> {
         let path = path.to_owned();
         self.open_to_guest(|channel| Request::OpenWrite {
             channel,
@@ -96,7 +97,7 @@ impl AgentClient {
         &self,
         path: &str,
         user: Option<&str>,
-    ) -> Result<FileWrite, CallError> {
+    ) -> Result<GuestFileWriter, CallError> {
         let (path, user) = (path.to_owned(), user.map(str::to_owned));
         self.open_to_guest(|channel| Request::UnpackTree {
             channel,
@@ -178,10 +179,10 @@ impl AgentClient {
     async fn open_to_guest(
         &self,
         request: impl FnOnce(dayfly_guest_proto::ChannelId) -> Request,
-    ) -> Result<FileWrite, CallError> {
+    ) -> Result<GuestFileWriter, CallError> {
         let channel = self.conversation().open_channel(Purpose::Write)?;
         match self.call_done(request(channel.id)).await {
-            Ok(()) => Ok(FileWrite::new(self.clone(), channel)),
+            Ok(()) => Ok(GuestFileWriter::new(self.clone(), channel)),
             Err(error) => Err(forget_refused(&channel, error)),
         }
     }
@@ -208,7 +209,7 @@ impl AgentClient {
     pub async fn list_directory(
         &self,
         path: &str,
-        options: &ListOptions,
+        options: &ListSpec,
     ) -> Result<DirectoryPage, CallError> {
         let limit = options.limit.clamp(1, DIRECTORY_ENTRIES_MAX);
         let mut entries: Vec<FileStat> = Vec::new();
@@ -253,7 +254,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`CallError::Refused`] when the guest cannot make it.
-    pub async fn make_directory(&self, path: &str, options: WriteOptions) -> Result<(), CallError> {
+    pub async fn make_directory(&self, path: &str, options: WriteSpec) -> Result<(), CallError> {
         self.call_done(Request::MakeDirectory {
             path: path.to_owned(),
             user: options.user,

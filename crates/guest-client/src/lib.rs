@@ -5,7 +5,7 @@
 //!      ^                                                  |
 //!      |         Conversation (one lock, no await) <-- reader
 //!      |                                                  |
-//! ExecSession, FileRead, FileWrite <-- windows --> bulk port
+//! ExecSession, GuestFileReader, GuestFileWriter <-- windows --> bulk port
 //! ```
 //! The guest is hostile: whatever it sends costs bounded memory, and what breaks the protocol ends
 //! the conversation with a typed reason. Credit goes back only as a consumer takes bytes, so a
@@ -34,8 +34,8 @@ mod socket;
 pub use client::AgentClient;
 pub use error::{CallError, ConnectError, ConversationLost, ProtocolViolation, StreamError};
 pub use exec::{AttachSpec, ExecInput, ExecSession};
-pub use file::{FileRead, FileWrite, GuestStream, ReadRange, WriteOptions};
-pub use file_calls::ListOptions;
+pub use file::{GuestFileReader, GuestFileWriter, GuestStream, ReadRange, WriteSpec};
+pub use file_calls::ListSpec;
 pub use file_lines::{ChangeLines, GuestLines, WatchLines};
 pub use machine::{DiskMount, QuiesceSpec};
 pub use socket::{GuestSocket, GuestSocketWriter};

@@ -2,7 +2,7 @@
 
 use dayfly_guest_proto::{Request, Response};
 use dayfly_types::ExecId;
-use dayfly_types::exec::{ExecInfo, TerminalSize};
+use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::limits::{EXECS_KEPT_MAX, EXECS_MAX};
 
 use crate::client::AgentClient;
@@ -70,7 +70,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`CallError::Refused`] when the exec has no terminal.
-    pub async fn resize_exec(&self, exec_id: &ExecId, size: TerminalSize) -> Result<(), CallError> {
+    pub async fn resize_exec(&self, exec_id: &ExecId, size: WindowSize) -> Result<(), CallError> {
         let exec_id = exec_id.clone();
         self.call_done(Request::ResizeTerminal { exec_id, size })
             .await

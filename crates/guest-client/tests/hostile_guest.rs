@@ -10,8 +10,8 @@
 mod support;
 
 use dayfly_guest_client::{
-    AgentClient, CallError, ConnectError, ConversationLost, ListOptions, ProtocolViolation,
-    ReadRange, StreamError, WriteOptions,
+    AgentClient, CallError, ConnectError, ConversationLost, ListSpec, ProtocolViolation, ReadRange,
+    StreamError, WriteSpec,
 };
 use dayfly_guest_proto::{
     ChannelId, DataHeader, Event, GuestMessage, Request, Response, StreamKind, WindowError,
@@ -287,12 +287,7 @@ async fn write_waits_for_credit_and_learns_of_failure() {
     let (client, mut guest) = ScriptedGuest::connect().await;
     let file = tokio::spawn({
         let client = client.clone();
-        async move {
-            client
-                .write_file("/x", WriteOptions::default())
-                .await
-                .unwrap()
-        }
+        async move { client.write_file("/x", WriteSpec::default()).await.unwrap() }
     });
     let call = guest.next_call().await;
     guest.answer(call.call, Ok(Response::Done)).await;
@@ -343,7 +338,7 @@ async fn read_that_fails_half_way_gives_its_error_after_its_bytes() {
 async fn directory_that_never_ends_is_given_up() {
     let (client, mut guest) = ScriptedGuest::connect().await;
     let listing =
-        tokio::spawn(async move { client.list_directory("/", &ListOptions::default()).await });
+        tokio::spawn(async move { client.list_directory("/", &ListSpec::default()).await });
     for _ in 0..2 {
         let call = guest.next_call().await.call;
         guest.answer(call, Ok(support::page_of_one("same"))).await;

@@ -9,7 +9,7 @@ use crate::error::{GuestError, GuestErrorCode};
 use crate::exec::{ExecPage, StartExec};
 use crate::frame::ChannelId;
 use crate::identity::{Identified, Identity};
-use dayfly_types::exec::{ExecExit, ExecInfo, TerminalSize};
+use dayfly_types::exec::{ExecExit, ExecInfo, WindowSize};
 use dayfly_types::file::{DirectoryPage, FileStat, OpenedFile};
 use dayfly_types::port::Listener;
 
@@ -176,7 +176,7 @@ pub enum Request {
     },
     ResizeTerminal {
         exec_id: ExecId,
-        size: TerminalSize,
+        size: WindowSize,
     },
     /// Ends an exec and drops its log. Repeating it is fine.
     ForgetExec {

@@ -19,7 +19,7 @@ use dayfly_guest_proto::{
 };
 use dayfly_types::exec::{
     ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecSpec, ExitReason, LimitKind, LogExtent,
-    LogRule, StdinMode, TerminalSize, WhenFull,
+    LogRule, StdinMode, WhenFull, WindowSize,
 };
 use dayfly_types::file::{
     ChangeKind, ChangedPath, DirectoryPage, FileMode, FileStat, OpenedFile, WatchEvent, WatchKind,
@@ -46,7 +46,7 @@ fn start_exec(command: ExecCommand) -> Request {
         user: user(),
         timeout_ms: Some(1000),
         stdin: StdinMode::Piped,
-        terminal: Some(TerminalSize {
+        terminal: Some(WindowSize {
             columns: 80,
             rows: 24,
         }),
@@ -223,7 +223,7 @@ fn process_requests() -> Vec<Request> {
         },
         Request::ResizeTerminal {
             exec_id: exec_id(),
-            size: TerminalSize {
+            size: WindowSize {
                 columns: 120,
                 rows: 40,
             },

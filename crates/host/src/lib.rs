@@ -35,6 +35,6 @@ pub mod unix;
 
 pub use cgroup::{Cgroup, CgroupLimits, CgroupTree, CgroupUsage};
 pub use clock::HostClock;
-pub use jail::{JailSpec, LaunchError, launch};
+pub use jail::{JailLaunchError, JailSpec, launch};
 pub use posture::{Expected, Posture, differences};
 pub use process::{Pidfd, ProcessIdentity};

@@ -9,7 +9,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dayfly_types::exec::{ExecInfo, TerminalSize};
+use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::file::{DirectoryPage, FileStat};
 use dayfly_types::port::Listener;
 use dayfly_types::{ExecId, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName, limits};
@@ -18,16 +18,16 @@ use serde::{Deserialize, Serialize};
 use crate::api::NodeApi;
 use crate::error::NodeError;
 use crate::files::{
-    ChangeMode, Changes, GuestPath, ListChanges, ListDirectory, MakeDirectory, MoveFile, RemoveFile,
+    Changes, EnsureDirectory, GuestPath, ListChanges, ListDirectory, MoveEntry, RemoveFile, SetMode,
 };
 use crate::greeting::Greeting;
 use crate::identity::{DatabaseMark, IdentityReport};
-use crate::network::{NetworkLog, NetworkReport, ReadNetworkLog, SetNetwork};
+use crate::network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
 use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
 };
-use crate::types::{EnsureSandbox, NodeStatus, SandboxLoad, SandboxReport, TemplateReport};
+use crate::types::{EnsureSandbox, NodeStatus, ResourceUse, SandboxReport, TemplateReport};
 
 /// Questions that the node answers from memory.
 pub(crate) const QUESTION: Duration = Duration::from_secs(5);
@@ -175,7 +175,7 @@ calls! {
         Sandbox sandbox(id: SandboxId)() -> SandboxReport, QUESTION;
         Sandboxes sandboxes()() -> Vec<SandboxReport>, QUESTION;
         /// What each sandbox of a project that runs costs the host now.
-        Loads loads(project: ProjectId)() -> Vec<SandboxLoad>, QUESTION;
+        Loads loads(project: ProjectId)() -> Vec<ResourceUse>, QUESTION;
         /// Stops the guest's processors. Memory stays where it is.
         Pause pause(id: SandboxId)() -> SandboxReport, STATE;
         Resume resume(id: SandboxId)() -> SandboxReport, STATE;
@@ -195,7 +195,7 @@ calls! {
         /// Oldest first.
         ListExecs list_execs(id: SandboxId)() -> Vec<ExecInfo>, WAKING;
         SignalExec signal_exec(id: SandboxId, exec: ExecId)(signal: i32) -> (), WAKING;
-        ResizeExec resize_exec(id: SandboxId, exec: ExecId)(size: TerminalSize) -> (), WAKING;
+        ResizeExec resize_exec(id: SandboxId, exec: ExecId)(size: WindowSize) -> (), WAKING;
         /// Ends the exec and drops its output. An absent one is a success.
         ForgetExec forget_exec(id: SandboxId, exec: ExecId)() -> (), WAKING;
     }
@@ -237,7 +237,7 @@ calls! {
         SetNetwork set_network(id: SandboxId)(wanted: SetNetwork) -> NetworkReport, SET_NETWORK;
         Network network(id: SandboxId)() -> NetworkReport, QUESTION;
         /// The record of what was tried, oldest first.
-        NetworkLog network_log(id: SandboxId)(request: ReadNetworkLog) -> NetworkLog,
+        NetworkLog network_log(id: SandboxId)(request: ReadNetworkLog) -> NetworkLogPage,
             QUESTION.saturating_add(request.wait);
     }
 
@@ -245,9 +245,9 @@ calls! {
     NodeFiles {
         ListDirectory list_directory(id: SandboxId)(request: ListDirectory) -> DirectoryPage, WAKING;
         Stat stat(id: SandboxId)(request: GuestPath) -> FileStat, WAKING;
-        MakeDirectory make_directory(id: SandboxId)(request: MakeDirectory) -> (), WAKING;
-        MoveFile move_file(id: SandboxId)(request: MoveFile) -> (), WAKING;
-        ChangeMode change_mode(id: SandboxId)(request: ChangeMode) -> (), WAKING;
+        MakeDirectory make_directory(id: SandboxId)(request: EnsureDirectory) -> (), WAKING;
+        MoveFile move_file(id: SandboxId)(request: MoveEntry) -> (), WAKING;
+        ChangeMode change_mode(id: SandboxId)(request: SetMode) -> (), WAKING;
         RemoveFile remove_file(id: SandboxId)(request: RemoveFile) -> (), WAKING;
         /// What differs on the sandbox's disk.
         ListChanges list_changes(id: SandboxId)(request: ListChanges) -> Changes, WAKING;

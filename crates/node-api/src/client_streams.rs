@@ -20,7 +20,7 @@ use crate::error::NodeError;
 use crate::exec::{AttachExec, EnsureExec, StdinWrite};
 use crate::files::{FileRead, FileWrite, GuestPath, WatchFiles};
 use crate::receive;
-use crate::record::RecordKind;
+use crate::record::StreamRecordKind;
 use crate::stream::{
     Outgoing, RecordReader, SILENCE_MAX, body_of_records, head_record, parse_json,
 };
@@ -45,12 +45,12 @@ impl NodeClient {
             .map(move |piece| {
                 seen.fetch_add(1, Ordering::Relaxed);
                 match piece {
-                    Ok(bytes) => Outgoing::More(RecordKind::Data, bytes),
+                    Ok(bytes) => Outgoing::More(StreamRecordKind::Data, bytes),
                     Err(error) => Outgoing::error(error),
                 }
             })
             .chain(futures::stream::once(async {
-                Outgoing::Last(RecordKind::End, bytes::Bytes::new())
+                Outgoing::Last(StreamRecordKind::End, bytes::Bytes::new())
             }));
         let body = body_of_records(head_record(transfer), Box::pin(content));
         let response = self.open("/take", body).await?;

@@ -70,7 +70,7 @@ const fn one_level() -> u32 {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MakeDirectory {
+pub struct EnsureDirectory {
     pub path: String,
     #[serde(default)]
     pub user: Option<String>,
@@ -82,7 +82,7 @@ pub struct MakeDirectory {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveFile {
+pub struct MoveEntry {
     pub from: String,
     pub to: String,
     #[serde(default)]
@@ -93,7 +93,7 @@ pub struct MoveFile {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeMode {
+pub struct SetMode {
     pub path: String,
     pub mode: u32,
     #[serde(default)]

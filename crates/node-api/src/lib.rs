@@ -39,18 +39,18 @@ pub use client::NodeClient;
 pub use error::NodeError;
 pub use exec::{AttachExec, EnsureExec, StdinWrite};
 pub use files::{
-    ChangeMode, Changes, ChangesSince, FileRead, FileWrite, GuestPath, ListChanges, ListDirectory,
-    MakeDirectory, MoveFile, RemoveFile, WatchFiles, WritePlace,
+    Changes, ChangesSince, EnsureDirectory, FileRead, FileWrite, GuestPath, ListChanges,
+    ListDirectory, MoveEntry, RemoveFile, SetMode, WatchFiles, WritePlace,
 };
 pub use greeting::Greeting;
 pub use identity::{DatabaseMark, IdentityReport};
-pub use network::{NetworkLog, NetworkReport, ReadNetworkLog, SetNetwork};
+pub use network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
 pub use state::{
     EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeReport,
 };
 pub use stream_call::{NodeStream, NodeTransfer};
 pub use types::{
-    BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, SandboxLoad, SandboxReport,
+    BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, ResourceUse, SandboxReport,
     Stage, TemplateReport,
 };

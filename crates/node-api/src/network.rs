@@ -38,7 +38,7 @@ pub struct ReadNetworkLog {
 
 /// Records, and what the node has of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct NetworkLog {
+pub struct NetworkLogPage {
     pub records: Vec<EgressRecord>,
     /// The oldest sequence that is still kept; 0 when there is none.
     pub oldest: u64,

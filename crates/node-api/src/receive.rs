@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{ContextLines, ExecEvents, FileBytes, FileChanges, Watch};
 use crate::error::NodeError;
-use crate::record::{Record, RecordKind};
+use crate::record::{StreamRecord, StreamRecordKind};
 use crate::stream::{RecordReader, parse_json};
 use crate::types::SandboxReport;
 use dayfly_types::exec::ExecEvent;
@@ -73,19 +73,19 @@ async fn exec_step(reader: &mut RecordReader) -> Result<Step<ExecEvent>, NodeErr
         return Err(NodeError::new(ErrorCode::GuestUnavailable, message));
     };
     match record.kind {
-        RecordKind::Stdout => Ok(Step::Item(ExecEvent::Stdout(record.payload))),
-        RecordKind::Stderr => Ok(Step::Item(ExecEvent::Stderr(record.payload))),
-        RecordKind::Gap => Ok(Step::Item(ExecEvent::Gap(parse_json(&record.payload)?))),
-        RecordKind::Exit => Ok(Step::LastItem(ExecEvent::Exited(parse_json(
+        StreamRecordKind::Stdout => Ok(Step::Item(ExecEvent::Stdout(record.payload))),
+        StreamRecordKind::Stderr => Ok(Step::Item(ExecEvent::Stderr(record.payload))),
+        StreamRecordKind::Gap => Ok(Step::Item(ExecEvent::Gap(parse_json(&record.payload)?))),
+        StreamRecordKind::Exit => Ok(Step::LastItem(ExecEvent::Exited(parse_json(
             &record.payload,
         )?))),
-        RecordKind::Error
-        | RecordKind::Head
-        | RecordKind::Data
-        | RecordKind::Item
-        | RecordKind::Part
-        | RecordKind::End
-        | RecordKind::Alive => Err(misplaced(&record)),
+        StreamRecordKind::Error
+        | StreamRecordKind::Head
+        | StreamRecordKind::Data
+        | StreamRecordKind::Item
+        | StreamRecordKind::Part
+        | StreamRecordKind::End
+        | StreamRecordKind::Alive => Err(misplaced(&record)),
     }
 }
 
@@ -102,25 +102,25 @@ async fn item_step(reader: &mut RecordReader) -> Result<Step<Bytes>, NodeError> 
         };
         let fits = item.len() + record.payload.len() <= ITEM_BYTES_MAX;
         match record.kind {
-            RecordKind::Item if item.is_empty() => return Ok(Step::Item(record.payload)),
-            RecordKind::Part | RecordKind::Item if fits => {
+            StreamRecordKind::Item if item.is_empty() => return Ok(Step::Item(record.payload)),
+            StreamRecordKind::Part | StreamRecordKind::Item if fits => {
                 item.extend_from_slice(&record.payload);
-                if record.kind == RecordKind::Item {
+                if record.kind == StreamRecordKind::Item {
                     return Ok(Step::Item(item.freeze()));
                 }
             }
-            RecordKind::End if item.is_empty() => return Ok(Step::End),
-            RecordKind::Data
-            | RecordKind::Item
-            | RecordKind::Part
-            | RecordKind::End
-            | RecordKind::Head
-            | RecordKind::Stdout
-            | RecordKind::Stderr
-            | RecordKind::Exit
-            | RecordKind::Gap
-            | RecordKind::Error
-            | RecordKind::Alive => return Err(misplaced(&record)),
+            StreamRecordKind::End if item.is_empty() => return Ok(Step::End),
+            StreamRecordKind::Data
+            | StreamRecordKind::Item
+            | StreamRecordKind::Part
+            | StreamRecordKind::End
+            | StreamRecordKind::Head
+            | StreamRecordKind::Stdout
+            | StreamRecordKind::Stderr
+            | StreamRecordKind::Exit
+            | StreamRecordKind::Gap
+            | StreamRecordKind::Error
+            | StreamRecordKind::Alive => return Err(misplaced(&record)),
         }
     }
 }
@@ -134,17 +134,17 @@ async fn file_step(reader: &mut RecordReader) -> Result<Step<Bytes>, NodeError> 
         return Err(NodeError::unavailable("the transfer broke off"));
     };
     match record.kind {
-        RecordKind::Data => Ok(Step::Item(record.payload)),
-        RecordKind::End => Ok(Step::End),
-        RecordKind::Stdout
-        | RecordKind::Stderr
-        | RecordKind::Exit
-        | RecordKind::Gap
-        | RecordKind::Error
-        | RecordKind::Item
-        | RecordKind::Part
-        | RecordKind::Head
-        | RecordKind::Alive => Err(misplaced(&record)),
+        StreamRecordKind::Data => Ok(Step::Item(record.payload)),
+        StreamRecordKind::End => Ok(Step::End),
+        StreamRecordKind::Stdout
+        | StreamRecordKind::Stderr
+        | StreamRecordKind::Exit
+        | StreamRecordKind::Gap
+        | StreamRecordKind::Error
+        | StreamRecordKind::Item
+        | StreamRecordKind::Part
+        | StreamRecordKind::Head
+        | StreamRecordKind::Alive => Err(misplaced(&record)),
     }
 }
 
@@ -173,7 +173,7 @@ async fn watch_step(reader: &mut RecordReader) -> Result<Step<SandboxReport>, No
 /// Reads the record that opens a file transfer.
 pub(crate) async fn head<T: DeserializeOwned>(reader: &mut RecordReader) -> Result<T, NodeError> {
     match reader.next().await? {
-        Some(record) if record.kind == RecordKind::Head => parse_json(&record.payload),
+        Some(record) if record.kind == StreamRecordKind::Head => parse_json(&record.payload),
         Some(record) => Err(misplaced(&record)),
         None => Err(NodeError::unavailable(
             "the transfer broke off before it began",
@@ -181,7 +181,7 @@ pub(crate) async fn head<T: DeserializeOwned>(reader: &mut RecordReader) -> Resu
     }
 }
 
-fn misplaced(record: &Record) -> NodeError {
+fn misplaced(record: &StreamRecord) -> NodeError {
     tracing::warn!(kind = ?record.kind, "record in the wrong place");
     NodeError::internal("a record of the node connection is in the wrong place")
 }

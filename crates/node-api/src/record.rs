@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 5;
 /// What a record means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum RecordKind {
+pub enum StreamRecordKind {
     Stdout = 1,
     Stderr = 2,
     /// How an exec ended, as JSON. The last record of an exec.
@@ -38,7 +38,7 @@ pub enum RecordKind {
     Part = 11,
 }
 
-impl RecordKind {
+impl StreamRecordKind {
     fn parse(byte: u8) -> Result<Self, RecordError> {
         Ok(match byte {
             1 => Self::Stdout,
@@ -59,8 +59,8 @@ impl RecordKind {
 
 /// One decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    pub kind: RecordKind,
+pub struct StreamRecord {
+    pub kind: StreamRecordKind,
     pub payload: Bytes,
 }
 
@@ -76,7 +76,7 @@ pub enum RecordError {
 }
 
 /// Appends `payload` to `out` as one or more records of `kind`, without copying it.
-pub fn encode(kind: RecordKind, mut payload: Bytes, out: &mut VecDeque<Bytes>) {
+pub fn encode(kind: StreamRecordKind, mut payload: Bytes, out: &mut VecDeque<Bytes>) {
     loop {
         let piece = payload.split_to(payload.len().min(RECORD_BYTES_MAX));
         // The cut above keeps the length within four bytes.
@@ -98,21 +98,21 @@ pub fn encode(kind: RecordKind, mut payload: Bytes, out: &mut VecDeque<Bytes>) {
 pub fn encode_item(mut payload: Bytes, out: &mut VecDeque<Bytes>) {
     let last = payload.split_off(payload.len().saturating_sub(RECORD_BYTES_MAX));
     if !payload.is_empty() {
-        encode(RecordKind::Part, payload, out);
+        encode(StreamRecordKind::Part, payload, out);
     }
-    encode(RecordKind::Item, last, out);
+    encode(StreamRecordKind::Item, last, out);
 }
 
 /// Turns bytes in pieces of any size into records.
 ///
-/// It holds what was pushed and not yet taken, so a reader that drains [`Decoder::take`] before
-/// each [`Decoder::push`] keeps it under one record and one piece.
+/// It holds what was pushed and not yet taken, so a reader that drains [`RecordDecoder::take`] before
+/// each [`RecordDecoder::push`] keeps it under one record and one piece.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct RecordDecoder {
     buffer: BytesMut,
 }
 
-impl Decoder {
+impl RecordDecoder {
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -121,12 +121,12 @@ impl Decoder {
     ///
     /// # Errors
     /// [`RecordError`] when the bytes are not records; the stream is useless from there on.
-    pub fn take(&mut self) -> Result<Option<Record>, RecordError> {
+    pub fn take(&mut self) -> Result<Option<StreamRecord>, RecordError> {
         let Some(header) = self.buffer.first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let [kind, length @ ..] = *header;
-        let kind = RecordKind::parse(kind)?;
+        let kind = StreamRecordKind::parse(kind)?;
         let length_wire = u32::from_be_bytes(length);
         let length = usize::try_from(length_wire).unwrap_or(usize::MAX);
         if length > RECORD_BYTES_MAX {
@@ -139,7 +139,7 @@ impl Decoder {
         }
         self.buffer.advance(HEADER_BYTES);
         let payload = self.buffer.split_to(length).freeze();
-        Ok(Some(Record { kind, payload }))
+        Ok(Some(StreamRecord { kind, payload }))
     }
 
     /// Says whether the end of the stream is also the end of a record.
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn wire(records: &[(RecordKind, Bytes)]) -> Vec<u8> {
+    fn wire(records: &[(StreamRecordKind, Bytes)]) -> Vec<u8> {
         let mut out = VecDeque::new();
         for (kind, payload) in records {
             encode(*kind, payload.clone(), &mut out);
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn records_survive_any_cut_of_the_bytes() {
         let bytes = wire(&[
-            (RecordKind::Stdout, Bytes::from_static(b"one")),
-            (RecordKind::Alive, Bytes::new()),
-            (RecordKind::Exit, Bytes::from_static(b"{}")),
+            (StreamRecordKind::Stdout, Bytes::from_static(b"one")),
+            (StreamRecordKind::Alive, Bytes::new()),
+            (StreamRecordKind::Exit, Bytes::from_static(b"{}")),
         ]);
         for size in 1..=bytes.len() {
-            let mut decoder = Decoder::default();
+            let mut decoder = RecordDecoder::default();
             let mut kinds = Vec::new();
             for piece in bytes.chunks(size) {
                 decoder.push(piece);
@@ -186,9 +186,9 @@ mod tests {
             }
             assert_eq!(decoder.finish(), Ok(()));
             let expected = vec![
-                (RecordKind::Stdout, 3),
-                (RecordKind::Alive, 0),
-                (RecordKind::Exit, 2),
+                (StreamRecordKind::Stdout, 3),
+                (StreamRecordKind::Alive, 0),
+                (StreamRecordKind::Exit, 2),
             ];
             assert_eq!(kinds, expected);
         }
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn large_data_becomes_several_records() {
         let bytes = wire(&[(
-            RecordKind::Data,
+            StreamRecordKind::Data,
             Bytes::from(vec![7; RECORD_BYTES_MAX * 2 + 1]),
         )]);
-        let mut decoder = Decoder::default();
+        let mut decoder = RecordDecoder::default();
         decoder.push(&bytes);
         let mut lengths = Vec::new();
         while let Some(record) = decoder.take().unwrap() {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_length_over_the_limit_is_refused_before_it_is_read() {
-        let mut decoder = Decoder::default();
+        let mut decoder = RecordDecoder::default();
         decoder.push(&[1, 0, 1, 0, 1]);
         assert_eq!(
             decoder.take(),
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_stream_cut_inside_a_record_is_noticed() {
-        let mut decoder = Decoder::default();
+        let mut decoder = RecordDecoder::default();
         decoder.push(&[1, 0, 0, 0, 4, b'a']);
         assert_eq!(decoder.take(), Ok(None));
         assert_eq!(decoder.finish(), Err(RecordError::Cut));
@@ -230,7 +230,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_input_makes_the_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
-            let mut decoder = Decoder::default();
+            let mut decoder = RecordDecoder::default();
             decoder.push(&bytes);
             while let Ok(Some(_)) = decoder.take() {}
         }

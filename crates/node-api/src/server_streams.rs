@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::api::{ExecEvents, FileBytes};
 use crate::error::NodeError;
 use crate::receive;
-use crate::record::RecordKind;
+use crate::record::StreamRecordKind;
 use crate::server::{Answer, Node, check_protocol, json, parse};
 use crate::stream::{Outgoing, RecordReader, body_of_records, head_record};
 use crate::stream_call::{NodeStream, NodeTransfer, PORT_PROTOCOL};
@@ -71,25 +71,25 @@ fn items<T: Serialize + Send + 'static>(
 fn ended(
     source: impl Stream<Item = Result<Outgoing, NodeError>> + Send + Unpin + 'static,
 ) -> impl Stream<Item = Outgoing> + Send + Unpin {
-    let end = futures::stream::iter([Outgoing::Last(RecordKind::End, Bytes::new())]);
+    let end = futures::stream::iter([Outgoing::Last(StreamRecordKind::End, Bytes::new())]);
     source
         .map(|outgoing| outgoing.unwrap_or_else(Outgoing::error))
         .chain(end)
 }
 
 fn content_records(content: FileBytes) -> impl Stream<Item = Outgoing> + Send + Unpin {
-    ended(content.map(|piece| piece.map(|bytes| Outgoing::More(RecordKind::Data, bytes))))
+    ended(content.map(|piece| piece.map(|bytes| Outgoing::More(StreamRecordKind::Data, bytes))))
 }
 
 fn exec_records(events: ExecEvents) -> impl Stream<Item = Outgoing> + Send + Unpin {
     events.map(|event| match event {
-        Ok(ExecEvent::Stdout(bytes)) => Outgoing::More(RecordKind::Stdout, bytes),
-        Ok(ExecEvent::Stderr(bytes)) => Outgoing::More(RecordKind::Stderr, bytes),
+        Ok(ExecEvent::Stdout(bytes)) => Outgoing::More(StreamRecordKind::Stdout, bytes),
+        Ok(ExecEvent::Stderr(bytes)) => Outgoing::More(StreamRecordKind::Stderr, bytes),
         Ok(ExecEvent::Gap(gap)) => {
             let bytes = serde_json::to_vec(&gap).unwrap_or_default();
-            Outgoing::More(RecordKind::Gap, bytes.into())
+            Outgoing::More(StreamRecordKind::Gap, bytes.into())
         }
-        Ok(ExecEvent::Exited(end)) => Outgoing::json(RecordKind::Exit, &end),
+        Ok(ExecEvent::Exited(end)) => Outgoing::json(StreamRecordKind::Exit, &end),
         Err(error) => Outgoing::error(error),
     })
 }

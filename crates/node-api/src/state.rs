@@ -2,7 +2,7 @@
 
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{
-    DiskMib, Lifecycle, OnTimeout, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName,
+    DiskMib, IdleAction, LifetimeRules, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +20,13 @@ pub struct LifecycleChange {
     #[serde(default, with = "double_option")]
     pub idle_seconds: Option<Option<u64>>,
     #[serde(default)]
-    pub on_timeout: Option<OnTimeout>,
+    pub on_timeout: Option<IdleAction>,
 }
 
 /// The lifecycle as it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleReport {
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     pub expires_in_seconds: Option<u64>,
     /// How long ago the node last saw it do something.
     pub idle_for_seconds: u64,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::NodeError;
-use crate::record::{self, Decoder, Record, RecordKind};
+use crate::record::{self, RecordDecoder, StreamRecord, StreamRecordKind};
 
 /// A writer with nothing to say says so after this long.
 pub(crate) const ALIVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -26,10 +26,10 @@ const ERROR_TEXT_BYTES_MAX: usize = 4 << 10;
 /// One step of what a side writes: records, and whether more may follow.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    More(RecordKind, Bytes),
+    More(StreamRecordKind, Bytes),
     /// One thing of any length.
     Item(Bytes),
-    Last(RecordKind, Bytes),
+    Last(StreamRecordKind, Bytes),
 }
 
 impl Outgoing {
@@ -37,7 +37,7 @@ impl Outgoing {
         Self::Item(serde_json::to_vec(value).unwrap_or_default().into())
     }
 
-    pub(crate) fn json<T: Serialize>(kind: RecordKind, value: &T) -> Self {
+    pub(crate) fn json<T: Serialize>(kind: StreamRecordKind, value: &T) -> Self {
         // Plain data with string keys always serialises.
         Self::Last(kind, serde_json::to_vec(value).unwrap_or_default().into())
     }
@@ -47,7 +47,7 @@ impl Outgoing {
             let end = error.message.floor_char_boundary(ERROR_TEXT_BYTES_MAX);
             error.message.truncate(end);
         }
-        Self::json(RecordKind::Error, &error)
+        Self::json(StreamRecordKind::Error, &error)
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn body_of_records(
             }
             let source = state.source.as_mut()?;
             match tokio::time::timeout(ALIVE_INTERVAL, source.next()).await {
-                Err(_) => record::encode(RecordKind::Alive, Bytes::new(), &mut state.pending),
+                Err(_) => record::encode(StreamRecordKind::Alive, Bytes::new(), &mut state.pending),
                 Ok(None) => return None,
                 Ok(Some(Outgoing::More(kind, payload))) => {
                     record::encode(kind, payload, &mut state.pending);
@@ -93,7 +93,7 @@ pub(crate) fn body_of_records(
 pub(crate) fn head_record<T: Serialize>(value: &T) -> VecDeque<Bytes> {
     let mut first = VecDeque::new();
     let head = serde_json::to_vec(value).unwrap_or_default();
-    record::encode(RecordKind::Head, head.into(), &mut first);
+    record::encode(StreamRecordKind::Head, head.into(), &mut first);
     first
 }
 
@@ -101,23 +101,23 @@ pub(crate) fn head_record<T: Serialize>(value: &T) -> VecDeque<Bytes> {
 #[derive(Debug)]
 pub(crate) struct RecordReader {
     body: Body,
-    decoder: Decoder,
+    decoder: RecordDecoder,
 }
 
 impl RecordReader {
     pub(crate) fn new(body: Body) -> Self {
         Self {
             body,
-            decoder: Decoder::default(),
+            decoder: RecordDecoder::default(),
         }
     }
 
     /// The next record that is not a sign of life; `None` at the end of the body.
-    pub(crate) async fn next(&mut self) -> Result<Option<Record>, NodeError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamRecord>, NodeError> {
         loop {
             match self.decoder.take() {
-                Ok(Some(record)) if record.kind == RecordKind::Alive => continue,
-                Ok(Some(record)) if record.kind == RecordKind::Error => {
+                Ok(Some(record)) if record.kind == StreamRecordKind::Alive => continue,
+                Ok(Some(record)) if record.kind == StreamRecordKind::Error => {
                     return Err(parse_json(&record.payload)?);
                 }
                 Ok(Some(record)) => return Ok(Some(record)),

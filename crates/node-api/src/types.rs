@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, Lifecycle, MemoryMib, NodeId,
+    ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, LifetimeRules, MemoryMib, NodeId,
     ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
     Vcpus,
 };
@@ -21,7 +21,7 @@ pub struct EnsureSandbox {
     #[serde(default)]
     pub from_snapshot: Option<SnapshotId>,
     #[serde(default)]
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     /// At most the template's processors.
     #[serde(default)]
     pub cpu: Option<CpuMillis>,
@@ -50,7 +50,7 @@ pub struct EnsureSandbox {
 
 /// What a sandbox that runs costs the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SandboxLoad {
+pub struct ResourceUse {
     pub id: SandboxId,
     /// Processor time since its machine was started, which a wake does anew.
     pub cpu_micros: u64,
@@ -78,7 +78,7 @@ pub struct SandboxReport {
     /// Seconds until the node deletes it.
     pub expires_in_seconds: Option<u64>,
     #[serde(default)]
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     #[serde(default)]
     pub cpu: Option<CpuMillis>,
     #[serde(default)]

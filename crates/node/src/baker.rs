@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{
-    CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe, Template, Verifier,
-    VersionId,
+    BakedTemplate, CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe,
+    Verifier, VersionId,
 };
 use dayfly_types::TemplateName;
 use tokio::sync::watch;
@@ -143,7 +143,7 @@ impl Baker {
         }
     }
 
-    fn open_verified(&self, recipe: &ResolvedRecipe) -> Option<Template> {
+    fn open_verified(&self, recipe: &ResolvedRecipe) -> Option<BakedTemplate> {
         let name = &recipe.recipe.name;
         let hash = match agent_hash(&self.deps.agent_program) {
             Ok(hash) => hash,
@@ -201,7 +201,7 @@ impl Baker {
         self.set_state(name, BakeState::Failed { reason });
     }
 
-    fn ready(&self, template: &Template) {
+    fn ready(&self, template: &BakedTemplate) {
         self.tell(self.templates.set_ready(template));
     }
 
@@ -215,7 +215,11 @@ impl Baker {
         }
     }
 
-    fn open_old_version(&self, name: &TemplateName, version: &str) -> Result<Template, String> {
+    fn open_old_version(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<BakedTemplate, String> {
         let id = VersionId::parse(version).ok_or("it has no such version")?;
         let template = self
             .deps

@@ -10,7 +10,7 @@ use dayfly_guest_proto as guest;
 use dayfly_node_api::{
     AttachExec, ContextLines, EnsureExec, ExecEvents, FileBytes, NodeError, StdinWrite,
 };
-use dayfly_types::exec::{ExecEvent, ExecInfo, StdinMode, TerminalSize};
+use dayfly_types::exec::{ExecEvent, ExecInfo, StdinMode, WindowSize};
 use dayfly_types::limits::{AGENT_CALL_DEADLINE, CONTEXT_LINE_BYTES_MAX, EXECS_MAX};
 use dayfly_types::{ErrorCode, ExecId};
 use futures::StreamExt;
@@ -233,7 +233,7 @@ pub(crate) async fn signal(
 pub(crate) async fn resize(
     agent: &AgentClient,
     exec: &ExecId,
-    size: TerminalSize,
+    size: WindowSize,
 ) -> Result<(), NodeError> {
     agent.resize_exec(exec, size).await.map_err(exec_failed)
 }

@@ -1,12 +1,12 @@
 //! Files of a guest. The node lends the conversation and translates; the guest does the work.
 
-use dayfly_guest_client::{AgentClient, FileWrite as GuestWrite, ListOptions, ReadRange};
-use dayfly_guest_client::{CallError, StreamError, WatchLines, WriteOptions};
+use dayfly_guest_client::{AgentClient, GuestFileWriter as GuestWrite, ListSpec, ReadRange};
+use dayfly_guest_client::{CallError, StreamError, WatchLines, WriteSpec};
 use dayfly_guest_proto::GuestErrorCode;
 use dayfly_node_api::{
-    ChangeMode, Changes, ChangesSince, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
-    ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile,
-    WatchFiles, WritePlace,
+    Changes, ChangesSince, EnsureDirectory, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
+    ListChanges, ListDirectory, MoveEntry, NodeError, NodeFiles, RemoveFile, SetMode, WatchFiles,
+    WritePlace,
 };
 use dayfly_types::file::{ChangeKind, DirectoryPage, FileStat, OpenedFile, WatchKind};
 use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
@@ -46,7 +46,7 @@ impl NodeFiles for Node {
         request: ListDirectory,
     ) -> Result<DirectoryPage, NodeError> {
         let (agent, _call) = self.agent(id).await?;
-        let options = ListOptions {
+        let options = ListSpec {
             user: request.user,
             after: request.after,
             limit: request.limit,
@@ -65,20 +65,20 @@ impl NodeFiles for Node {
     async fn make_directory(
         &self,
         id: &SandboxId,
-        request: MakeDirectory,
+        request: EnsureDirectory,
     ) -> Result<(), NodeError> {
         let (agent, _call) = self.agent(id).await?;
-        let options = WriteOptions {
+        let options = WriteSpec {
             user: request.user,
             mode: request.mode,
             make_parents: request.parents,
-            ..WriteOptions::default()
+            ..WriteSpec::default()
         };
         let made = agent.make_directory(&request.path, options).await;
         made.map_err(file_refused)
     }
 
-    async fn move_file(&self, id: &SandboxId, request: MoveFile) -> Result<(), NodeError> {
+    async fn move_file(&self, id: &SandboxId, request: MoveEntry) -> Result<(), NodeError> {
         let (agent, _call) = self.agent(id).await?;
         let user = request.user.as_deref();
         let moved = agent
@@ -87,7 +87,7 @@ impl NodeFiles for Node {
         moved.map_err(|error| in_words(file_refused(error), MOVE_REFUSED))
     }
 
-    async fn change_mode(&self, id: &SandboxId, request: ChangeMode) -> Result<(), NodeError> {
+    async fn change_mode(&self, id: &SandboxId, request: SetMode) -> Result<(), NodeError> {
         let (agent, _call) = self.agent(id).await?;
         let user = request.user.as_deref();
         let changed = agent.change_mode(&request.path, request.mode, user).await;
@@ -162,7 +162,7 @@ pub(crate) async fn write(
     request: FileWrite,
     content: FileBytes,
 ) -> Result<u64, NodeError> {
-    let options = WriteOptions {
+    let options = WriteSpec {
         user: request.user,
         mode: request.mode,
         make_parents: true,

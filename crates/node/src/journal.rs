@@ -15,7 +15,7 @@ use dayfly_host::files::{sync_directory, sync_file};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, Generation, Lifecycle, Moment, ProjectId, SandboxId, SandboxState,
+    CpuMillis, DiskMib, Generation, LifetimeRules, Moment, ProjectId, SandboxId, SandboxState,
     SnapshotId, TemplateName,
 };
 use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
@@ -62,7 +62,7 @@ pub struct SandboxRecord {
     pub agent_token: String,
     pub ready_ms: Option<u64>,
     #[serde(default)]
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     /// Less processor time than the machine's processors could use.
     #[serde(default)]
     pub cpu: Option<CpuMillis>,

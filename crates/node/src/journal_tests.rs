@@ -30,7 +30,7 @@ fn sample(byte: u8) -> SandboxRecord {
         }),
         agent_token: "t".to_owned(),
         ready_ms: Some(12),
-        lifecycle: Lifecycle::default(),
+        lifecycle: LifetimeRules::default(),
         cpu: Some(CpuMillis::new(500).unwrap()),
         disk: None,
         from_snapshot: None,

@@ -1,7 +1,7 @@
 //! What control asks of a node about the network of a sandbox.
 
 use dayfly_node_api::{
-    NetworkLog, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
+    NetworkLogPage, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
 };
 use dayfly_types::{SandboxId, limits};
 
@@ -29,7 +29,7 @@ impl NodeNetwork for Node {
         &self,
         id: &SandboxId,
         request: ReadNetworkLog,
-    ) -> Result<NetworkLog, NodeError> {
+    ) -> Result<NetworkLogPage, NodeError> {
         self.find(id)?;
         let max = request.max.min(limits::EGRESS_RECORDS_MAX);
         let wait = request.wait.min(limits::EGRESS_LOG_WAIT_MAX);
@@ -40,7 +40,7 @@ impl NodeNetwork for Node {
         })?;
         // What lies between the caller's last and the oldest that is kept is gone.
         let dropped = page.oldest.saturating_sub(request.after.saturating_add(1));
-        Ok(NetworkLog {
+        Ok(NetworkLogPage {
             records: page.records,
             oldest: page.oldest,
             latest: page.latest,

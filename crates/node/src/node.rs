@@ -9,10 +9,10 @@ use dayfly_core::admission::Demand;
 use dayfly_guest_client::AgentClient;
 use dayfly_node_api::{
     EnsureSandbox, LifecycleChange, LifecycleReport, NodeError, NodeExecs, NodeSandboxes,
-    NodeStatus, NodeTemplates, PoolStatus, SandboxLoad, SandboxReport, TemplateReport,
+    NodeStatus, NodeTemplates, PoolStatus, ResourceUse, SandboxReport, TemplateReport,
 };
 use dayfly_snapshots::CaptureStore;
-use dayfly_types::exec::{ExecInfo, TerminalSize};
+use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::{
     Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
 };
@@ -332,7 +332,7 @@ impl NodeSandboxes for Node {
             .collect())
     }
 
-    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {
         let is_own = |handle: &&SandboxHandle| handle.report().project == *project;
         let own: Vec<SandboxHandle> = self
             .parts
@@ -413,7 +413,7 @@ impl NodeExecs for Node {
         &self,
         id: &SandboxId,
         exec: &ExecId,
-        size: TerminalSize,
+        size: WindowSize,
     ) -> Result<(), NodeError> {
         let (agent, _call) = self.agent(id).await?;
         execs::resize(&agent, exec, size).await

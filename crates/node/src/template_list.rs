@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::{BakeState, TemplateReport};
-use dayfly_snapshots::{Alias, RecipeCatalog, ResolvedRecipe, Template};
+use dayfly_snapshots::{Alias, BakedTemplate, RecipeCatalog, ResolvedRecipe};
 use dayfly_types::TemplateName;
 use tokio::sync::{Notify, watch};
 
@@ -123,7 +123,7 @@ impl TemplateList {
         self.ordered.notified().await;
     }
 
-    pub(crate) fn set_ready(&self, template: &Template) -> Option<TemplateReport> {
+    pub(crate) fn set_ready(&self, template: &BakedTemplate) -> Option<TemplateReport> {
         let manifest = template.manifest();
         if let Some(entry) = self.lock().known.get_mut(&manifest.name) {
             entry.ready = Some(Arc::new(ready_template(template)));
@@ -206,7 +206,7 @@ impl TemplateList {
     }
 }
 
-pub(crate) fn ready_template(template: &Template) -> ReadyTemplate {
+pub(crate) fn ready_template(template: &BakedTemplate) -> ReadyTemplate {
     ReadyTemplate {
         name: template.manifest().name.clone(),
         version: template.version().as_str().to_owned(),

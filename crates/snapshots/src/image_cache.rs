@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{DIGEST_KIND, digest_files, hash_json};
 use crate::files;
-use crate::manifest::{FileEntry, is_plain_name};
+use crate::manifest::{SealedFile, is_plain_name};
 use crate::staging::{self, StagingDirectory, StagingError};
 
 /// Names a further image cache, which outlives this node's directory.
@@ -75,7 +75,7 @@ struct Contents {
     /// A word about the entry, such as the kernel's version.
     label: String,
     /// In an order that means something to whoever made the entry.
-    files: Vec<FileEntry>,
+    files: Vec<SealedFile>,
 }
 
 /// A checked entry.
@@ -272,7 +272,7 @@ fn contents_of(directory: &Path, label: &str, names: Vec<String>) -> Result<Cont
     let mut entries = Vec::new();
     for ((name, file), digest) in names.into_iter().zip(&open).zip(digests) {
         match digest.and_then(|digest| Ok((digest, file.metadata()?.len()))) {
-            Ok((digest, bytes)) => entries.push(FileEntry {
+            Ok((digest, bytes)) => entries.push(SealedFile {
                 name,
                 bytes,
                 digest,

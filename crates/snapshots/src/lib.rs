@@ -47,14 +47,14 @@ pub use image::{ImageBuilder, ImageError, ImageParts};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
 pub use initial_ram_disk::{InitialRamDiskError, write_initial_ram_disk};
 pub use manifest::{
-    AgentIdentity, EngineIdentity, FileEntry, Fingerprint, MANIFEST_FORMAT, ManifestDraft,
-    ManifestError, Mismatch, ParentIdentity, RecipeIdentity, TemplateManifest,
+    AgentIdentity, EngineIdentity, Fingerprint, MANIFEST_FORMAT, ManifestDraft, ManifestError,
+    Mismatch, ParentIdentity, RecipeIdentity, SealedFile, TemplateManifest,
 };
 pub use progress::{Progress, ProgressReporter};
 pub use recipe::{Alias, ImageRecipe, Recipe, RecipeError, RecipeText, RegistryPackages};
 pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
-pub use template::{Template, VersionId, file_names};
+pub use template::{BakedTemplate, VersionId, file_names};
 pub use verify::{Verifier, VerifyError};
 pub use writable_disk::{WritableDiskError, make_writable_disk};

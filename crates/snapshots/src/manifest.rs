@@ -33,9 +33,9 @@ pub struct TemplateManifest {
     pub agent: AgentIdentity,
     /// Sealed disk layers by file name, lowest first.
     pub sealed_layers: Vec<String>,
-    /// How [`FileEntry::digest`] is computed: [`crate::DIGEST_KIND`].
+    /// How [`SealedFile::digest`] is computed: [`crate::DIGEST_KIND`].
     pub digest_kind: String,
-    pub files: Vec<FileEntry>,
+    pub files: Vec<SealedFile>,
 }
 
 /// What is known about a template before its files are digested.
@@ -54,7 +54,7 @@ pub struct ManifestDraft {
 }
 
 impl ManifestDraft {
-    pub(crate) fn finish(self, files: Vec<FileEntry>) -> TemplateManifest {
+    pub(crate) fn finish(self, files: Vec<SealedFile>) -> TemplateManifest {
         TemplateManifest {
             format: MANIFEST_FORMAT,
             name: self.name,
@@ -105,7 +105,7 @@ pub struct AgentIdentity {
 
 /// One file of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileEntry {
+pub struct SealedFile {
     pub name: String,
     pub bytes: u64,
     pub digest: ContentDigest,

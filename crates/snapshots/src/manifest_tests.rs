@@ -53,7 +53,7 @@ pub(crate) fn example() -> TemplateManifest {
     };
     let mut names: Vec<&str> = file_names::REQUIRED.to_vec();
     names.extend([file_names::LOWEST_LAYER, file_names::BAKED_LAYER]);
-    let files = names.iter().zip(1u8..).map(|(name, byte)| FileEntry {
+    let files = names.iter().zip(1u8..).map(|(name, byte)| SealedFile {
         name: (*name).to_owned(),
         bytes: 1,
         digest: digest(byte),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::digest::digest_files;
 use crate::files;
-use crate::manifest::FileEntry;
+use crate::manifest::SealedFile;
 
 /// More than any template or capture has; a runaway loop would have more.
 const FILES_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub enum SealFilesError {
 }
 
 /// Seals every file of a directory, then digests them all.
-pub(crate) fn seal_and_digest(directory: &Path) -> Result<Vec<FileEntry>, SealFilesError> {
+pub(crate) fn seal_and_digest(directory: &Path) -> Result<Vec<SealedFile>, SealFilesError> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(SealFilesError::List)? {
         let name = entry.map_err(SealFilesError::List)?.file_name();
@@ -49,7 +49,7 @@ pub(crate) fn seal_and_digest(directory: &Path) -> Result<Vec<FileEntry>, SealFi
 pub(crate) fn seal_and_digest_named(
     directory: &Path,
     names: Vec<String>,
-) -> Result<Vec<FileEntry>, SealFilesError> {
+) -> Result<Vec<SealedFile>, SealFilesError> {
     let mut open = Vec::new();
     for name in &names {
         let path = directory.join(name);
@@ -64,7 +64,7 @@ pub(crate) fn seal_and_digest_named(
     for ((name, file), digest) in names.into_iter().zip(&open).zip(digests) {
         let entry = digest.and_then(|digest| Ok((digest, file.metadata()?.len())));
         match entry {
-            Ok((digest, bytes)) => entries.push(FileEntry {
+            Ok((digest, bytes)) => entries.push(SealedFile {
                 name,
                 bytes,
                 digest,

@@ -20,7 +20,7 @@ use crate::files;
 use crate::manifest::{Fingerprint, ManifestDraft, ManifestError, TemplateManifest};
 use crate::sealing::{SealFilesError, seal_and_digest};
 use crate::staging::{self, Staging, StagingError};
-use crate::template::{Template, VersionId, file_names};
+use crate::template::{BakedTemplate, VersionId, file_names};
 
 /// Why a template was not published. Nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ impl TemplateStore {
         &self,
         staging: Staging,
         draft: ManifestDraft,
-    ) -> Result<Template, PublishError> {
+    ) -> Result<BakedTemplate, PublishError> {
         let manifest =
             draft.finish(seal_and_digest(staging.directory()).map_err(PublishError::Seal)?);
         let text = manifest.to_json().map_err(PublishError::Manifest)?;
@@ -104,7 +104,7 @@ impl TemplateStore {
         .and_then(|()| sync_directory(staging.directory()))
         .map_err(PublishError::WriteManifest)?;
         let (version, directory) = self.name_version(staging, &text)?;
-        Ok(Template::new(version, directory, manifest))
+        Ok(BakedTemplate::new(version, directory, manifest))
     }
 
     /// The newest version that this node can restore, if there is one. Versions that do not fit or
@@ -116,7 +116,7 @@ impl TemplateStore {
         &self,
         name: &TemplateName,
         wanted: &Fingerprint,
-    ) -> Result<Option<Template>, OpenError> {
+    ) -> Result<Option<BakedTemplate>, OpenError> {
         for version in self.versions(name)?.into_iter().rev() {
             match self.open_version(name, &version) {
                 Ok(template) => match template.manifest().fits(wanted) {
@@ -141,7 +141,7 @@ impl TemplateStore {
         &self,
         name: &TemplateName,
         version: &VersionId,
-    ) -> Result<Template, OpenVersionError> {
+    ) -> Result<BakedTemplate, OpenVersionError> {
         let directory = self.directory.join(name.as_str()).join(version.as_str());
         let text = std::fs::read(directory.join(file_names::MANIFEST))
             .map_err(OpenVersionError::ReadManifest)?;
@@ -155,7 +155,7 @@ impl TemplateStore {
                 });
             }
         }
-        Ok(Template::new(version.clone(), directory, manifest))
+        Ok(BakedTemplate::new(version.clone(), directory, manifest))
     }
 
     /// All versions of a template, oldest first, whether they can be opened or not.

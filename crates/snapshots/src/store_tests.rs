@@ -6,14 +6,14 @@ use super::*;
 use crate::manifest::tests::{draft, example};
 
 /// A store with one published template of small files.
-pub(crate) fn published() -> (tempfile::TempDir, Template) {
+pub(crate) fn published() -> (tempfile::TempDir, BakedTemplate) {
     let root = tempfile::tempdir().unwrap();
     let store = TemplateStore::new(root.path().join("templates"));
     let template = publish(&store, "x");
     (root, template)
 }
 
-fn publish(store: &TemplateStore, content: &str) -> Template {
+fn publish(store: &TemplateStore, content: &str) -> BakedTemplate {
     let staging = stage(store, content);
     store.publish(staging, draft()).unwrap()
 }

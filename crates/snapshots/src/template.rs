@@ -78,13 +78,13 @@ impl fmt::Display for VersionId {
 
 /// A published template. Its files never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct BakedTemplate {
     version: VersionId,
     directory: PathBuf,
     manifest: TemplateManifest,
 }
 
-impl Template {
+impl BakedTemplate {
     pub(crate) fn new(version: VersionId, directory: PathBuf, manifest: TemplateManifest) -> Self {
         Self {
             version,

@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::digest::{ContentDigest, digest_files};
 use crate::files;
-use crate::manifest::FileEntry;
-use crate::template::Template;
+use crate::manifest::SealedFile;
+use crate::template::BakedTemplate;
 
 /// Why a template must not be restored. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub struct Verifier {
 
 /// One file under examination.
 struct Examined<'a> {
-    entry: &'a FileEntry,
+    entry: &'a SealedFile,
     identity: FileIdentity,
 }
 
@@ -82,7 +82,7 @@ impl Verifier {
     ///
     /// # Errors
     /// [`VerifyError`] for the first file, in the manifest's order, that is wrong.
-    pub fn verify(&self, template: &Template) -> Result<(), VerifyError> {
+    pub fn verify(&self, template: &BakedTemplate) -> Result<(), VerifyError> {
         self.verify_files(template.directory(), &template.manifest().files)
     }
 
@@ -90,7 +90,11 @@ impl Verifier {
     ///
     /// # Errors
     /// [`VerifyError`] for the first file, in the order of the entries, that is wrong.
-    pub fn verify_files(&self, directory: &Path, entries: &[FileEntry]) -> Result<(), VerifyError> {
+    pub fn verify_files(
+        &self,
+        directory: &Path,
+        entries: &[SealedFile],
+    ) -> Result<(), VerifyError> {
         let mut files = Vec::new();
         let mut examined = Vec::new();
         for entry in entries {
@@ -116,7 +120,7 @@ impl Verifier {
     }
 
     /// Takes it as known that files have the content that was just written and digested.
-    pub fn trust(&self, directory: &Path, entries: &[FileEntry]) {
+    pub fn trust(&self, directory: &Path, entries: &[SealedFile]) {
         for entry in entries {
             if let Ok((_, identity)) = open(directory, entry) {
                 self.known().insert(identity, entry.digest.clone());
@@ -125,7 +129,7 @@ impl Verifier {
     }
 
     /// Forgets files that are about to be removed, so that what is known does not grow for ever.
-    pub fn forget(&self, directory: &Path, entries: &[FileEntry]) {
+    pub fn forget(&self, directory: &Path, entries: &[SealedFile]) {
         for entry in entries {
             if let Ok((_, identity)) = open(directory, entry) {
                 self.known().remove(&identity);
@@ -163,7 +167,7 @@ impl Verifier {
     }
 }
 
-fn open(directory: &Path, entry: &FileEntry) -> Result<(File, FileIdentity), VerifyError> {
+fn open(directory: &Path, entry: &SealedFile) -> Result<(File, FileIdentity), VerifyError> {
     let read = |source| VerifyError::Read {
         name: entry.name.clone(),
         source,

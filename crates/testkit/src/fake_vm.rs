@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
-    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MachineSpec, MemoryCapture,
-    PAGE_BYTES, PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm, VmEvent, VmExit,
-    file_names,
+    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, MachineSpec,
+    MemoryCapture, PAGE_BYTES, PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm,
+    VmEvent, VmExit, file_names,
 };
 use tokio::sync::watch;
 
@@ -235,45 +235,47 @@ impl Vm for FakeVm {
         Ok(())
     }
 
-    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
         let process = self.machine.process;
         let fault = self
             .shared
             .fault(EngineOperation::Capture, Some(process))
             .await;
         if self.machine.exit().is_some() {
-            return Err(CaptureError::Gone);
+            return Err(EngineCaptureError::Gone);
         }
-        fault.map_err(|error| CaptureError::Refused(error.into()))?;
+        fault.map_err(|error| EngineCaptureError::Refused(error.into()))?;
         if *self.machine.running.borrow() {
-            return Err(CaptureError::Refused("the machine runs".into()));
+            return Err(EngineCaptureError::Refused("the machine runs".into()));
         }
         if *self.machine.waits.borrow() {
-            return Err(CaptureError::WaitsForRoom);
+            return Err(EngineCaptureError::WaitsForRoom);
         }
         if *self.machine.is_damaged.borrow() {
-            return Err(CaptureError::DiskDamaged);
+            return Err(EngineCaptureError::DiskDamaged);
         }
         if spec.device_state.parent() != Some(&self.machine.slot.run_directory) {
-            return Err(CaptureError::Refused("not in the run directory".into()));
+            return Err(EngineCaptureError::Refused(
+                "not in the run directory".into(),
+            ));
         }
         let bytes = serde_json::to_vec(&self.machine.spec)
-            .map_err(|error| CaptureError::Refused(error.into()))?;
+            .map_err(|error| EngineCaptureError::Refused(error.into()))?;
         std::fs::write(&spec.device_state, &bytes)
-            .map_err(|error| CaptureError::Refused(error.into()))?;
+            .map_err(|error| EngineCaptureError::Refused(error.into()))?;
         let mut captured = Captured {
             device_state_bytes: bytes.len() as u64,
             ..Captured::default()
         };
         if let Some(memory) = &spec.memory {
             if memory.bytes_max < PAGE_BYTES {
-                return Err(CaptureError::TooMuch {
+                return Err(EngineCaptureError::TooMuch {
                     wanted_bytes: PAGE_BYTES,
                     limit_bytes: memory.bytes_max,
                 });
             }
             let written = self.save_memory(memory);
-            captured.extents = written.map_err(|error| CaptureError::Memory(error.into()))?;
+            captured.extents = written.map_err(|error| EngineCaptureError::Memory(error.into()))?;
             captured.patched_pages = u64::from(memory.patch.is_some());
         }
         Ok(captured)

@@ -8,8 +8,8 @@ use std::time::Duration;
 use dayfly_testkit::{EngineOperation, FakeEngine, FakeSlots, Fault, SlotOperation};
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use dayfly_vmm::{
-    BootError, BootSpec, CaptureError, CaptureSpec, DiskFiles, Engine, MachineSpec, RestoreError,
-    RestoreSpec, Slot, SlotProvider, Vm, VmExit, file_names,
+    BootError, BootSpec, CaptureSpec, DiskFiles, Engine, EngineCaptureError, MachineSpec,
+    RestoreError, RestoreSpec, Slot, SlotProvider, Vm, VmExit, file_names,
 };
 
 struct Fake {
@@ -134,7 +134,7 @@ async fn an_engine_that_exits_in_a_capture_is_gone() {
     let state = slot.run_directory.join(file_names::DEVICE_STATE);
     assert!(matches!(
         vm.capture(&CaptureSpec::devices(&state)).await,
-        Err(CaptureError::Gone)
+        Err(EngineCaptureError::Gone)
     ));
     assert_eq!(vm.wait().await, VmExit::Exited { code: 1 });
 }

@@ -30,7 +30,7 @@ pub struct ExecSpec {
     pub stdin: StdinMode,
     /// Runs it in a terminal of its own. Everything it prints is stdout then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<TerminalSize>,
+    pub terminal: Option<WindowSize>,
     #[serde(default)]
     pub log: LogRule,
     #[serde(default)]
@@ -82,7 +82,7 @@ pub enum StdinMode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TerminalSize {
+pub struct WindowSize {
     pub columns: u16,
     pub rows: u16,
 }

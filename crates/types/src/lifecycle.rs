@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What the node does with a sandbox that was idle for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnTimeout {
+pub enum IdleAction {
     /// Ends it and gives everything back.
     #[default]
     Delete,
@@ -13,7 +13,7 @@ pub enum OnTimeout {
     Hibernate,
 }
 
-impl OnTimeout {
+impl IdleAction {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl OnTimeout {
 
 /// The rules of one sandbox's life. All of them are enforced by its node alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Lifecycle {
+pub struct LifetimeRules {
     /// Seconds from the moment this was set until the sandbox is deleted, whatever it does.
     #[serde(default)]
     pub ttl_seconds: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Lifecycle {
     #[serde(default)]
     pub idle_seconds: Option<u64>,
     #[serde(default)]
-    pub on_timeout: OnTimeout,
+    pub on_timeout: IdleAction,
 }
 
 #[cfg(test)]
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn words_round_trip_and_equal_serde() {
-        for word in [OnTimeout::Delete, OnTimeout::Hibernate] {
-            assert_eq!(OnTimeout::parse(word.as_str()), Some(word));
+        for word in [IdleAction::Delete, IdleAction::Hibernate] {
+            assert_eq!(IdleAction::parse(word.as_str()), Some(word));
             let json = serde_json::to_string(&word).unwrap();
             assert_eq!(json, format!("\"{}\"", word.as_str()));
         }

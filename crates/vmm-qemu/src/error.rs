@@ -7,7 +7,7 @@ use std::time::Duration;
 use dayfly_host::guest_memory::GuestMemoryError;
 use dayfly_host::process::ProcessError;
 use dayfly_vmm::{
-    AdoptError, BootError, CaptureError, ControlError, LaunchError, ParkError, RestoreError,
+    AdoptError, BootError, ControlError, EngineCaptureError, LaunchError, ParkError, RestoreError,
     SealError, SlotError,
 };
 
@@ -163,6 +163,6 @@ from_monitor_error!(
     RestoreError,
     AdoptError,
     ControlError,
-    CaptureError,
+    EngineCaptureError,
     SealError
 );

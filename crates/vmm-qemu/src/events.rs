@@ -12,7 +12,7 @@ use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, ENGINE_EVENTS_PER_SECOND_MAX
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::error::MonitorError;
-use crate::qmp::{Event, Monitor};
+use crate::qmp::{Monitor, QmpEvent};
 
 /// The engine's own name for a guest that stands still because a request of it failed.
 pub(crate) const STOPPED_BY_ERROR: &str = "io-error";
@@ -69,7 +69,7 @@ impl Events {
             };
             if !matches!(
                 monitor.hear().await?,
-                Some(Event::Stop | Event::WriteFailed)
+                Some(QmpEvent::Stop | QmpEvent::WriteFailed)
             ) {
                 continue;
             }

@@ -25,7 +25,7 @@ mod vm;
 
 /// What reads the lines of an engine's monitor, and needs nothing else for it.
 pub mod monitor_lines {
-    pub use crate::qmp::{Event, Message, parse, plain_file_name};
+    pub use crate::qmp::{QmpEvent, QmpMessage, parse, plain_file_name};
 }
 
 pub use bare::BareSlots;

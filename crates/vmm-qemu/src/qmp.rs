@@ -28,7 +28,7 @@ const MIGRATION_LIMIT: Duration = Duration::from_secs(20);
 
 /// What the engine said without being asked. Other events are dropped when they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum QmpEvent {
     Stop,
     Resume,
     Shutdown,
@@ -46,7 +46,7 @@ pub(crate) struct Monitor {
     stream: BufReader<UnixStream>,
     /// The start of a line that has not ended yet.
     line: Vec<u8>,
-    events: VecDeque<Event>,
+    events: VecDeque<QmpEvent>,
     next_id: u64,
 }
 
@@ -78,9 +78,9 @@ pub fn plain_file_name(image: &str) -> Option<String> {
 
 /// One line of the engine.
 #[derive(Debug)]
-pub enum Message {
+pub enum QmpMessage {
     Greeting,
-    Event(Event),
+    Event(QmpEvent),
     Return {
         id: Option<u64>,
         value: Value,
@@ -119,7 +119,7 @@ impl Monitor {
             events: VecDeque::new(),
             next_id: 0,
         };
-        while !matches!(monitor.read_message().await?, Message::Greeting) {}
+        while !matches!(monitor.read_message().await?, QmpMessage::Greeting) {}
         monitor.exchange("qmp_capabilities", Value::Null).await?;
         Ok(monitor)
     }
@@ -211,7 +211,7 @@ impl Monitor {
 
     async fn migration_end(&mut self) -> Result<String, MonitorError> {
         loop {
-            if let Event::Migration { status } = self.next_event().await?
+            if let QmpEvent::Migration { status } = self.next_event().await?
                 && matches!(status.as_str(), "completed" | "failed" | "cancelled")
             {
                 return Ok(status);
@@ -220,15 +220,16 @@ impl Monitor {
     }
 
     /// The next message, if it is an event that means something. Cancel safe.
-    pub(crate) async fn hear(&mut self) -> Result<Option<Event>, MonitorError> {
+    pub(crate) async fn hear(&mut self) -> Result<Option<QmpEvent>, MonitorError> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some(event));
         }
         match self.read_message().await? {
-            Message::Event(event) => Ok(Some(event)),
-            Message::Greeting | Message::Return { .. } | Message::Error { .. } | Message::Other => {
-                Ok(None)
-            }
+            QmpMessage::Event(event) => Ok(Some(event)),
+            QmpMessage::Greeting
+            | QmpMessage::Return { .. }
+            | QmpMessage::Error { .. }
+            | QmpMessage::Other => Ok(None),
         }
     }
 
@@ -246,12 +247,12 @@ impl Monitor {
             .fold(0, u64::saturating_add))
     }
 
-    async fn next_event(&mut self) -> Result<Event, MonitorError> {
+    async fn next_event(&mut self) -> Result<QmpEvent, MonitorError> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
-            if let Message::Event(event) = self.read_message().await? {
+            if let QmpMessage::Event(event) = self.read_message().await? {
                 self.remember(event);
             }
         }
@@ -272,13 +273,13 @@ impl Monitor {
             .map_err(MonitorError::Exchange)?;
         loop {
             match self.read_message().await? {
-                Message::Event(event) => self.remember(event),
-                Message::Return {
+                QmpMessage::Event(event) => self.remember(event),
+                QmpMessage::Return {
                     id: Some(found),
                     value,
                 } if found == id => return Ok(value),
                 // An error without an id is about the line itself, and only ours is under way.
-                Message::Error {
+                QmpMessage::Error {
                     id: found,
                     description,
                 } if found.is_none_or(|f| f == id) => {
@@ -288,20 +289,20 @@ impl Monitor {
                     });
                 }
                 // An answer to a command that was given up.
-                Message::Return { .. } | Message::Error { .. } => {}
-                Message::Greeting | Message::Other => {}
+                QmpMessage::Return { .. } | QmpMessage::Error { .. } => {}
+                QmpMessage::Greeting | QmpMessage::Other => {}
             }
         }
     }
 
-    fn remember(&mut self, event: Event) {
+    fn remember(&mut self, event: QmpEvent) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }
         self.events.push_back(event);
     }
 
-    async fn read_message(&mut self) -> Result<Message, MonitorError> {
+    async fn read_message(&mut self) -> Result<QmpMessage, MonitorError> {
         loop {
             let available = self
                 .stream
@@ -332,37 +333,37 @@ impl Monitor {
 ///
 /// # Errors
 /// [`MonitorError::Malformed`].
-pub fn parse(line: &[u8]) -> Result<Message, MonitorError> {
+pub fn parse(line: &[u8]) -> Result<QmpMessage, MonitorError> {
     let mut value: Value = serde_json::from_slice(line).map_err(MonitorError::Malformed)?;
     let id = value["id"].as_u64();
     if value.get("QMP").is_some() {
-        return Ok(Message::Greeting);
+        return Ok(QmpMessage::Greeting);
     }
     if let Some(name) = value["event"].as_str() {
-        return Ok(event(name, &value["data"]).map_or(Message::Other, Message::Event));
+        return Ok(event(name, &value["data"]).map_or(QmpMessage::Other, QmpMessage::Event));
     }
     if let Some(error) = value.get("error") {
         let description = shortened(error["desc"].as_str().unwrap_or("no reason given"));
-        return Ok(Message::Error { id, description });
+        return Ok(QmpMessage::Error { id, description });
     }
     Ok(value
         .get_mut("return")
-        .map_or(Message::Other, |value| Message::Return {
+        .map_or(QmpMessage::Other, |value| QmpMessage::Return {
             id,
             value: value.take(),
         }))
 }
 
-fn event(name: &str, data: &Value) -> Option<Event> {
+fn event(name: &str, data: &Value) -> Option<QmpEvent> {
     Some(match name {
-        "STOP" => Event::Stop,
-        "RESUME" => Event::Resume,
-        "SHUTDOWN" => Event::Shutdown,
-        "GUEST_PANICKED" => Event::GuestPanicked,
+        "STOP" => QmpEvent::Stop,
+        "RESUME" => QmpEvent::Resume,
+        "SHUTDOWN" => QmpEvent::Shutdown,
+        "GUEST_PANICKED" => QmpEvent::GuestPanicked,
         "BLOCK_IO_ERROR" if data["operation"] == "write" && data["action"] == "report" => {
-            Event::WriteFailed
+            QmpEvent::WriteFailed
         }
-        "MIGRATION" => Event::Migration {
+        "MIGRATION" => QmpEvent::Migration {
             status: shortened(data["status"].as_str()?),
         },
         _ => return None,

@@ -11,8 +11,8 @@ use dayfly_types::limits::{
     ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, SNAPSHOT_LAYERS_MAX, TEARDOWN_STEP_DEADLINE,
 };
 use dayfly_vmm::{
-    CaptureError, CaptureSpec, Captured, ControlError, EngineProcess, MemoryCapture, PAGE_BYTES,
-    PageRange, SealError, Slot, Vm, VmEvent, VmExit, file_names,
+    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, MemoryCapture,
+    PAGE_BYTES, PageRange, SealError, Slot, Vm, VmEvent, VmExit, file_names,
 };
 use serde_json::{Value, json};
 
@@ -188,22 +188,23 @@ impl Vm for QemuVm {
         Ok(())
     }
 
-    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
         let target = engine_path_of(&self.slot, &spec.device_state)
-            .map_err(|error| CaptureError::Refused(error.into()))?;
-        make_state_file(&spec.device_state).map_err(|error| CaptureError::Refused(error.into()))?;
+            .map_err(|error| EngineCaptureError::Refused(error.into()))?;
+        make_state_file(&spec.device_state)
+            .map_err(|error| EngineCaptureError::Refused(error.into()))?;
         let start = Instant::now();
         match self.save_devices(&target).await {
             Ok(monitor) => self.monitor = Some(monitor),
-            Err(error) if self.is_gone(&error).await => return Err(CaptureError::Gone),
-            Err(MonitorError::FailedWrites(_)) => return Err(CaptureError::DiskDamaged),
+            Err(error) if self.is_gone(&error).await => return Err(EngineCaptureError::Gone),
+            Err(MonitorError::FailedWrites(_)) => return Err(EngineCaptureError::DiskDamaged),
             Err(MonitorError::WrongStatus { status, .. }) if status == STOPPED_BY_ERROR => {
-                return Err(CaptureError::WaitsForRoom);
+                return Err(EngineCaptureError::WaitsForRoom);
             }
             Err(error) => return Err(error.into()),
         }
-        let device_state_bytes =
-            file_size(&spec.device_state).map_err(|error| CaptureError::Refused(error.into()))?;
+        let device_state_bytes = file_size(&spec.device_state)
+            .map_err(|error| EngineCaptureError::Refused(error.into()))?;
         let device_time = start.elapsed();
         let Some(memory) = spec.memory.clone() else {
             return Ok(Captured {
@@ -215,7 +216,7 @@ impl Vm for QemuVm {
         let pid = self.watched.process().pid;
         let start = Instant::now();
         let saved = tokio::task::spawn_blocking(move || save_memory(pid, &memory)).await;
-        let saved = saved.map_err(|error| CaptureError::Memory(error.into()))?;
+        let saved = saved.map_err(|error| EngineCaptureError::Memory(error.into()))?;
         let (extents, patched_pages) = saved?;
         Ok(Captured {
             device_state_bytes,
@@ -300,8 +301,11 @@ impl Vm for QemuVm {
 }
 
 /// Finds what differs from the files that memory was mapped from, and copies it.
-fn save_memory(pid: i32, capture: &MemoryCapture) -> Result<(Vec<PageRange>, u64), CaptureError> {
-    let failed = |error: GuestMemoryError| CaptureError::Memory(error.into());
+fn save_memory(
+    pid: i32,
+    capture: &MemoryCapture,
+) -> Result<(Vec<PageRange>, u64), EngineCaptureError> {
+    let failed = |error: GuestMemoryError| EngineCaptureError::Memory(error.into());
     let memory = GuestMemory::find(pid, is_guest_memory).map_err(failed)?;
     // An engine that a guest has taken over may map whatever it likes.
     if memory.bytes() != capture.bytes {
@@ -311,7 +315,7 @@ fn save_memory(pid: i32, capture: &MemoryCapture) -> Result<(Vec<PageRange>, u64
     let pages = merge_to(changed, MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX);
     let wanted_bytes = pages.iter().map(|pages| pages.count * PAGE_BYTES).sum();
     if wanted_bytes > capture.bytes_max {
-        return Err(CaptureError::TooMuch {
+        return Err(EngineCaptureError::TooMuch {
             wanted_bytes,
             limit_bytes: capture.bytes_max,
         });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
 use crate::error::{
-    AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError, SealError,
+    AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };
 use crate::slot::{EngineProcess, Slot};
 use crate::spec::{BootSpec, CaptureSpec, Captured, RestoreSpec};
@@ -57,7 +57,7 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
 
     /// Writes the device state, and the memory that differs from what was restored. The machine
     /// must be paused and stays so. Nothing is synced to disk; that can wait until it runs again.
-    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError>;
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError>;
 
     /// Makes an empty disk layer of that name in the run directory and has the engine open it, so
     /// that [`Vm::seal_disk`] is quick. Repeating it with the same name changes nothing.

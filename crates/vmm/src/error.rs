@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::slot::LaunchError;
 
 /// The driver's own error, for the log.
-pub type Source = Box<dyn Error + Send + Sync + 'static>;
+pub type ErrorSource = Box<dyn Error + Send + Sync + 'static>;
 
 /// Why a machine did not boot. No process is left.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum BootError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the machine")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
 }
 
 /// Why an engine could not be parked. The slot's owner releases the slot.
@@ -28,11 +28,11 @@ pub enum ParkError {
     #[error("cannot launch the engine")]
     Launch(#[source] LaunchError),
     #[error("cannot lay out the slot's files")]
-    Layout(#[source] Source),
+    Layout(#[source] ErrorSource),
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the machine")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
     #[error("guest memory is mapped shared; the engine was killed")]
     MemoryShared,
 }
@@ -43,7 +43,7 @@ pub enum RestoreError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the device state")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
     #[error("the parked engine is gone")]
     Gone,
 }
@@ -56,7 +56,7 @@ pub enum AdoptError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
 }
 
 /// Why a pause, a resume or a kill did not happen.
@@ -65,7 +65,7 @@ pub enum ControlError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
     #[error("the engine is gone")]
     Gone,
 }
@@ -76,18 +76,18 @@ pub enum SealError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("cannot make the new layer")]
-    Layer(#[source] Source),
+    Layer(#[source] ErrorSource),
     #[error("the engine refused")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
     #[error("the engine is gone")]
     Gone,
 }
 
 /// Why a machine was not saved. The machine is still paused.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
+pub enum EngineCaptureError {
     #[error("cannot save memory")]
-    Memory(#[source] Source),
+    Memory(#[source] ErrorSource),
     #[error("{wanted_bytes} bytes of memory have changed, and {limit_bytes} may be written")]
     TooMuch { wanted_bytes: u64, limit_bytes: u64 },
     #[error("the guest was told that a write to its disk failed")]
@@ -97,7 +97,7 @@ pub enum CaptureError {
     #[error("the engine did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("the engine refused the capture")]
-    Refused(#[source] Source),
+    Refused(#[source] ErrorSource),
     #[error("the engine is gone")]
     Gone,
 }

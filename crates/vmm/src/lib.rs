@@ -14,7 +14,7 @@ pub mod spec;
 pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineKind};
 pub use engine::{Engine, ParkedVm, Vm, VmEvent, VmExit};
 pub use error::{
-    AdoptError, BootError, CaptureError, ControlError, ParkError, RestoreError, SealError,
+    AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };
 pub use slot::{
     EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,

@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use dayfly_egress::protocol::{Call, Message};
+use dayfly_egress::protocol::{EgressCall, EgressMessage};
 use dayfly_types::egress::EgressPolicy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use super::{Inputs, texts};
 
 pub(super) fn check(input: &[u8]) {
-    survives::<Call>(input);
-    survives::<Message>(input);
+    survives::<EgressCall>(input);
+    survives::<EgressMessage>(input);
     survives::<EgressPolicy>(input);
 }
 

@@ -3,7 +3,7 @@
 //! What is promised for any line: no panic; no text of the engine that is long or has control
 //! characters where it could reach a log; and a name of a file that is one name in one directory.
 
-use dayfly_vmm_qemu::monitor_lines::{Event, Message, parse, plain_file_name};
+use dayfly_vmm_qemu::monitor_lines::{QmpEvent, QmpMessage, parse, plain_file_name};
 
 use super::{Inputs, texts};
 
@@ -11,8 +11,8 @@ const TEXT_CHARACTERS_MAX: usize = 500;
 
 pub(super) fn check(line: &[u8]) {
     match parse(line) {
-        Ok(Message::Event(Event::Migration { status })) => check_text(&status),
-        Ok(Message::Error { description, .. }) => check_text(&description),
+        Ok(QmpMessage::Event(QmpEvent::Migration { status })) => check_text(&status),
+        Ok(QmpMessage::Error { description, .. }) => check_text(&description),
         Ok(_) | Err(_) => {}
     }
     let Ok(image) = std::str::from_utf8(line) else {

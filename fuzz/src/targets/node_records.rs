@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use dayfly_node_api::record::{Decoder, RECORD_BYTES_MAX, Record, RecordError, RecordKind, encode};
+use dayfly_node_api::record::{
+    RECORD_BYTES_MAX, RecordDecoder, RecordError, StreamRecord, StreamRecordKind, encode,
+};
 
 use super::Inputs;
 
@@ -28,8 +30,8 @@ pub(super) fn check(input: &[u8]) {
     assert_eq!(decode(&written, 4096), (whole, Ok(())));
 }
 
-fn decode(input: &[u8], step: usize) -> (Vec<Record>, Result<(), RecordError>) {
-    let mut decoder = Decoder::default();
+fn decode(input: &[u8], step: usize) -> (Vec<StreamRecord>, Result<(), RecordError>) {
+    let mut decoder = RecordDecoder::default();
     let mut records = Vec::new();
     for piece in input.chunks(step) {
         decoder.push(piece);
@@ -45,29 +47,32 @@ fn decode(input: &[u8], step: usize) -> (Vec<Record>, Result<(), RecordError>) {
 }
 
 /// A record by its parts.
-type Plain = (RecordKind, &'static [u8]);
+type Plain = (StreamRecordKind, &'static [u8]);
 
 pub(super) fn seeds() -> Inputs {
     let streams: [(&str, &[Plain]); 3] = [
         (
             "seed-exec",
             &[
-                (RecordKind::Stdout, b"out"),
-                (RecordKind::Alive, b""),
-                (RecordKind::Stderr, b"err"),
-                (RecordKind::Gap, b"{\"stream\":\"stdout\"}"),
-                (RecordKind::Exit, b"{}"),
+                (StreamRecordKind::Stdout, b"out"),
+                (StreamRecordKind::Alive, b""),
+                (StreamRecordKind::Stderr, b"err"),
+                (StreamRecordKind::Gap, b"{\"stream\":\"stdout\"}"),
+                (StreamRecordKind::Exit, b"{}"),
             ],
         ),
         (
             "seed-file",
             &[
-                (RecordKind::Head, b"{}"),
-                (RecordKind::Data, b"content"),
-                (RecordKind::End, b""),
+                (StreamRecordKind::Head, b"{}"),
+                (StreamRecordKind::Data, b"content"),
+                (StreamRecordKind::End, b""),
             ],
         ),
-        ("seed-error", &[(RecordKind::Error, b"{\"code\":\"x\"}")]),
+        (
+            "seed-error",
+            &[(StreamRecordKind::Error, b"{\"code\":\"x\"}")],
+        ),
     ];
     let mut inputs = Vec::new();
     for (name, records) in streams {

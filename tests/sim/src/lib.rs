@@ -22,7 +22,7 @@ use dayfly_testkit::fake_guest::FakeGuest;
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
-    CellName, DiskMib, Lifecycle, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
+    CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
 };
 use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
@@ -280,9 +280,9 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         project: ProjectId::parse(project)?,
         template: TemplateName::parse("base")?,
         from_snapshot: None,
-        lifecycle: Lifecycle {
+        lifecycle: LifetimeRules {
             ttl_seconds,
-            ..Lifecycle::default()
+            ..LifetimeRules::default()
         },
         cpu: None,
         disk: None,

@@ -12,7 +12,7 @@ use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    DiskMib, ErrorCode, ExecId, OnTimeout, ProjectId, SandboxState, SnapshotId, VolumeName,
+    DiskMib, ErrorCode, ExecId, IdleAction, ProjectId, SandboxState, SnapshotId, VolumeName,
 };
 use futures::StreamExt;
 
@@ -270,7 +270,7 @@ async fn an_idle_sandbox_sleeps_on_time_and_a_busy_one_does_not() -> Result<()> 
     let node = world.start_node().await?;
     let mut request = wanted(1, "p", None)?;
     request.lifecycle.idle_seconds = Some(60);
-    request.lifecycle.on_timeout = OnTimeout::Hibernate;
+    request.lifecycle.on_timeout = IdleAction::Hibernate;
     let id = request.id.clone();
     node.ensure_sandbox(request).await?;
     for _ in 0..59 {

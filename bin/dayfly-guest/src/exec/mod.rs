@@ -30,7 +30,7 @@ use dayfly_guest_proto::{
     ChannelId, DataHeader, Event, GuestError, GuestErrorCode, GuestMessage, StreamKind, WindowError,
 };
 use dayfly_types::ExecId;
-use dayfly_types::exec::{ExecSpec, ExitReason, LogRule, TerminalSize};
+use dayfly_types::exec::{ExecSpec, ExitReason, LogRule, WindowSize};
 use dayfly_types::limits::EXEC_READERS_MAX;
 use rustix::process::WaitStatus;
 
@@ -231,7 +231,7 @@ impl Exec {
         self.process.signal(number, foreground)
     }
 
-    fn resize(&self, size: TerminalSize) -> Result<(), GuestError> {
+    fn resize(&self, size: WindowSize) -> Result<(), GuestError> {
         if !self.about.is_terminal {
             let text = "this exec has no terminal";
             return Err(GuestError::new(GuestErrorCode::Invalid, text));

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use dayfly_types::exec::TerminalSize;
+use dayfly_types::exec::WindowSize;
 use rustix::fs::{Mode, fchmod, fchown};
 use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -27,7 +27,7 @@ pub(super) struct Terminal {
 }
 
 /// Makes a terminal of this size, which belongs to the user.
-pub(super) fn open(size: TerminalSize, account: &Account) -> io::Result<Terminal> {
+pub(super) fn open(size: WindowSize, account: &Account) -> io::Result<Terminal> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;
     unlockpt(&ours)?;
@@ -47,7 +47,7 @@ pub(super) fn open(size: TerminalSize, account: &Account) -> io::Result<Terminal
     Ok(Terminal { ours, theirs })
 }
 
-pub(super) fn resize(ours: impl std::os::fd::AsFd, size: TerminalSize) -> io::Result<()> {
+pub(super) fn resize(ours: impl std::os::fd::AsFd, size: WindowSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows,
         ws_col: size.columns,

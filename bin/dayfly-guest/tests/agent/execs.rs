@@ -7,7 +7,7 @@ use crate::support::{
 use dayfly_guest_client::{AgentClient, AttachSpec, CallError};
 use dayfly_guest_proto::GuestErrorCode;
 use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
-use dayfly_types::exec::{ExecLimits, ExitReason, StdinMode, TerminalSize};
+use dayfly_types::exec::{ExecLimits, ExitReason, StdinMode, WindowSize};
 use dayfly_types::limits::{EXEC_READERS_MAX, EXECS_KEPT_MAX, EXECS_MAX};
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn offsets_behind_the_end_are_refused_while_it_runs_and_after() {
 async fn calls_about_nothing_and_limits_that_cannot_be_kept_are_refused() {
     let guest = Guest::start();
     let client = guest.connect().await;
-    let size = TerminalSize {
+    let size = WindowSize {
         columns: 80,
         rows: 24,
     };

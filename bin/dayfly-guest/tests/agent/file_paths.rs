@@ -5,25 +5,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use bytes::Bytes;
-use dayfly_guest_client::{AgentClient, ListOptions, ReadRange, WriteOptions};
+use dayfly_guest_client::{AgentClient, ListSpec, ReadRange, WriteSpec};
 use dayfly_guest_proto::GuestErrorCode;
 
 use crate::files::{ROOT, as_root, code, read_all, write};
 use crate::support::{Guest, within};
 
-fn at(offset: u64) -> WriteOptions {
-    WriteOptions {
+fn at(offset: u64) -> WriteSpec {
+    WriteSpec {
         offset: Some(offset),
         ..as_root()
     }
 }
 
-fn pages(limit: usize, depth: u32) -> ListOptions {
-    ListOptions {
+fn pages(limit: usize, depth: u32) -> ListSpec {
+    ListSpec {
         user: Some("root".to_owned()),
         limit,
         depth,
-        ..ListOptions::default()
+        ..ListSpec::default()
     }
 }
 
@@ -33,7 +33,7 @@ fn names(listing: &dayfly_types::file::DirectoryPage) -> Vec<&str> {
 }
 
 /// Every entry, page by page.
-async fn list_all(client: &AgentClient, path: &str, mut options: ListOptions) -> Vec<String> {
+async fn list_all(client: &AgentClient, path: &str, mut options: ListSpec) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     loop {
         let page = within(client.list_directory(path, &options)).await.unwrap();
@@ -70,7 +70,7 @@ async fn write_at_an_offset_leaves_the_rest_of_the_file() {
     let mode = std::fs::metadata(&made).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o644);
 
-    let both = WriteOptions {
+    let both = WriteSpec {
         append: true,
         ..at(1)
     };

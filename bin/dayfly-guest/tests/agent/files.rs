@@ -3,16 +3,16 @@
 use crate::support::{Guest, eventually, pattern, run, shell, within};
 use bytes::Bytes;
 use dayfly_guest_client::{
-    AgentClient, CallError, FileRead, ListOptions, ReadRange, StreamError, WriteOptions,
+    AgentClient, CallError, GuestFileReader, ListSpec, ReadRange, StreamError, WriteSpec,
 };
 use dayfly_guest_proto::GuestErrorCode;
 
 pub(crate) const ROOT: Option<&str> = Some("root");
 
-pub(crate) fn as_root() -> WriteOptions {
-    WriteOptions {
+pub(crate) fn as_root() -> WriteSpec {
+    WriteSpec {
         user: Some("root".to_owned()),
-        ..WriteOptions::default()
+        ..WriteSpec::default()
     }
 }
 
@@ -20,14 +20,14 @@ pub(crate) async fn write(
     client: &AgentClient,
     path: &str,
     bytes: Bytes,
-    options: WriteOptions,
+    options: WriteSpec,
 ) -> u64 {
     let mut file = client.write_file(path, options).await.unwrap();
     within(file.write(bytes)).await.unwrap();
     within(file.finish()).await.unwrap()
 }
 
-pub(crate) async fn read_all(mut file: FileRead) -> Vec<u8> {
+pub(crate) async fn read_all(mut file: GuestFileReader) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(piece) = within(file.next()).await.unwrap() {
         bytes.extend_from_slice(&piece);
@@ -224,10 +224,10 @@ async fn directories_are_made_listed_in_pages_and_removed() {
         std::fs::write(format!("{root}/file-{index:05}"), "x").unwrap();
     }
     std::os::unix::fs::symlink("nowhere", format!("{root}/link")).unwrap();
-    let options = |limit| ListOptions {
+    let options = |limit| ListSpec {
         user: Some("root".to_owned()),
         limit,
-        ..ListOptions::default()
+        ..ListSpec::default()
     };
     let listing = within(client.list_directory(&root, &options(10_000)))
         .await
@@ -270,9 +270,9 @@ async fn user_may_do_no_more_through_the_agent_than_by_itself() {
     let nobody = Some("nobody");
     let read = client.read_file(&path, nobody, ReadRange::default()).await;
     assert_eq!(code(read), GuestErrorCode::PermissionDenied);
-    let options = WriteOptions {
+    let options = WriteSpec {
         user: nobody.map(str::to_owned),
-        ..WriteOptions::default()
+        ..WriteSpec::default()
     };
     let write = client.write_file(&path, options.clone()).await;
     assert_eq!(code(write), GuestErrorCode::PermissionDenied);

@@ -9,7 +9,7 @@ use crate::support::{
     Guest, assert_refused, collect, eventually, identity, pattern, run, shell, within,
 };
 use dayfly_guest_client::{
-    AgentClient, AttachSpec, DiskMount, ExecSession, QuiesceSpec, ReadRange, WriteOptions,
+    AgentClient, AttachSpec, DiskMount, ExecSession, QuiesceSpec, ReadRange, WriteSpec,
 };
 use dayfly_guest_proto::{GuestErrorCode, GuestState, IdentityEvent};
 use dayfly_types::exec::ExecEvent;
@@ -71,9 +71,9 @@ async fn files_on_their_way_survive_a_quiesce_and_a_thaw() {
     let client = guest.connect().await;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file").display().to_string();
-    let options = WriteOptions {
+    let options = WriteSpec {
         user: Some("root".to_owned()),
-        ..WriteOptions::default()
+        ..WriteSpec::default()
     };
     let bytes = pattern(2 << 20);
     let mut writing = client.write_file(&path, options).await.unwrap();

@@ -4,14 +4,14 @@ use crate::support::{Gate, Guest, argv, collect, pattern, printed, run, shell, w
 use bytes::Bytes;
 use dayfly_guest_client::{AttachSpec, ExecSession};
 use dayfly_types::exec::{ExecEvent, ExecSpec};
-use dayfly_types::exec::{ExitReason, StdinMode, TerminalSize};
+use dayfly_types::exec::{ExitReason, StdinMode, WindowSize};
 
 const MIB: usize = 1 << 20;
-const SMALL: TerminalSize = TerminalSize {
+const SMALL: WindowSize = WindowSize {
     columns: 80,
     rows: 24,
 };
-const LARGE: TerminalSize = TerminalSize {
+const LARGE: WindowSize = WindowSize {
     columns: 203,
     rows: 51,
 };

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{LIMIT, Slot};
 use dayfly_attacker::engine::{Attempt, Came};
-use dayfly_host::jail::{BindMount, JailSpec, JailStep, LaunchError, MountAccess};
+use dayfly_host::jail::{BindMount, JailLaunchError, JailSpec, JailStep, MountAccess};
 use dayfly_host::process::Exit;
 
 /// Launches and wants a refusal at one step, with nothing left running.
 async fn assert_refused(slot: &Slot, spec: &JailSpec, wanted: JailStep) {
     match slot.launch(spec).await {
-        Err(LaunchError::Failed { step, .. }) => assert_eq!(step, wanted),
+        Err(JailLaunchError::Failed { step, .. }) => assert_eq!(step, wanted),
         other => panic!("{wanted:?} did not refuse: {other:?}"),
     }
     assert!(slot.cgroup.pids().unwrap().is_empty());
@@ -116,12 +116,12 @@ async fn a_root_user_is_refused_before_anything_is_started() {
     };
     assert!(matches!(
         slot.launch(&spec).await,
-        Err(LaunchError::InvalidSpec(_))
+        Err(JailLaunchError::InvalidSpec(_))
     ));
     let missing = Path::new("/no/such/launcher");
     let output = fs::File::create(slot.log_path()).unwrap().into();
     let result = dayfly_host::launch(missing, &slot.spec, output, LIMIT).await;
-    assert!(matches!(result, Err(LaunchError::Start { .. })));
+    assert!(matches!(result, Err(JailLaunchError::Start { .. })));
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use dayfly_attacker::engine::{self, Attempt, Came};
 use dayfly_host::cgroup::{Cgroup, CgroupLimits, CgroupTree};
 use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::jail::{
-    BindMount, JailCalls, JailSpec, LaunchError, MountAccess, ResourceLimits, launch,
+    BindMount, JailCalls, JailLaunchError, JailSpec, MountAccess, ResourceLimits, launch,
 };
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, Expected, Posture, read_posture};
 use dayfly_host::process::{Exit, Pidfd, ProcessIdentity, set_child_subreaper};
@@ -86,7 +86,7 @@ impl Slot {
         fs::read_to_string(self.log_path()).unwrap()
     }
 
-    pub(crate) async fn launch(&self, spec: &JailSpec) -> Result<ProcessIdentity, LaunchError> {
+    pub(crate) async fn launch(&self, spec: &JailSpec) -> Result<ProcessIdentity, JailLaunchError> {
         let log = File::options()
             .create(true)
             .append(true)

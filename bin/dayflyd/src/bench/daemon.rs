@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use dayfly_api::TemplateState;
 use dayfly_client::Client;
-use dayfly_snapshots::{Template, TemplateStore};
+use dayfly_snapshots::{BakedTemplate, TemplateStore};
 use dayfly_types::TemplateName;
 use dayfly_vmm::SlotProvider;
 use dayfly_vmm_qemu::BareSlots;
@@ -124,7 +124,7 @@ impl BenchDaemon {
         })
     }
 
-    fn newest(&self, name: &TemplateName) -> Result<Template> {
+    fn newest(&self, name: &TemplateName) -> Result<BakedTemplate> {
         let store = TemplateStore::new(self.directory.node().join("templates"));
         let versions = store
             .versions(name)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dayfly_client::api::{Command, CreateSandbox, ExecRequest};
 use dayfly_client::{
-    ApiKey, Client, ClientConfig, ClientError, ExecEvent, FileBody, StreamLoss, WaitReason,
+    ApiKey, Client, ClientConfig, ClientError, CommandEvent, FileBody, StreamLoss, WaitReason,
 };
 use dayfly_types::ErrorCode;
 use script::{Answer, Script, client};
@@ -124,11 +124,11 @@ async fn one_connection_serves_create_exec_and_delete() {
     let mut stream = client.exec_stream(ID, &exec_request()).await.unwrap();
     assert_eq!(
         stream.next().await.unwrap(),
-        Some(ExecEvent::Stdout("hi".to_owned()))
+        Some(CommandEvent::Stdout("hi".to_owned()))
     );
     assert!(matches!(
         stream.next().await.unwrap(),
-        Some(ExecEvent::Exit(_))
+        Some(CommandEvent::Exit(_))
     ));
     assert_eq!(stream.next().await.unwrap(), None);
     client.delete_sandbox(ID).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_stream_that_ends_or_breaks_without_an_exit_has_an_unknown_outcome() {
             .unwrap();
         assert_eq!(
             stream.next().await.unwrap(),
-            Some(ExecEvent::Stdout("hi".to_owned()))
+            Some(CommandEvent::Stdout("hi".to_owned()))
         );
         let error = stream.next().await.unwrap_err();
         assert!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dayfly_api::{Command, ExecRequest as WireRequest};
 use dayfly_node_api::EnsureExec;
-use dayfly_types::exec::{ExecCommand, ExecLimits, ExecSpec, LogRule, TerminalSize, WhenFull};
+use dayfly_types::exec::{ExecCommand, ExecLimits, ExecSpec, LogRule, WhenFull, WindowSize};
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ExecId, limits};
 
@@ -211,12 +211,12 @@ pub(crate) fn shaped_bytes(given: u64) -> Result<usize, Invalid> {
     Ok(bytes)
 }
 
-pub(crate) fn terminal_size(given: dayfly_api::TerminalSize) -> Result<TerminalSize, Invalid> {
+pub(crate) fn terminal_size(given: dayfly_api::TerminalSize) -> Result<WindowSize, Invalid> {
     let allowed = 1..=TERMINAL_SIDE_MAX;
     if !allowed.contains(&given.columns) || !allowed.contains(&given.rows) {
         return Err(between("terminal", 1, TERMINAL_SIDE_MAX));
     }
-    Ok(TerminalSize {
+    Ok(WindowSize {
         columns: given.columns,
         rows: given.rows,
     })

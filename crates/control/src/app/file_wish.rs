@@ -6,7 +6,7 @@ use dayfly_types::SnapshotId;
 
 use super::Invalid;
 use super::exec_plan::check_user;
-use super::path::GuestPath;
+use super::path::AbsolutePath;
 
 /// The word for "since the sandbox began".
 const SINCE_CREATE: &str = "create";
@@ -51,9 +51,9 @@ pub fn since(text: Option<&str>) -> Result<node::ChangesSince, Invalid> {
 
 /// # Errors
 /// [`Invalid`].
-pub fn make_directory(body: MakeDirectory) -> Result<node::MakeDirectory, Invalid> {
-    Ok(node::MakeDirectory {
-        path: GuestPath::parse(&body.path)?.into_string(),
+pub fn make_directory(body: MakeDirectory) -> Result<node::EnsureDirectory, Invalid> {
+    Ok(node::EnsureDirectory {
+        path: AbsolutePath::parse(&body.path)?.into_string(),
         user: user(body.user)?,
         mode: body.mode.as_deref().map(mode_bits).transpose()?,
         parents: body.parents.unwrap_or(false),
@@ -62,10 +62,10 @@ pub fn make_directory(body: MakeDirectory) -> Result<node::MakeDirectory, Invali
 
 /// # Errors
 /// [`Invalid`].
-pub fn move_file(body: MoveFile) -> Result<node::MoveFile, Invalid> {
-    Ok(node::MoveFile {
-        from: GuestPath::parse_field("from", &body.from)?.into_string(),
-        to: GuestPath::parse_field("to", &body.to)?.into_string(),
+pub fn move_file(body: MoveFile) -> Result<node::MoveEntry, Invalid> {
+    Ok(node::MoveEntry {
+        from: AbsolutePath::parse_field("from", &body.from)?.into_string(),
+        to: AbsolutePath::parse_field("to", &body.to)?.into_string(),
         user: user(body.user)?,
         replace: body.replace.unwrap_or(false),
     })
@@ -73,9 +73,9 @@ pub fn move_file(body: MoveFile) -> Result<node::MoveFile, Invalid> {
 
 /// # Errors
 /// [`Invalid`].
-pub fn change_mode(body: ChangeMode) -> Result<node::ChangeMode, Invalid> {
-    Ok(node::ChangeMode {
-        path: GuestPath::parse(&body.path)?.into_string(),
+pub fn change_mode(body: ChangeMode) -> Result<node::SetMode, Invalid> {
+    Ok(node::SetMode {
+        path: AbsolutePath::parse(&body.path)?.into_string(),
         mode: mode_bits(&body.mode)?,
         user: user(body.user)?,
     })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dayfly_api::{ForkOptions, ForkSandbox, ForkTree};
 use dayfly_types::egress::EgressPolicy;
-use dayfly_types::{CellName, Lifecycle, SnapshotId, limits};
+use dayfly_types::{CellName, LifetimeRules, SnapshotId, limits};
 use serde::Serialize;
 
 use super::lifecycle_wish::LifecycleWish;
@@ -25,7 +25,7 @@ pub struct ForkPlan {
     pub count: usize,
     /// Without what is the server's to say.
     pub metadata: BTreeMap<String, String>,
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     pub all_or_nothing: bool,
     pub reseed_user_space: bool,
     /// `None`: what the source may reach.

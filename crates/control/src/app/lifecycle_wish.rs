@@ -2,7 +2,7 @@
 
 use dayfly_api::{ChangeLifecycle, OnTimeout as WireOnTimeout};
 use dayfly_node_api::LifecycleChange;
-use dayfly_types::{Lifecycle, OnTimeout, limits};
+use dayfly_types::{IdleAction, LifetimeRules, limits};
 
 use super::Invalid;
 use super::quantity::between;
@@ -19,14 +19,14 @@ pub(crate) struct LifecycleWish {
 impl LifecycleWish {
     /// # Errors
     /// [`Invalid`] when a time is out of range.
-    pub(crate) fn check(self) -> Result<Lifecycle, Invalid> {
+    pub(crate) fn check(self) -> Result<LifetimeRules, Invalid> {
         let persistent = self.persistent.unwrap_or(false);
         let ttl_seconds = self.ttl_seconds.map(ttl).transpose()?;
-        Ok(Lifecycle {
+        Ok(LifetimeRules {
             ttl_seconds: ttl_seconds.or_else(|| ttl_default(persistent)),
             persistent,
             idle_seconds: self.idle_seconds.map(idle).transpose()?,
-            on_timeout: self.on_timeout.map_or_else(OnTimeout::default, from_wire),
+            on_timeout: self.on_timeout.map_or_else(IdleAction::default, from_wire),
         })
     }
 }
@@ -70,17 +70,17 @@ fn idle(seconds: u64) -> Result<u64, Invalid> {
     Err(between("idle_seconds", min, max))
 }
 
-fn from_wire(word: WireOnTimeout) -> OnTimeout {
+fn from_wire(word: WireOnTimeout) -> IdleAction {
     match word {
-        WireOnTimeout::Delete => OnTimeout::Delete,
-        WireOnTimeout::Hibernate => OnTimeout::Hibernate,
+        WireOnTimeout::Delete => IdleAction::Delete,
+        WireOnTimeout::Hibernate => IdleAction::Hibernate,
     }
 }
 
-pub(crate) fn to_wire(word: OnTimeout) -> WireOnTimeout {
+pub(crate) fn to_wire(word: IdleAction) -> WireOnTimeout {
     match word {
-        OnTimeout::Delete => WireOnTimeout::Delete,
-        OnTimeout::Hibernate => WireOnTimeout::Hibernate,
+        IdleAction::Delete => WireOnTimeout::Delete,
+        IdleAction::Hibernate => WireOnTimeout::Hibernate,
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
             (Some(None), Some(None))
         );
         let word = parse(r#"{"on_timeout":"hibernate"}"#).unwrap();
-        assert_eq!(word.on_timeout, Some(OnTimeout::Hibernate));
+        assert_eq!(word.on_timeout, Some(IdleAction::Hibernate));
     }
 
     #[test]

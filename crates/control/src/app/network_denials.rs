@@ -69,7 +69,7 @@ fn name(record: &EgressRecord) -> Option<(String, DenyReason)> {
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::egress::{HostName, NameSource, RecordKind};
+    use dayfly_types::egress::{EgressRecordKind, HostName, NameSource};
 
     use super::*;
 
@@ -77,7 +77,7 @@ mod tests {
         EgressRecord {
             sequence: 1,
             at_ms: 1,
-            kind: RecordKind::Dns,
+            kind: EgressRecordKind::Dns,
             decision: Decision::Denied,
             name: HostName::parse(name).ok(),
             name_source: NameSource::None,

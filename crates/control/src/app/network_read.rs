@@ -8,8 +8,8 @@ use dayfly_api::{
 };
 use dayfly_node_api::{NodeCalls, NodeError, ReadNetworkLog};
 use dayfly_types::egress::{
-    Decision, DenyReason, EgressPolicy, EgressRecord, EgressRule, EgressTarget, NameSource,
-    RecordKind,
+    Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind, EgressRule, EgressTarget,
+    NameSource,
 };
 use dayfly_types::limits::EGRESS_RECORDS_MAX;
 use dayfly_types::{ProjectId, SandboxId};
@@ -175,12 +175,12 @@ pub(crate) fn present_record(record: &EgressRecord) -> NetworkRecord {
     }
 }
 
-const fn kind(kind: RecordKind) -> &'static str {
+const fn kind(kind: EgressRecordKind) -> &'static str {
     match kind {
-        RecordKind::Dns => "dns",
-        RecordKind::Tls => "tls",
-        RecordKind::Http => "http",
-        RecordKind::Tcp => "tcp",
+        EgressRecordKind::Dns => "dns",
+        EgressRecordKind::Tls => "tls",
+        EgressRecordKind::Http => "http",
+        EgressRecordKind::Tcp => "tcp",
     }
 }
 

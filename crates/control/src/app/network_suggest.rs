@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dayfly_types::egress::{
-    Decision, EgressMode, EgressPolicy, EgressRecord, EgressRule, EgressTarget, HostName,
-    HostPattern, Ports, RecordKind,
+    Decision, EgressMode, EgressPolicy, EgressRecord, EgressRecordKind, EgressRule, EgressTarget,
+    HostName, HostPattern, Ports,
 };
 use dayfly_types::limits::{EGRESS_PORTS_MAX, EGRESS_RULES_MAX};
 
@@ -79,8 +79,8 @@ pub(crate) fn suggest(records: &[EgressRecord]) -> Draft {
 
 fn was_connected(record: &EgressRecord) -> bool {
     let is_connection = match record.kind {
-        RecordKind::Dns => false,
-        RecordKind::Tls | RecordKind::Http | RecordKind::Tcp => true,
+        EgressRecordKind::Dns => false,
+        EgressRecordKind::Tls | EgressRecordKind::Http | EgressRecordKind::Tcp => true,
     };
     // The end of a connection tells of it when its beginning is no longer recorded.
     let was_let_through = match record.decision {
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn record(kind: RecordKind, decision: Decision, name: &str, port: u16) -> EgressRecord {
+    fn record(kind: EgressRecordKind, decision: Decision, name: &str, port: u16) -> EgressRecord {
         let address = SocketAddrV4::new(Ipv4Addr::new(93, 184, 216, 34), port);
         EgressRecord {
             sequence: 1,
@@ -184,7 +184,7 @@ mod tests {
             decision,
             name: HostName::parse(name).ok(),
             name_source: NameSource::Sni,
-            destination: (kind != RecordKind::Dns).then_some(address),
+            destination: (kind != EgressRecordKind::Dns).then_some(address),
             dialed: None,
             answers: Vec::new(),
             rule: None,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn allowed(name: &str, port: u16) -> EgressRecord {
-        record(RecordKind::Tls, Decision::Allowed, name, port)
+        record(EgressRecordKind::Tls, Decision::Allowed, name, port)
     }
 
     fn rules(draft: &Draft) -> Vec<(String, Vec<u16>)> {
@@ -213,16 +213,26 @@ mod tests {
         let draft = suggest(&[
             allowed("pypi.org", 443),
             allowed("pypi.org", 443),
-            record(RecordKind::Http, Decision::Closed, "deb.example", 80),
+            record(EgressRecordKind::Http, Decision::Closed, "deb.example", 80),
             EgressRecord {
                 dialed: Some(SocketAddrV4::new(Ipv4Addr::new(93, 184, 216, 34), 8443)),
-                ..record(RecordKind::Tls, Decision::Cut, "pypi.org", 8443)
+                ..record(EgressRecordKind::Tls, Decision::Cut, "pypi.org", 8443)
             },
-            record(RecordKind::Tls, Decision::Cut, "never-there.test", 443),
-            record(RecordKind::Dns, Decision::Allowed, "only-asked.test", 0),
-            record(RecordKind::Tls, Decision::Denied, "denied.test", 443),
-            record(RecordKind::Tls, Decision::Failed, "silent.test", 443),
-            record(RecordKind::Tcp, Decision::Allowed, "", 22),
+            record(
+                EgressRecordKind::Tls,
+                Decision::Cut,
+                "never-there.test",
+                443,
+            ),
+            record(
+                EgressRecordKind::Dns,
+                Decision::Allowed,
+                "only-asked.test",
+                0,
+            ),
+            record(EgressRecordKind::Tls, Decision::Denied, "denied.test", 443),
+            record(EgressRecordKind::Tls, Decision::Failed, "silent.test", 443),
+            record(EgressRecordKind::Tcp, Decision::Allowed, "", 22),
         ]);
         assert_eq!(draft.policy.mode(), EgressMode::Allowlist);
         assert_eq!(

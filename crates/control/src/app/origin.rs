@@ -3,7 +3,7 @@
 use dayfly_node_api::{NodeApi, TemplateReport};
 use dayfly_types::{ProjectId, SnapshotId, TemplateName};
 
-use super::sandbox_new::{NewSandbox, Source};
+use super::sandbox_new::{NewSandbox, SandboxSource};
 use super::snapshot_read::{self, FindSnapshotError};
 use super::template::{self, TemplateError};
 use super::{Invalid, quantity};
@@ -39,7 +39,7 @@ pub(crate) async fn find(
     new: &NewSandbox,
 ) -> Result<Origin, OriginError> {
     match &new.source {
-        Source::Template(name) => {
+        SandboxSource::Template(name) => {
             let template = template::find_ready(node, name)
                 .await
                 .map_err(OriginError::Template)?;
@@ -47,7 +47,7 @@ pub(crate) async fn find(
             check_disk(new, &template)?;
             Ok(origin(None, &template))
         }
-        Source::Snapshot(id) => {
+        SandboxSource::Snapshot(id) => {
             let snapshot = snapshot_read::find(node, project, id)
                 .await
                 .map_err(OriginError::Snapshot)?;

@@ -10,9 +10,9 @@ const DEFAULT_DIRECTORY: &str = "/workspace";
 
 /// An absolute path without a NUL. What it leads to is for the guest to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuestPath(String);
+pub struct AbsolutePath(String);
 
-impl GuestPath {
+impl AbsolutePath {
     /// Checks a path that came from outside.
     ///
     /// # Errors
@@ -57,9 +57,12 @@ mod tests {
 
     #[test]
     fn relative_paths_start_where_commands_do() {
-        assert_eq!(GuestPath::parse("a/b").unwrap().as_str(), "/workspace/a/b");
         assert_eq!(
-            GuestPath::parse("/etc/hosts").unwrap().as_str(),
+            AbsolutePath::parse("a/b").unwrap().as_str(),
+            "/workspace/a/b"
+        );
+        assert_eq!(
+            AbsolutePath::parse("/etc/hosts").unwrap().as_str(),
             "/etc/hosts"
         );
     }
@@ -67,7 +70,7 @@ mod tests {
     #[test]
     fn paths_that_no_guest_can_have_are_refused() {
         for text in ["", "a\0b", &"x".repeat(PATH_CHARACTERS_MAX + 1)] {
-            assert!(GuestPath::parse(text).is_err());
+            assert!(AbsolutePath::parse(text).is_err());
         }
     }
 }

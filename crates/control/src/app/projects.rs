@@ -6,11 +6,11 @@ use dayfly_types::ProjectId;
 use super::Invalid;
 use crate::audit::Unrecorded;
 use crate::control::Control;
-use crate::store::{ProjectLimits, ProjectRow, StoreError};
+use crate::store::{LimitsRow, ProjectRow, StoreError};
 use crate::time::{now_ms, rfc3339};
 
 /// What a new project may use unless its operator says otherwise.
-const LIMITS_DEFAULT: ProjectLimits = ProjectLimits {
+const LIMITS_DEFAULT: LimitsRow = LimitsRow {
     sandboxes: Some(100),
     vcpus: Some(200),
     memory_mb: Some(256 << 10),
@@ -111,7 +111,7 @@ pub(crate) async fn find(control: &Control, id: &str) -> Result<ProjectRow, Proj
     found.ok_or_else(|| ProjectError::NotFound { id: id.to_owned() })
 }
 
-fn changed(limits: ProjectLimits, wish: &ChangeLimits) -> Result<ProjectLimits, Invalid> {
+fn changed(limits: LimitsRow, wish: &ChangeLimits) -> Result<LimitsRow, Invalid> {
     for (field, wished) in [
         ("sandboxes", wish.sandboxes),
         ("vcpus", wish.vcpus),
@@ -126,7 +126,7 @@ fn changed(limits: ProjectLimits, wish: &ChangeLimits) -> Result<ProjectLimits, 
             return Err(Invalid::field(field, rule));
         }
     }
-    Ok(ProjectLimits {
+    Ok(LimitsRow {
         sandboxes: wish.sandboxes.unwrap_or(limits.sandboxes),
         vcpus: wish.vcpus.unwrap_or(limits.vcpus),
         memory_mb: wish.memory_mb.unwrap_or(limits.memory_mb),
@@ -149,7 +149,7 @@ fn present(row: &ProjectRow) -> Project {
 }
 
 /// Limits as the public API shows them.
-pub(crate) fn to_wire(limits: &ProjectLimits) -> Limits {
+pub(crate) fn to_wire(limits: &LimitsRow) -> Limits {
     Limits {
         sandboxes: limits.sandboxes,
         vcpus: limits.vcpus,

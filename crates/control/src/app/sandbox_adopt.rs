@@ -11,7 +11,7 @@ use dayfly_types::{SandboxId, SandboxState};
 
 use super::fork_plan::{PARENT_KEY, TREE_KEY};
 use crate::control::Control;
-use crate::store::{EgressRow, ProjectLimits, ProjectRow, SandboxRow, StoreError};
+use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, StoreError};
 use crate::time::{deadline_ms, now_ms};
 
 /// Why a sandbox has still no row.
@@ -99,9 +99,9 @@ async fn ensure_project(
     let project = ProjectRow {
         id: report.project.clone(),
         created_at_ms: now_ms,
-        limits: ProjectLimits {
+        limits: LimitsRow {
             sandboxes: Some(0),
-            ..ProjectLimits::default()
+            ..LimitsRow::default()
         },
     };
     if control.store.insert_project(&project).await? {

@@ -18,7 +18,7 @@ use super::sandbox_delete;
 use super::sandbox_new::NewSandbox;
 use super::sandbox_read::present;
 use crate::control::Control;
-use crate::rates::CreateUnderWay;
+use crate::rates::CreatePermit;
 use crate::store::{EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, StoreError};
 use crate::time::now_ms;
 
@@ -63,7 +63,7 @@ pub async fn create(
     project: ProjectId,
     new: NewSandbox,
     idempotency_key: Option<String>,
-    under_way: CreateUnderWay,
+    under_way: CreatePermit,
 ) -> Result<Sandbox, CreateError> {
     let tasks = control.tasks.clone();
     let work = async move {

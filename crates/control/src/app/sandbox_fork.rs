@@ -22,7 +22,7 @@ use super::sandbox_new::hash_of;
 use super::sandbox_read::{FindError, present, row_alive};
 use super::snapshot_read::present_capture;
 use crate::control::Control;
-use crate::rates::CreateUnderWay;
+use crate::rates::CreatePermit;
 use crate::store::{EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, StoreError, Subject};
 use crate::time::now_ms;
 
@@ -75,7 +75,7 @@ pub async fn fork(
     source: SandboxId,
     plan: ForkPlan,
     idempotency_key: Option<String>,
-    under_way: CreateUnderWay,
+    under_way: CreatePermit,
 ) -> Result<Forked, ForkError> {
     let tasks = control.tasks.clone();
     let work = async move {

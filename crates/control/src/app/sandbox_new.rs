@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dayfly_api::CreateSandbox;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{CpuMillis, DiskMib, Lifecycle, SnapshotId, TemplateName};
+use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -19,9 +19,9 @@ const OTHER_DEFAULT: &str = "ubuntu-24.04";
 /// What a caller wants. Every value is within its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewSandbox {
-    pub source: Source,
+    pub source: SandboxSource,
     pub metadata: BTreeMap<String, String>,
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     pub cpu: Option<CpuMillis>,
     pub disk: Option<DiskMib>,
     pub volumes: Vec<MountedVolume>,
@@ -34,7 +34,7 @@ pub struct NewSandbox {
 /// What a sandbox is restored from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SandboxSource {
     Template(TemplateName),
     Snapshot(SnapshotId),
 }
@@ -81,10 +81,10 @@ impl TryFrom<CreateSandbox> for NewSandbox {
 }
 
 /// A snapshot wins: the published clients send a template with every create.
-fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<Source, Invalid> {
+fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<SandboxSource, Invalid> {
     if let Some(text) = snapshot {
         return SnapshotId::parse(text)
-            .map(Source::Snapshot)
+            .map(SandboxSource::Snapshot)
             .map_err(|error| Invalid::field("from_snapshot", format!("is not an id: {error}")));
     }
     let template = match template.unwrap_or(TEMPLATE_DEFAULT) {
@@ -92,7 +92,7 @@ fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<Source, Inva
         name => name,
     };
     TemplateName::parse(template)
-        .map(Source::Template)
+        .map(SandboxSource::Template)
         .map_err(|error| Invalid::field("template", format!("is not a name: {error}")))
 }
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_snapshot_wins_over_a_template() {
         let both = parse(r#"{"from_snapshot":"snap-1","template":"ubuntu-24.04"}"#).unwrap();
         let snapshot = SnapshotId::parse("snap-1").unwrap();
-        assert_eq!(both.source, Source::Snapshot(snapshot));
+        assert_eq!(both.source, SandboxSource::Snapshot(snapshot));
         assert_eq!(both, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
     }
 

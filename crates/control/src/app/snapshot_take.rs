@@ -16,7 +16,7 @@ use super::sandbox_read::{self, FindError};
 use super::snapshot_read::{self, FindSnapshotError, present};
 use super::usage::{self, UsageError};
 use crate::control::Control;
-use crate::store::{Idempotency, Inserted, ProjectLimits, StoreError, Subject};
+use crate::store::{Idempotency, Inserted, LimitsRow, StoreError, Subject};
 use crate::time::now_ms;
 
 const NAME_CHARACTERS_MAX: usize = 128;
@@ -55,7 +55,7 @@ impl TryFrom<CreateSnapshot> for NewSnapshot {
 #[derive(Debug, Clone)]
 pub(crate) struct Taker {
     pub(crate) project: ProjectId,
-    pub(crate) limits: ProjectLimits,
+    pub(crate) limits: LimitsRow,
 }
 
 /// Why there is no new snapshot. The sandbox goes on in every case.

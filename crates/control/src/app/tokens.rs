@@ -10,7 +10,7 @@ use super::Invalid;
 use super::sandbox_read::{FindError, locate};
 use crate::audit::Unrecorded;
 use crate::control::Control;
-use crate::key::{ApiKey, without_secret};
+use crate::key::{PresentedKey, without_secret};
 use crate::scope::{Reach, Scope, Scopes};
 use crate::store::{ADMIN_PREFIX, KeyRow, Revoked, StoreError};
 use crate::time::{deadline_ms, now_ms, rfc3339};
@@ -84,7 +84,7 @@ pub(crate) async fn create(
     if control.store.api_keys(project, now).await?.len() >= TOKENS_MAX {
         return Err(TokenError::TooMany);
     }
-    let key = ApiKey::generate().map_err(TokenError::Randomness)?;
+    let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
     let row = KeyRow {
         hash: key.hash().to_hex(),
         project: project.clone(),

@@ -9,9 +9,9 @@ use dayfly_types::limits::CAPTURE_DEADLINE;
 use dayfly_types::{DiskMib, ProjectId, VolumeName};
 
 use super::projects;
-use super::volume::{self, Created, VolumeError};
+use super::volume::{self, Created, VolumeRefusal};
 use crate::control::Control;
-use crate::store::{OverQuota, ProjectLimits, StoreError};
+use crate::store::{LimitsRow, OverQuota, StoreError};
 use crate::time::now_ms;
 use crate::turns::{NoTurn, Turn};
 
@@ -29,7 +29,7 @@ pub(crate) enum UsageError {
     #[error("the node does not say what it keeps")]
     Node(#[from] NodeError),
     #[error(transparent)]
-    Volume(#[from] VolumeError),
+    Volume(#[from] VolumeRefusal),
     #[error(transparent)]
     Busy(#[from] NoTurn),
     #[error("the work on the volume stopped")]
@@ -43,7 +43,7 @@ pub(crate) enum UsageError {
 pub(crate) async fn of_project(
     control: &Control,
     project: &ProjectId,
-    limits: &ProjectLimits,
+    limits: &LimitsRow,
 ) -> Result<ProjectUsage, UsageError> {
     let used = control.store.used(project).await?;
     Ok(ProjectUsage {
@@ -87,7 +87,7 @@ pub(crate) async fn loads(
 pub(crate) async fn turn_for_snapshot(
     control: &Control,
     project: &ProjectId,
-    limits: &ProjectLimits,
+    limits: &LimitsRow,
 ) -> Result<Option<Turn>, UsageError> {
     if limits.snapshot_mb.is_none() {
         return Ok(None);
@@ -103,7 +103,7 @@ pub(crate) async fn turn_for_snapshot(
 pub(crate) async fn room_for_snapshot(
     control: &Control,
     project: &ProjectId,
-    limits: &ProjectLimits,
+    limits: &LimitsRow,
 ) -> Result<(), UsageError> {
     let Some(limit) = limits.snapshot_mb else {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) async fn room_for_snapshot(
 #[derive(Debug)]
 pub(crate) struct VolumeWish {
     pub(crate) project: ProjectId,
-    pub(crate) limits: ProjectLimits,
+    pub(crate) limits: LimitsRow,
     pub(crate) name: VolumeName,
     pub(crate) size: DiskMib,
 }

@@ -11,7 +11,7 @@ use crate::time::rfc3339;
 
 /// Why a volume is not as it should be. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum VolumeError {
+pub enum VolumeRefusal {
     #[error("there is no volume {name}")]
     NotFound { name: VolumeName },
     #[error("volume {name} exists with {size_mb} MiB")]
@@ -33,21 +33,21 @@ pub enum Created {
 /// Makes a volume, unless it is there with the same size.
 ///
 /// # Errors
-/// [`VolumeError`].
+/// [`VolumeRefusal`].
 pub async fn create(
     node: &dyn NodeApi,
     project: ProjectId,
     name: VolumeName,
     size: DiskMib,
-) -> Result<Created, VolumeError> {
+) -> Result<Created, VolumeRefusal> {
     // The node would grow a smaller one, which nobody asked for here.
     let known = find(node, &project, &name).await;
     let known = match known {
         Ok(report) => Some(report),
-        Err(VolumeError::NotFound { .. }) => None,
+        Err(VolumeRefusal::NotFound { .. }) => None,
         Err(error) => return Err(error),
     };
-    let other_size = |report: &VolumeReport| VolumeError::OtherSize {
+    let other_size = |report: &VolumeReport| VolumeRefusal::OtherSize {
         name: report.name.clone(),
         size_mb: report.size.get(),
     };
@@ -73,16 +73,16 @@ pub async fn create(
 /// Gives a volume more room.
 ///
 /// # Errors
-/// [`VolumeError`].
+/// [`VolumeRefusal`].
 pub async fn grow(
     node: &dyn NodeApi,
     project: ProjectId,
     name: VolumeName,
     size: DiskMib,
-) -> Result<Volume, VolumeError> {
+) -> Result<Volume, VolumeRefusal> {
     let report = find(node, &project, &name).await?;
     if report.size > size {
-        return Err(VolumeError::Shrinks {
+        return Err(VolumeRefusal::Shrinks {
             name,
             size_mb: report.size.get(),
         });
@@ -98,12 +98,12 @@ pub async fn grow(
 /// One volume of a project.
 ///
 /// # Errors
-/// [`VolumeError`].
+/// [`VolumeRefusal`].
 pub async fn get(
     node: &dyn NodeApi,
     project: &ProjectId,
     name: &VolumeName,
-) -> Result<Volume, VolumeError> {
+) -> Result<Volume, VolumeRefusal> {
     find(node, project, name).await.map(present)
 }
 
@@ -140,11 +140,11 @@ async fn find(
     node: &dyn NodeApi,
     project: &ProjectId,
     name: &VolumeName,
-) -> Result<VolumeReport, VolumeError> {
+) -> Result<VolumeReport, VolumeRefusal> {
     match node.find_volume(project, name).await {
         Ok(report) if report.project == *project => Ok(report),
-        Err(error) if error.code != ErrorCode::NotFound => Err(VolumeError::Node(error)),
-        Ok(_) | Err(_) => Err(VolumeError::NotFound { name: name.clone() }),
+        Err(error) if error.code != ErrorCode::NotFound => Err(VolumeRefusal::Node(error)),
+        Ok(_) | Err(_) => Err(VolumeRefusal::NotFound { name: name.clone() }),
     }
 }
 

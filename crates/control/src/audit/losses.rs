@@ -6,7 +6,7 @@ use dayfly_types::ProjectId;
 use dayfly_types::limits::PROJECTS_REMEMBERED_MAX;
 use serde_json::json;
 
-use crate::store::AuditEntry;
+use crate::store::AuditEvent;
 use crate::time::rfc3339;
 
 /// How the record names the loss of entries.
@@ -26,7 +26,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    pub(super) fn note(&mut self, entry: &AuditEntry) {
+    pub(super) fn note(&mut self, entry: &AuditEvent) {
         self.add(&entry.project, 1, entry.at_ms, entry.at_ms);
     }
 
@@ -67,14 +67,14 @@ impl Losses {
     }
 
     /// An entry for each project that lost some.
-    pub(super) fn marks(&self, now_ms: i64) -> Vec<AuditEntry> {
+    pub(super) fn marks(&self, now_ms: i64) -> Vec<AuditEvent> {
         let marks = self.projects.iter().map(|(project, loss)| {
             let detail = json!({
                 "lost": loss.count,
                 "from": rfc3339(loss.first_ms),
                 "to": rfc3339(loss.last_ms),
             });
-            AuditEntry::of_server(project, LOST, now_ms, detail.to_string())
+            AuditEvent::of_server(project, LOST, now_ms, detail.to_string())
         });
         marks.collect()
     }
@@ -94,12 +94,12 @@ mod tests {
         let [one, two] = ["one", "two"].map(|name| ProjectId::parse(name).unwrap());
         let mut losses = Losses::default();
         for (project, at_ms) in [(&one, 2000), (&two, 500), (&one, 1000), (&one, 3000)] {
-            let entry = AuditEntry::of_server(project, "x", at_ms, "{}".to_owned());
+            let entry = AuditEvent::of_server(project, "x", at_ms, "{}".to_owned());
             losses.note(&entry);
         }
         let taken = losses.take();
         assert!(losses.is_empty());
-        let [entry] = [one.clone()].map(|id| AuditEntry::of_server(&id, "x", 4000, String::new()));
+        let [entry] = [one.clone()].map(|id| AuditEvent::of_server(&id, "x", 4000, String::new()));
         losses.note(&entry);
         losses.put_back(taken);
         assert_eq!(losses.count(), 5);

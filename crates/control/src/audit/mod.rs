@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::conditions::Conditions;
-use crate::store::{AuditEntry, Store};
+use crate::store::{AuditEvent, Store};
 use losses::Losses;
 
 pub use writer::AuditSettings;
@@ -31,7 +31,7 @@ const ROOM_DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 enum Message {
-    Entry(Box<AuditEntry>),
+    Entry(Box<AuditEvent>),
     /// Everything before this was written, or cannot be now.
     Flush(oneshot::Sender<()>),
     /// As [`Message::Flush`], and what is only counted is told as well.
@@ -65,7 +65,7 @@ impl Default for Audit {
 
 impl Audit {
     /// Adds an entry, and waits while the queue is full.
-    pub(crate) async fn record(&self, entry: AuditEntry) {
+    pub(crate) async fn record(&self, entry: AuditEvent) {
         self.handle.record(entry).await;
     }
 
@@ -162,14 +162,14 @@ pub(crate) struct AuditHandle {
 
 impl AuditHandle {
     /// Adds an entry, and waits while the queue is full.
-    pub(crate) async fn record(&self, entry: AuditEntry) {
+    pub(crate) async fn record(&self, entry: AuditEvent) {
         if let Some(entry) = self.try_record(entry) {
             self.wait_for_room(entry).await;
         }
     }
 
     /// Adds an entry from where nothing can wait.
-    pub(crate) fn record_now(&self, entry: AuditEntry) {
+    pub(crate) fn record_now(&self, entry: AuditEvent) {
         let Some(entry) = self.try_record(entry) else {
             return;
         };
@@ -181,7 +181,7 @@ impl AuditHandle {
     }
 
     /// Adds an entry, or counts it as lost. Gives it back when there will be room soon.
-    fn try_record(&self, entry: AuditEntry) -> Option<Box<AuditEntry>> {
+    fn try_record(&self, entry: AuditEvent) -> Option<Box<AuditEvent>> {
         match self.sender.try_send(Message::Entry(Box::new(entry))) {
             Err(TrySendError::Full(Message::Entry(entry))) => {
                 if !self.state.is_unwritable() {
@@ -196,7 +196,7 @@ impl AuditHandle {
         }
     }
 
-    async fn wait_for_room(&self, entry: Box<AuditEntry>) {
+    async fn wait_for_room(&self, entry: Box<AuditEvent>) {
         match tokio::time::timeout(ROOM_DEADLINE, self.sender.reserve()).await {
             Ok(Ok(room)) => room.send(Message::Entry(entry)),
             Ok(Err(_)) => {}

@@ -7,7 +7,7 @@ use dayfly_types::ProjectId;
 use dayfly_types::limits::AUDIT_REPEATS_MAX;
 use serde_json::json;
 
-use crate::store::AuditEntry;
+use crate::store::AuditEvent;
 use crate::time::rfc3339;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ struct Refusal {
 #[derive(Debug)]
 struct Repeated {
     /// The last of them.
-    entry: AuditEntry,
+    entry: AuditEvent,
     count: u64,
     first_ms: i64,
     until: Instant,
@@ -43,7 +43,7 @@ impl Repeats {
     }
 
     /// Lets an entry through, or counts it when the same key was refused the same a moment ago.
-    pub(super) fn pass(&mut self, entry: AuditEntry, now: Instant) -> Option<AuditEntry> {
+    pub(super) fn pass(&mut self, entry: AuditEvent, now: Instant) -> Option<AuditEvent> {
         if !matches!(entry.status, 401 | 403 | 404) {
             return Some(entry);
         }
@@ -75,7 +75,7 @@ impl Repeats {
     }
 
     /// The counts of those whose while is over, or of all.
-    pub(super) fn counted(&mut self, now: Option<Instant>) -> Vec<AuditEntry> {
+    pub(super) fn counted(&mut self, now: Option<Instant>) -> Vec<AuditEvent> {
         let is_over = |_: &Refusal, repeated: &mut Repeated| match now {
             Some(now) => repeated.until <= now,
             None => true,
@@ -92,13 +92,13 @@ impl Repeats {
 }
 
 impl Repeated {
-    fn into_entry(self) -> AuditEntry {
+    fn into_entry(self) -> AuditEvent {
         let detail = json!({
             "repeated": self.count,
             "from": rfc3339(self.first_ms),
             "to": rfc3339(self.entry.at_ms),
         });
-        AuditEntry {
+        AuditEvent {
             detail: detail.to_string(),
             ..self.entry
         }
@@ -109,11 +109,11 @@ impl Repeated {
 mod tests {
     use super::*;
 
-    fn refused(operation: &str, status: u16, at_ms: i64) -> AuditEntry {
+    fn refused(operation: &str, status: u16, at_ms: i64) -> AuditEvent {
         let project = ProjectId::default_project();
-        AuditEntry {
+        AuditEvent {
             status,
-            ..AuditEntry::of_server(&project, operation, at_ms, "{}".to_owned())
+            ..AuditEvent::of_server(&project, operation, at_ms, "{}".to_owned())
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::repeats::Repeats;
 use super::{Message, State};
 use crate::conditions::{Condition, Conditions};
-use crate::store::{AuditEntry, Store, StoreError, Unavailable};
+use crate::store::{AuditEvent, Store, StoreError, Unavailable};
 use crate::time::now_ms;
 
 /// Entries that one transaction adds.
@@ -52,7 +52,7 @@ pub(super) struct Writer<'a> {
 /// One turn's messages.
 #[derive(Debug, Default)]
 struct Batch {
-    entries: Vec<AuditEntry>,
+    entries: Vec<AuditEvent>,
     waiting: Vec<oneshot::Sender<()>>,
     is_last: bool,
 }
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn append(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+    async fn append(&self, entries: &[AuditEvent]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -238,7 +238,7 @@ mod tests {
         run(&database, forbid).await;
         let (audit, conditions) = (Audit::default(), Conditions::default());
         let entry = |project: &ProjectId, at_ms| {
-            AuditEntry::of_server(project, "POST /x", at_ms, "{}".to_owned())
+            AuditEvent::of_server(project, "POST /x", at_ms, "{}".to_owned())
         };
         let work = async {
             audit.record(entry(&one, 1)).await;

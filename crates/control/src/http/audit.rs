@@ -20,7 +20,7 @@ use super::parameter::{decode, query_value};
 use crate::audit::{Audit, AuditHandle};
 use crate::control::Control;
 use crate::key::without_secret;
-use crate::store::{AuditEntry, AuditRow};
+use crate::store::{AuditEvent, AuditRow};
 use crate::time::{now_ms, rfc3339};
 
 const LIMIT_MAX: u64 = 1000;
@@ -99,8 +99,8 @@ fn subject_of(path: &str) -> Option<String> {
 }
 
 impl Asked {
-    pub(super) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEntry {
-        AuditEntry {
+    pub(super) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEvent {
+        AuditEvent {
             project: project.clone(),
             at_ms: now_ms(),
             key_prefix: key_prefix.to_owned(),
@@ -173,7 +173,7 @@ impl Notebook {
     }
 
     pub(super) fn write(&self, status: u16, detail: &Value) {
-        let entry = AuditEntry {
+        let entry = AuditEvent {
             detail: detail.to_string(),
             ..self.entry(status)
         };
@@ -185,7 +185,7 @@ impl Notebook {
         Unanswered(Some(Arc::clone(self)))
     }
 
-    fn entry(&self, status: u16) -> AuditEntry {
+    fn entry(&self, status: u16) -> AuditEvent {
         let mut entry = self.asked.entry(&self.project, &self.key_prefix, status);
         let mut notes = self.notes();
         if let Some(subject) = notes.subject.clone() {

@@ -22,7 +22,7 @@ use crate::key::bearer;
 use crate::key_ends::KeyEnd;
 use crate::limit::Place;
 use crate::scope::{Reach, Scope};
-use crate::store::{KeyRow, KnownKey, ProjectLimits};
+use crate::store::{KeyRow, KnownKey, LimitsRow};
 
 pub(super) const HEALTH_PATH: &str = "/health";
 const TOKENS_PATH: &str = "/v1/me/tokens/";
@@ -36,7 +36,7 @@ pub(super) struct Caller {
     pub(super) key_prefix: String,
     pub(super) reach: Reach,
     pub(super) expires_at_ms: Option<i64>,
-    pub(super) limits: ProjectLimits,
+    pub(super) limits: LimitsRow,
     pub(super) end: KeyEnd,
     pub(super) notebook: Arc<Notebook>,
 }

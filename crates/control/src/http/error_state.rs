@@ -9,7 +9,7 @@ use crate::app::sandbox_promote::PromoteError;
 use crate::app::sandbox_state::StateError;
 use crate::app::snapshot_read::FindSnapshotError;
 use crate::app::snapshot_take::SnapshotError;
-use crate::app::volume::VolumeError;
+use crate::app::volume::VolumeRefusal;
 
 const NEW_KEY_HINT: &str = "use a new Idempotency-Key for a new request";
 
@@ -101,17 +101,17 @@ impl From<PromoteError> for ApiError {
     }
 }
 
-impl From<VolumeError> for ApiError {
-    fn from(error: VolumeError) -> Self {
+impl From<VolumeRefusal> for ApiError {
+    fn from(error: VolumeRefusal) -> Self {
         let text = error.to_string();
         match error {
-            VolumeError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
-            VolumeError::OtherSize { .. } => Self::new(ErrorCode::AlreadyExists, text)
+            VolumeRefusal::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            VolumeRefusal::OtherSize { .. } => Self::new(ErrorCode::AlreadyExists, text)
                 .hint("PATCH /v1/volumes/{name} makes it larger"),
-            VolumeError::Shrinks { .. } => {
+            VolumeRefusal::Shrinks { .. } => {
                 Self::invalid(text).hint("make a smaller volume and copy what you need")
             }
-            VolumeError::Node(error) => error.into(),
+            VolumeRefusal::Node(error) => error.into(),
         }
     }
 }

@@ -179,7 +179,7 @@ impl Stream {
         }
     }
 
-    fn take(&mut self, log: &dayfly_node_api::NetworkLog) {
+    fn take(&mut self, log: &dayfly_node_api::NetworkLogPage) {
         // Of the number that the node gives, one part is about this reader and the other, which
         // only grows, about everybody.
         let dropped = log.oldest.saturating_sub(self.after.saturating_add(1));

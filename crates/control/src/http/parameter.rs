@@ -8,7 +8,7 @@ use http::request::Parts;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use crate::app::path::GuestPath;
+use crate::app::path::AbsolutePath;
 
 /// The sandbox in the path. A text that cannot be an id is the id of nothing.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct OfSandboxParameter(pub(super) Option<SandboxId>);
 
 /// The file or directory in the query.
 #[derive(Debug)]
-pub(super) struct PathParameter(pub(super) GuestPath);
+pub(super) struct PathParameter(pub(super) AbsolutePath);
 
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -196,7 +196,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParameter {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let text = query_value(parts, "path")?
             .ok_or_else(|| ApiError::invalid("the query lacks `path`"))?;
-        Ok(Self(GuestPath::parse(&text)?))
+        Ok(Self(AbsolutePath::parse(&text)?))
     }
 }
 

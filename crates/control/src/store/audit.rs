@@ -11,7 +11,7 @@ const SELECT: &str = "SELECT seq, at_ms, key_prefix, request_id, operation, subj
 
 /// One thing that somebody did, or tried to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditEntry {
+pub struct AuditEvent {
     pub project: ProjectId,
     pub at_ms: i64,
     pub key_prefix: String,

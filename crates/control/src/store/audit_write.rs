@@ -7,7 +7,7 @@ use dayfly_types::limits::AUDIT_DROPPED_AT_ONCE_MAX;
 use serde_json::json;
 
 use super::writer::Writing;
-use super::{AuditEntry, Store, StoreError, projects};
+use super::{AuditEvent, Store, StoreError, projects};
 use crate::time::{now_ms, rfc3339};
 
 const INSERT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, request_id, \
@@ -24,7 +24,7 @@ const SERVER: &str = "server";
 /// What an entry takes beside its texts.
 const ENTRY_BYTES: usize = 128;
 
-impl AuditEntry {
+impl AuditEvent {
     /// An entry about the record itself.
     pub(crate) fn of_server(
         project: &ProjectId,
@@ -58,7 +58,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn append_audit(
         &self,
-        entries: &[AuditEntry],
+        entries: &[AuditEvent],
         bytes_max: u64,
     ) -> Result<(), StoreError> {
         if entries.is_empty() {
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-async fn add(entry: &AuditEntry, writing: &mut Writing) -> Result<(), StoreError> {
+async fn add(entry: &AuditEvent, writing: &mut Writing) -> Result<(), StoreError> {
     let next = sqlx::query(projects::NEXT_AUDIT)
         .bind(entry.project.as_str())
         .bind(entry.bytes());
@@ -136,7 +136,7 @@ async fn make_room(
         "to": rfc3339(dropped.last.1),
         "bytes_max": bytes_max,
     });
-    let mark = AuditEntry::of_server(project, DROPPED, now_ms(), detail.to_string());
+    let mark = AuditEvent::of_server(project, DROPPED, now_ms(), detail.to_string());
     add(&mark, writing).await
 }
 
@@ -201,11 +201,11 @@ mod tests {
             store.ensure_project(project, 1).await.unwrap();
         }
         let entry =
-            |project: &ProjectId| AuditEntry::of_server(project, "GET /x", 1000, "x".repeat(866));
+            |project: &ProjectId| AuditEvent::of_server(project, "GET /x", 1000, "x".repeat(866));
         let most = 100 * 1000;
         store.append_audit(&[entry(&few)], most).await.unwrap();
         for _ in 0..50 {
-            let entries: Vec<AuditEntry> = (0..10).map(|_| entry(&many)).collect();
+            let entries: Vec<AuditEvent> = (0..10).map(|_| entry(&many)).collect();
             store.append_audit(&entries, most).await.unwrap();
             let (count, _, _) = kept(&store, &many).await;
             assert!(count <= 111, "{count} entries of 1000 bytes");
@@ -233,7 +233,7 @@ mod tests {
         let project = ProjectId::parse("one").unwrap();
         store.ensure_project(&project, 1).await.unwrap();
         for at_ms in [10, 20, 30] {
-            let entry = AuditEntry::of_server(&project, "GET /x", at_ms, String::new());
+            let entry = AuditEvent::of_server(&project, "GET /x", at_ms, String::new());
             store.append_audit(&[entry], 1 << 20).await.unwrap();
         }
         let before = super::super::PurgeBefore {

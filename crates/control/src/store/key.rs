@@ -3,7 +3,7 @@
 use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
-use super::projects::ProjectLimits;
+use super::projects::LimitsRow;
 use super::{Store, StoreError};
 use crate::scope::{Reach, Scopes};
 
@@ -42,7 +42,7 @@ pub struct KeyRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownKey {
     pub key: KeyRow,
-    pub limits: ProjectLimits,
+    pub limits: LimitsRow,
 }
 
 #[derive(Debug, FromRow)]

@@ -25,7 +25,7 @@ mod writer;
 
 pub(crate) use across_projects::ADMIN_PREFIX;
 pub use across_projects::PurgeBefore;
-pub use audit::{AuditEntry, AuditRow};
+pub use audit::{AuditEvent, AuditRow};
 pub use connect::Store;
 pub use cursor::Cursor;
 pub use error::{StoreError, Unavailable};
@@ -35,7 +35,7 @@ pub use identity::DatabaseIdentity;
 pub use key::{KeyRow, KnownKey, Revoked};
 pub use network::{EgressOf, EgressRow};
 pub use port_links::{PortLinkRow, PortOf};
-pub use projects::{ProjectLimits, ProjectRow};
+pub use projects::{LimitsRow, ProjectRow};
 pub use quota::{OverQuota, Used};
 pub use row::SandboxRow;
 pub use sandboxes::KeyFate;

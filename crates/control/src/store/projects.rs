@@ -28,7 +28,7 @@ const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3
 
 /// What a project may use at once. `None` is as much as there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProjectLimits {
+pub struct LimitsRow {
     pub sandboxes: Option<u64>,
     pub vcpus: Option<u64>,
     pub memory_mb: Option<u64>,
@@ -46,7 +46,7 @@ pub struct ProjectLimits {
 pub struct ProjectRow {
     pub id: ProjectId,
     pub created_at_ms: i64,
-    pub limits: ProjectLimits,
+    pub limits: LimitsRow,
 }
 
 #[derive(Debug, FromRow)]
@@ -69,7 +69,7 @@ struct RawProject {
     limits: RawLimits,
 }
 
-impl From<RawLimits> for ProjectLimits {
+impl From<RawLimits> for LimitsRow {
     fn from(raw: RawLimits) -> Self {
         // A number that is no amount lets nothing through.
         let limit = |number: Option<i64>| number.map(|number| u64::try_from(number).unwrap_or(0));
@@ -101,7 +101,7 @@ impl TryFrom<RawProject> for ProjectRow {
     }
 }
 
-impl ProjectLimits {
+impl LimitsRow {
     fn numbers(&self) -> [Option<i64>; 7] {
         [
             self.sandboxes,
@@ -120,7 +120,7 @@ impl ProjectLimits {
 pub(super) async fn limits(
     project: &ProjectId,
     writing: &mut Writing,
-) -> Result<ProjectLimits, StoreError> {
+) -> Result<LimitsRow, StoreError> {
     let query = sqlx::query_as(SELECT_LIMITS).bind(project.as_str());
     let raw: RawLimits = writing.fetch_one(query).await?;
     Ok(raw.into())
@@ -182,7 +182,7 @@ impl Store {
     pub async fn set_project_limits(
         &self,
         id: &ProjectId,
-        limits: &ProjectLimits,
+        limits: &LimitsRow,
     ) -> Result<bool, StoreError> {
         let operation = "write the limits of a project";
         // Until they were read again: else another change in between would look like a loss.

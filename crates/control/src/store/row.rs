@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, Generation, Lifecycle, NodeId, OnTimeout, ProjectId, SandboxId,
+    CpuMillis, DiskMib, Generation, IdleAction, LifetimeRules, NodeId, ProjectId, SandboxId,
     SandboxState, SnapshotId, TemplateName,
 };
 use sqlx::FromRow;
@@ -22,7 +22,7 @@ pub struct SandboxRow {
     pub generation: Generation,
     pub reason: Option<String>,
     pub metadata: BTreeMap<String, String>,
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifetimeRules,
     /// The node's last word on when it deletes the sandbox.
     pub expires_at_ms: Option<i64>,
     pub cpu: u32,
@@ -126,8 +126,8 @@ impl TryFrom<RawSandbox> for SandboxRow {
     type Error = StoreError;
 
     fn try_from(raw: RawSandbox) -> Result<Self, StoreError> {
-        let on_timeout = OnTimeout::parse(&raw.on_timeout).ok_or_else(|| corrupt("on_timeout"))?;
-        let lifecycle = Lifecycle {
+        let on_timeout = IdleAction::parse(&raw.on_timeout).ok_or_else(|| corrupt("on_timeout"))?;
+        let lifecycle = LifetimeRules {
             ttl_seconds: optional_count(raw.ttl_seconds, "ttl_seconds")?,
             persistent: raw.persistent != 0,
             idle_seconds: optional_count(raw.idle_seconds, "idle_seconds")?,

@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use axum::body::Body;
-use dayfly_types::egress::{Decision, DenyReason, EgressRecord, HostName, NameSource, RecordKind};
+use dayfly_types::egress::{
+    Decision, DenyReason, EgressRecord, EgressRecordKind, HostName, NameSource,
+};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ fn record(name: &str, port: u16, decision: Decision) -> EgressRecord {
     EgressRecord {
         sequence: 0,
         at_ms: 1_700_000_000_123,
-        kind: RecordKind::Tls,
+        kind: EgressRecordKind::Tls,
         decision,
         name: HostName::parse(name).ok(),
         name_source: NameSource::Sni,
@@ -36,7 +38,7 @@ fn record(name: &str, port: u16, decision: Decision) -> EgressRecord {
 
 fn asked(name: &str) -> EgressRecord {
     EgressRecord {
-        kind: RecordKind::Dns,
+        kind: EgressRecordKind::Dns,
         destination: None,
         dialed: None,
         answers: vec![Ipv4Addr::new(93, 184, 216, 34)],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
-use dayfly_types::{Generation, Lifecycle, ProjectId, SandboxId, SandboxState, TemplateName};
+use dayfly_types::{Generation, LifetimeRules, ProjectId, SandboxId, SandboxState, TemplateName};
 use http::StatusCode;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn orphan(project: &str) -> EnsureSandbox {
         project: ProjectId::parse(project).unwrap(),
         template: TemplateName::parse("base").unwrap(),
         from_snapshot: None,
-        lifecycle: Lifecycle::default(),
+        lifecycle: LifetimeRules::default(),
         cpu: None,
         disk: None,
         volumes: Vec::new(),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dayfly_core::egress::decide_question;
-use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, HostName, NameSource, RecordKind};
+use dayfly_types::egress::{
+    Decision, DenyReason, EgressPolicy, EgressRecordKind, HostName, NameSource,
+};
 use hickory_proto::rr::RecordType;
 
 use super::question::{Question, Reply};
@@ -19,7 +21,7 @@ pub(super) enum Local {
 
 fn facts(name: Option<&HostName>) -> Facts {
     Facts {
-        kind: RecordKind::Dns,
+        kind: EgressRecordKind::Dns,
         name: name.cloned(),
         source: if name.is_some() {
             NameSource::Dns

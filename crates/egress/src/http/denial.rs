@@ -7,14 +7,14 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
 
 use super::service::Answer;
-use crate::protocol::Lifecycle;
+use crate::protocol::SandboxRun;
 
 const MARK: HeaderName = HeaderName::from_static("x-dayfly-egress");
 
 /// A request that was not let through, or that nobody answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Denial<'a> {
-    pub(super) lifecycle: &'a Lifecycle,
+    pub(super) lifecycle: &'a SandboxRun,
     pub(super) host: Option<&'a str>,
     pub(super) port: u16,
     pub(super) reason: Option<DenyReason>,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     async fn told(reason: DenyReason) -> (StatusCode, serde_json::Value) {
-        let lifecycle = Lifecycle {
+        let lifecycle = SandboxRun {
             sandbox: SandboxId::parse("c1-abc").unwrap(),
             slot: 0,
             start: 0,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use dayfly_types::egress::{DenyReason, HostName, RecordKind};
+use dayfly_types::egress::{DenyReason, EgressRecordKind, HostName};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ use super::headers;
 use super::upstream::Upstream;
 use crate::tcp::{NotDialed, Session, dial_address, dial_name};
 
-const KIND: RecordKind = RecordKind::Http;
+const KIND: EgressRecordKind = EgressRecordKind::Http;
 
 /// What a guest gets back.
 pub(super) type Answer = Response<Either<Incoming, Full<Bytes>>>;

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::pace::Pace;
-use crate::protocol::Lifecycle;
+use crate::protocol::SandboxRun;
 use crate::rate::{DistinctNames, SAMPLE_WINDOW, TokenBucket};
 use crate::records::{Outbox, Recorder};
 use crate::resolve::NameResolver;
@@ -43,7 +43,7 @@ const CUT_LIMIT: Duration = Duration::from_secs(1);
 /// One open lifecycle.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    lifecycle: Lifecycle,
+    lifecycle: SandboxRun,
     inside: Mutex<Inside>,
     recorder: Recorder,
     resolver: NameResolver,
@@ -81,7 +81,7 @@ struct Open {
 
 impl Outlet {
     pub(crate) fn new(
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
         outbox: Arc<Outbox>,
@@ -118,7 +118,7 @@ impl Outlet {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) const fn lifecycle(&self) -> &Lifecycle {
+    pub(crate) const fn lifecycle(&self) -> &SandboxRun {
         &self.lifecycle
     }
 

@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Instant;
 
-use dayfly_types::egress::{Decision, DenyReason, EgressRecord, HostName, NameSource, RecordKind};
+use dayfly_types::egress::{
+    Decision, DenyReason, EgressRecord, EgressRecordKind, HostName, NameSource,
+};
 
 use super::Outlet;
 use super::verdict::Allowed;
@@ -13,7 +15,7 @@ use crate::tcp::Meter;
 /// What is known about a connection or a question, allowed or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    pub(crate) kind: RecordKind,
+    pub(crate) kind: EgressRecordKind,
     pub(crate) name: Option<HostName>,
     pub(crate) source: NameSource,
     pub(crate) destination: Option<SocketAddrV4>,

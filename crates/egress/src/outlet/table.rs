@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 use super::Outlet;
 use crate::packet::is_inet;
-use crate::protocol::{Lifecycle, OPEN_DESCRIPTORS};
+use crate::protocol::{OPEN_DESCRIPTORS, SandboxRun};
 use crate::records::Outbox;
 use crate::server::Options;
 use crate::{dns, tcp};
@@ -54,7 +54,7 @@ impl Outlets {
         }
     }
 
-    pub(crate) fn list(&self) -> Vec<(Lifecycle, u64)> {
+    pub(crate) fn list(&self) -> Vec<(SandboxRun, u64)> {
         let outlets = self.by_slot.values();
         outlets
             .map(|outlet| (outlet.lifecycle().clone(), outlet.epoch()))
@@ -68,7 +68,7 @@ impl Outlets {
     /// [`RefusedCall`]; what the slot had goes on.
     pub(crate) async fn open(
         &mut self,
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
         descriptors: Vec<OwnedFd>,
@@ -98,7 +98,7 @@ impl Outlets {
     /// [`RefusedCall`].
     pub(crate) async fn set_policy(
         &self,
-        lifecycle: &Lifecycle,
+        lifecycle: &SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
     ) -> Result<u32, RefusedCall> {
@@ -108,7 +108,7 @@ impl Outlets {
     }
 
     /// Ends everything of a lifecycle, and nothing of another one in its slot.
-    pub(crate) async fn close(&mut self, lifecycle: &Lifecycle) -> u32 {
+    pub(crate) async fn close(&mut self, lifecycle: &SandboxRun) -> u32 {
         if self.find(lifecycle).is_none() {
             return 0;
         }
@@ -128,14 +128,14 @@ impl Outlets {
         }
     }
 
-    fn find(&self, lifecycle: &Lifecycle) -> Option<&Arc<Outlet>> {
+    fn find(&self, lifecycle: &SandboxRun) -> Option<&Arc<Outlet>> {
         let outlet = self.by_slot.get(&lifecycle.slot)?;
         (outlet.lifecycle() == lifecycle).then_some(outlet)
     }
 }
 
 /// A message that was overtaken by a later one must not undo it.
-fn check_age(outlet: &Outlet, lifecycle: &Lifecycle, epoch: u64) -> Result<(), RefusedCall> {
+fn check_age(outlet: &Outlet, lifecycle: &SandboxRun, epoch: u64) -> Result<(), RefusedCall> {
     let open = outlet.lifecycle();
     if open.sandbox != lifecycle.sandbox {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 
 use dayfly_core::egress::{Verdict, decide as decide_name, decide_address};
-use dayfly_types::egress::{DenyReason, EgressMode, EgressPolicy, HostName, RecordKind};
+use dayfly_types::egress::{DenyReason, EgressMode, EgressPolicy, EgressRecordKind, HostName};
 
 /// Where a connection wants to go, as far as rules speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) enum Target {
         name: HostName,
         port: u16,
         /// What the guest speaks.
-        kind: RecordKind,
+        kind: EgressRecordKind,
     },
     /// No name is known, or none counts.
     Address(SocketAddrV4),
@@ -52,10 +52,12 @@ pub(crate) fn decide(policy: &EgressPolicy, target: &Target) -> Result<Allowed, 
 
 /// A rule for port 80 means plain HTTP and one for 443 means TLS. On other ports a name can be read
 /// from either.
-const fn fits(kind: RecordKind, port: u16) -> bool {
+const fn fits(kind: EgressRecordKind, port: u16) -> bool {
     !matches!(
         (kind, port),
-        (RecordKind::Tls, 80) | (RecordKind::Http, 443) | (RecordKind::Tcp | RecordKind::Dns, _)
+        (EgressRecordKind::Tls, 80)
+            | (EgressRecordKind::Http, 443)
+            | (EgressRecordKind::Tcp | EgressRecordKind::Dns, _)
     )
 }
 
@@ -63,7 +65,7 @@ const fn fits(kind: RecordKind, port: u16) -> bool {
 mod tests {
     use super::*;
 
-    fn target(port: u16, kind: RecordKind) -> Target {
+    fn target(port: u16, kind: EgressRecordKind) -> Target {
         Target::Name {
             name: HostName::parse("allowed.test").unwrap(),
             port,
@@ -81,13 +83,13 @@ mod tests {
     fn d16_what_is_spoken_fits_the_port_in_an_allowlist() {
         let list = policy("allowlist");
         for (port, kind, is_allowed) in [
-            (80, RecordKind::Http, true),
-            (443, RecordKind::Tls, true),
-            (8080, RecordKind::Http, true),
-            (8080, RecordKind::Tls, true),
-            (80, RecordKind::Tls, false),
-            (443, RecordKind::Http, false),
-            (8080, RecordKind::Tcp, false),
+            (80, EgressRecordKind::Http, true),
+            (443, EgressRecordKind::Tls, true),
+            (8080, EgressRecordKind::Http, true),
+            (8080, EgressRecordKind::Tls, true),
+            (80, EgressRecordKind::Tls, false),
+            (443, EgressRecordKind::Http, false),
+            (8080, EgressRecordKind::Tcp, false),
         ] {
             let verdict = decide(&list, &target(port, kind));
             assert_eq!(verdict.is_ok(), is_allowed, "{port} {kind:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dayfly_types::egress::{DenyReason, RecordKind};
+use dayfly_types::egress::{DenyReason, EgressRecordKind};
 
 use super::dial::dial_address;
 use super::relay;
@@ -17,8 +17,8 @@ pub(super) async fn serve(
     opening: Vec<u8>,
     otherwise: DenyReason,
 ) {
-    let facts = session.facts(RecordKind::Tcp, None);
-    let target = session.target(RecordKind::Tcp, None);
+    let facts = session.facts(EgressRecordKind::Tcp, None);
+    let target = session.target(EgressRecordKind::Tcp, None);
     let passage = match session.outlet().admit(target, facts.clone(), &session) {
         Ok(passage) => passage,
         Err(reason) => {

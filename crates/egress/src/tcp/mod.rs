@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use dayfly_core::egress::decide_address;
 use dayfly_types::egress::{
-    DEFAULT_PORTS, Decision, DenyReason, EgressMode, EgressPolicy, EgressTarget, NameSource,
-    RecordKind,
+    DEFAULT_PORTS, Decision, DenyReason, EgressMode, EgressPolicy, EgressRecordKind, EgressTarget,
+    NameSource,
 };
 use dayfly_types::limits::EGRESS_PEEK_DEADLINE;
 use tokio::net::{TcpListener, TcpStream};
@@ -81,7 +81,7 @@ fn take(outlet: &Arc<Outlet>, stream: TcpStream) {
     };
     let Ok(permit) = Arc::clone(outlet.connections()).try_acquire_owned() else {
         let facts = Facts {
-            kind: RecordKind::Tcp,
+            kind: EgressRecordKind::Tcp,
             name: None,
             source: NameSource::None,
             destination: Some(destination),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dayfly_types::egress::{Decision, DenyReason, HostName, NameSource, RecordKind};
+use dayfly_types::egress::{Decision, DenyReason, EgressRecordKind, HostName, NameSource};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -63,11 +63,13 @@ impl Session {
         Ending::new(Arc::clone(&self.is_reset), self.outlet.closing_mark())
     }
 
-    pub(crate) fn facts(&self, kind: RecordKind, name: Option<HostName>) -> Facts {
+    pub(crate) fn facts(&self, kind: EgressRecordKind, name: Option<HostName>) -> Facts {
         let source = match (&name, kind) {
-            (Some(_), RecordKind::Tls) => NameSource::Sni,
-            (Some(_), RecordKind::Http) => NameSource::Host,
-            (Some(_), RecordKind::Dns | RecordKind::Tcp) | (None, _) => NameSource::None,
+            (Some(_), EgressRecordKind::Tls) => NameSource::Sni,
+            (Some(_), EgressRecordKind::Http) => NameSource::Host,
+            (Some(_), EgressRecordKind::Dns | EgressRecordKind::Tcp) | (None, _) => {
+                NameSource::None
+            }
         };
         Facts {
             kind,
@@ -83,7 +85,7 @@ impl Session {
     /// Why it is denied; that is recorded.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        kind: RecordKind,
+        kind: EgressRecordKind,
         name: Option<HostName>,
     ) -> Result<Passage, DenyReason> {
         let target = self.target(kind, name.clone());
@@ -92,7 +94,7 @@ impl Session {
         admitted.inspect_err(|reason| self.deny(&facts, *reason))
     }
 
-    pub(crate) fn target(&self, kind: RecordKind, name: Option<HostName>) -> Target {
+    pub(crate) fn target(&self, kind: EgressRecordKind, name: Option<HostName>) -> Target {
         let port = self.destination.port();
         name.map_or(Target::Address(self.destination), |name| Target::Name {
             name,

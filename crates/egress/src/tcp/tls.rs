@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dayfly_types::egress::{DenyReason, HostName, RecordKind};
+use dayfly_types::egress::{DenyReason, EgressRecordKind, HostName};
 
 use super::dial::{NotDialed, dial_address, dial_name};
 use super::hello::Hello;
@@ -10,7 +10,7 @@ use super::refuse::refuse_tls;
 use super::relay;
 use super::{Session, Socket};
 
-const KIND: RecordKind = RecordKind::Tls;
+const KIND: EgressRecordKind = EgressRecordKind::Tls;
 
 pub(super) async fn serve(session: Arc<Session>, guest: Arc<Socket>, hello: Hello) {
     let name = match hello.name.as_deref().map(HostName::parse).transpose() {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use dayfly_egress::client::CallError;
+use dayfly_egress::client::EgressCallError;
 use dayfly_types::egress::{Decision, EgressPolicy};
 
 use super::guest::{ask, connect};
@@ -14,8 +14,8 @@ fn an_older_message_is_refused_and_a_repeated_one_is_not() {
     let Some(world) = World::start(&[allow("allowed.test")]) else {
         return;
     };
-    let refused = |result: Result<u32, CallError>| match result {
-        Err(CallError::Refused { why }) => why,
+    let refused = |result: Result<u32, EgressCallError>| match result {
+        Err(EgressCallError::Refused { why }) => why,
         other => panic!("{other:?}"),
     };
     let now = lifecycle(0, 1);
@@ -91,7 +91,7 @@ fn without_a_node_the_policies_stay_and_records_wait() {
     world.wait_until_over(&old);
     assert!(matches!(
         old_call(&world, &old),
-        Err(CallError::Gone | CallError::Send(_))
+        Err(EgressCallError::Gone | EgressCallError::Send(_))
     ));
     assert_eq!(
         world.guest(|| ask("allowed.test")).1,
@@ -101,6 +101,9 @@ fn without_a_node_the_policies_stay_and_records_wait() {
     assert_eq!(world.kept.lost(), 0);
 }
 
-fn old_call(world: &World, old: &dayfly_egress::client::Client) -> Result<u32, CallError> {
+fn old_call(
+    world: &World,
+    old: &dayfly_egress::client::EgressClient,
+) -> Result<u32, EgressCallError> {
     world.block_on(old.close(lifecycle(0, 1)))
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use dayfly_types::egress::{Decision, DenyReason, RecordKind};
+use dayfly_types::egress::{Decision, DenyReason, EgressRecordKind};
 
 use super::guest::{connect, get, read_to_end, say};
 use super::internet::{ALLOWED, EVIL, OTHER};
@@ -37,7 +37,7 @@ fn a_denial_is_told_in_json_and_nothing_leaves() {
             .contains("dayfly net allow test-0")
     );
     let record = world.kept.wait_denied(DenyReason::ModeDeny);
-    assert_eq!(record.kind, RecordKind::Http);
+    assert_eq!(record.kind, EgressRecordKind::Http);
     assert!(!serde_json::to_string(&record).unwrap().contains("secret"));
     attacker.assert_nothing_came();
     world.set_policy(allow("evil.test"));

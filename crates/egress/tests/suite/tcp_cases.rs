@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-use dayfly_types::egress::{Decision, DenyReason, RecordKind};
+use dayfly_types::egress::{Decision, DenyReason, EgressRecordKind};
 
 use super::certificates::client;
 use super::guest::{connect, get, get_tls, hello, read_to_end, say_raw};
@@ -183,7 +183,7 @@ fn d16_what_is_spoken_must_fit_the_port_of_a_name_rule() {
         assert!(said.is_empty());
     }
     let denied = world.kept.wait("SSH", |record| {
-        record.kind == RecordKind::Tcp && record.reason == Some(DenyReason::Protocol)
+        record.kind == EgressRecordKind::Tcp && record.reason == Some(DenyReason::Protocol)
     });
     assert_eq!(denied.decision, Decision::Denied);
     plain.assert_nothing_came();
@@ -214,7 +214,7 @@ fn a_range_lets_a_server_speak_first() {
     let record = world.kept.wait_decision(Decision::Allowed);
     assert_eq!(
         (record.kind, record.rule.as_deref()),
-        (RecordKind::Tcp, Some("ssh"))
+        (EgressRecordKind::Tcp, Some("ssh"))
     );
     world.set_policy(public());
     let started = Instant::now();

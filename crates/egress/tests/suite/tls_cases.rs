@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use dayfly_types::egress::{Decision, DenyReason, NameSource, RecordKind};
+use dayfly_types::egress::{Decision, DenyReason, EgressRecordKind, NameSource};
 use hickory_proto::op::ResponseCode;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
@@ -31,7 +31,7 @@ fn d1_sni_allowed_destination_attacker() {
     attacker.assert_nothing_came();
     assert_eq!(real.requests(), 1, "the name's own host was dialled");
     let record = world.kept.wait_decision(Decision::Closed);
-    assert_eq!(record.kind, RecordKind::Tls);
+    assert_eq!(record.kind, EgressRecordKind::Tls);
     assert_eq!(record.name_source, NameSource::Sni);
     let address = |ip: &str| Some(format!("{ip}:443").parse().unwrap());
     assert_eq!(record.destination, address(EVIL));

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use dayfly_egress::client::{CallError, Client, Connected, Event};
-use dayfly_egress::protocol::{Lifecycle, Record};
+use dayfly_egress::client::{Connected, EgressCallError, EgressClient, EgressEvent};
+use dayfly_egress::protocol::{RunRecord, SandboxRun};
 use dayfly_host::netns;
 use dayfly_types::SandboxId;
 use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecord};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Records in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    events: Mutex<(Vec<Record>, u64)>,
+    events: Mutex<(Vec<RunRecord>, u64)>,
     grew: Condvar,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) slots: Vec<Slot>,
     pub(crate) proxy: Proxy,
     node: Runtime,
-    client: Client,
+    client: EgressClient,
     pub(crate) kept: Arc<Kept>,
     epoch: Mutex<u64>,
     _directory: TempDir,
@@ -70,8 +70,8 @@ pub(crate) fn public() -> EgressPolicy {
     policy("public", serde_json::json!([]))
 }
 
-pub(crate) fn lifecycle(slot: u32, start: u64) -> Lifecycle {
-    Lifecycle {
+pub(crate) fn lifecycle(slot: u32, start: u64) -> SandboxRun {
+    SandboxRun {
         sandbox: SandboxId::parse(&format!("test-{slot}")).unwrap(),
         slot,
         start,
@@ -123,26 +123,26 @@ impl World {
 
     pub(crate) fn open(
         &self,
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
-    ) -> Result<u32, CallError> {
+    ) -> Result<u32, EgressCallError> {
         let slot = usize::try_from(lifecycle.slot).unwrap();
         let sockets = self.slots[slot].sockets.borrow();
         self.node
             .block_on(self.client.open(lifecycle, epoch, policy, sockets))
     }
 
-    pub(crate) fn close(&self, lifecycle: Lifecycle) -> u32 {
+    pub(crate) fn close(&self, lifecycle: SandboxRun) -> u32 {
         self.node.block_on(self.client.close(lifecycle)).unwrap()
     }
 
     pub(crate) fn try_set_policy(
         &self,
-        lifecycle: Lifecycle,
+        lifecycle: SandboxRun,
         epoch: u64,
         policy: EgressPolicy,
-    ) -> Result<u32, CallError> {
+    ) -> Result<u32, EgressCallError> {
         self.node
             .block_on(self.client.set_policy(lifecycle, epoch, policy))
     }
@@ -169,14 +169,14 @@ impl World {
     }
 
     /// Dials the process again, as a node does that was restarted.
-    pub(crate) fn reconnect(&mut self) -> Vec<(Lifecycle, u64)> {
+    pub(crate) fn reconnect(&mut self) -> Vec<(SandboxRun, u64)> {
         let mut connected = connect(&self.node, &self.proxy);
         let open = std::mem::take(&mut connected.open);
         self.client = keep_events(&self.node, connected, &self.kept);
         open
     }
 
-    pub(crate) fn wait_until_over(&self, client: &Client) {
+    pub(crate) fn wait_until_over(&self, client: &EgressClient) {
         self.node.block_on(async {
             tokio::time::timeout(PATIENCE, client.over()).await.unwrap();
         });
@@ -186,13 +186,13 @@ impl World {
         self.node.block_on(work)
     }
 
-    pub(crate) const fn client(&self) -> &Client {
+    pub(crate) const fn client(&self) -> &EgressClient {
         &self.client
     }
 }
 
 impl Kept {
-    pub(crate) fn all(&self) -> Vec<Record> {
+    pub(crate) fn all(&self) -> Vec<RunRecord> {
         self.events.lock().unwrap().0.clone()
     }
 
@@ -236,13 +236,13 @@ impl Kept {
 fn connect(node: &Runtime, proxy: &Proxy) -> Connected {
     let mut connected = None;
     wait_until("the process listens", || {
-        connected = node.block_on(Client::connect(&proxy.control)).ok();
+        connected = node.block_on(EgressClient::connect(&proxy.control)).ok();
         connected.is_some()
     });
     connected.unwrap()
 }
 
-fn keep_events(node: &Runtime, connected: Connected, kept: &Arc<Kept>) -> Client {
+fn keep_events(node: &Runtime, connected: Connected, kept: &Arc<Kept>) -> EgressClient {
     let Connected {
         client, mut events, ..
     } = connected;
@@ -251,8 +251,8 @@ fn keep_events(node: &Runtime, connected: Connected, kept: &Arc<Kept>) -> Client
         while let Some(event) = events.recv().await {
             let mut events = kept.events.lock().unwrap();
             match event {
-                Event::Records(records) => events.0.extend(records),
-                Event::Lost { count, .. } => events.1 += count,
+                EgressEvent::Records(records) => events.0.extend(records),
+                EgressEvent::Lost { count, .. } => events.1 += count,
             }
             drop(events);
             kept.grew.notify_all();

@@ -20,7 +20,7 @@ use crate::process::ProcessIdentity;
 /// [`crate::process::set_child_subreaper`], becomes its parent.
 ///
 /// # Errors
-/// See [`LaunchError`]. After [`LaunchError::TimedOut`] and [`LaunchError::NoReport`] a process may
+/// See [`JailLaunchError`]. After [`JailLaunchError::TimedOut`] and [`JailLaunchError::NoReport`] a process may
 /// be left in the slot's control group: end the group.
 ///
 /// # Cancel safety
@@ -30,11 +30,11 @@ pub async fn launch(
     spec: &JailSpec,
     output: OwnedFd,
     limit: Duration,
-) -> Result<ProcessIdentity, LaunchError> {
+) -> Result<ProcessIdentity, JailLaunchError> {
     spec.validate()?;
-    let bytes = serde_json::to_vec(spec).map_err(|source| LaunchError::Encode { source })?;
+    let bytes = serde_json::to_vec(spec).map_err(|source| JailLaunchError::Encode { source })?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > SPEC_BYTES_MAX {
-        return Err(LaunchError::TooLarge);
+        return Err(JailLaunchError::TooLarge);
     }
     let mut child = Command::new(jail)
         .stdin(Stdio::piped())
@@ -44,22 +44,22 @@ pub async fn launch(
         .current_dir("/")
         .kill_on_drop(true)
         .spawn()
-        .map_err(|source| LaunchError::Start {
+        .map_err(|source| JailLaunchError::Start {
             path: jail.to_owned(),
             source,
         })?;
     let report = timeout(limit, converse(&mut child, &bytes))
         .await
-        .map_err(|_| LaunchError::TimedOut {
+        .map_err(|_| JailLaunchError::TimedOut {
             limit_ms: limit.as_millis(),
         })?
-        .map_err(|source| LaunchError::Converse { source })?;
+        .map_err(|source| JailLaunchError::Converse { source })?;
     read_report(&report.bytes, report.status)
 }
 
 /// Why an engine was not launched.
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
+pub enum JailLaunchError {
     #[error("the specification makes no jail")]
     InvalidSpec(#[from] InvalidSpec),
     #[error("cannot encode the specification")]
@@ -106,7 +106,7 @@ async fn converse(child: &mut Child, spec: &[u8]) -> io::Result<Conversation> {
     Ok(Conversation { bytes, status })
 }
 
-fn read_report(bytes: &[u8], status: ExitStatus) -> Result<ProcessIdentity, LaunchError> {
+fn read_report(bytes: &[u8], status: ExitStatus) -> Result<ProcessIdentity, JailLaunchError> {
     match serde_json::from_slice(bytes) {
         Ok(JailReport::Started { identity }) => Ok(identity),
         Ok(JailReport::Failed {
@@ -116,12 +116,12 @@ fn read_report(bytes: &[u8], status: ExitStatus) -> Result<ProcessIdentity, Laun
         }) => {
             let source =
                 errno.map_or_else(|| io::Error::other("refused"), io::Error::from_raw_os_error);
-            Err(LaunchError::Failed {
+            Err(JailLaunchError::Failed {
                 step,
                 detail,
                 source,
             })
         }
-        Err(_) => Err(LaunchError::NoReport { status }),
+        Err(_) => Err(JailLaunchError::NoReport { status }),
     }
 }

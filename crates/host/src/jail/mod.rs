@@ -11,8 +11,8 @@ mod launch;
 mod report;
 mod spec;
 
-pub use calls::{Allowed, Call, CallList, Condition, JAIL_FILTERS, JailCalls, OtherCalls};
-pub use launch::{LaunchError, launch};
+pub use calls::{Allowed, CallList, Condition, JAIL_FILTERS, JailCalls, OtherCalls, SystemCall};
+pub use launch::{JailLaunchError, launch};
 pub use report::{JailReport, JailStep, REPORT_BYTES_MAX};
 pub use spec::{
     BindMount, InvalidSpec, JailSpec, MountAccess, NULL_DEVICE, ResourceLimits, SPEC_BYTES_MAX,

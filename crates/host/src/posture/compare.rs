@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::expected::CONFINING_OPTIONS;
-use super::{Capabilities, Descriptor, Expected, Posture, ThreadPosture};
+use super::{CapabilitySets, Descriptor, Expected, Posture, ThreadPosture};
 use crate::mounts::MountEntry;
 
 const SECCOMP_FILTER: u32 = 2;
@@ -66,7 +66,7 @@ fn compare_thread(thread: &ThreadPosture, expected: &Expected, found: &mut Vec<S
             thread.groups
         ));
     }
-    if thread.capabilities != Capabilities::default() {
+    if thread.capabilities != CapabilitySets::default() {
         found.push(format!(
             "thread {name}: has capabilities {:x?}",
             thread.capabilities

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use compare::differences;
 pub use descriptors::{Descriptor, DescriptorClass};
 pub use expected::{DescriptorRule, Expected, ExpectedMount};
-pub use threads::{Capabilities, Ids, ThreadPosture};
+pub use threads::{CapabilitySets, Ids, ThreadPosture};
 
 use crate::memory::parse_mapping_header;
 use crate::mounts::{MountEntry, mounts_of};

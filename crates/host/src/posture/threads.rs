@@ -19,7 +19,7 @@ pub struct ThreadPosture {
     pub user_ids: Ids,
     pub group_ids: Ids,
     pub groups: Vec<u32>,
-    pub capabilities: Capabilities,
+    pub capabilities: CapabilitySets,
     pub no_new_privileges: bool,
     /// 0 off, 1 strict, 2 filter.
     pub seccomp_mode: u32,
@@ -48,7 +48,7 @@ impl Ids {
 
 /// The five capability sets, a bit for each capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Capabilities {
+pub struct CapabilitySets {
     pub inheritable: u64,
     pub permitted: u64,
     pub effective: u64,
@@ -121,7 +121,7 @@ pub(super) fn parse_status(text: &str) -> Option<ThreadPosture> {
         user_ids: parse_ids(field("Uid")?)?,
         group_ids: parse_ids(field("Gid")?)?,
         groups: groups.collect::<Option<_>>()?,
-        capabilities: Capabilities {
+        capabilities: CapabilitySets {
             inheritable: set("CapInh")?,
             permitted: set("CapPrm")?,
             effective: set("CapEff")?,

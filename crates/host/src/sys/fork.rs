@@ -32,7 +32,7 @@ impl SingleThread {
 
 /// Which side of a fork this is.
 #[derive(Debug)]
-pub enum Forked {
+pub enum ForkSide {
     Child,
     Parent { child: Pid },
 }
@@ -41,10 +41,10 @@ pub enum Forked {
 ///
 /// # Errors
 /// What the kernel said.
-pub fn fork(_proof: &SingleThread) -> io::Result<Forked> {
+pub fn fork(_proof: &SingleThread) -> io::Result<ForkSide> {
     // SAFETY: `fork` takes no arguments. Its danger is state of other threads copied half-way,
     // and `_proof` says that there are none, so the child may go on like the parent.
     let result = unsafe { libc::fork() };
     check(libc::c_long::from(result))?;
-    Ok(Pid::from_raw(result).map_or(Forked::Child, |child| Forked::Parent { child }))
+    Ok(Pid::from_raw(result).map_or(ForkSide::Child, |child| ForkSide::Parent { child }))
 }

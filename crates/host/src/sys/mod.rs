@@ -19,7 +19,7 @@ mod remote_memory;
 mod watch;
 
 pub use descriptors::close_on_exec_from;
-pub use fork::{Forked, SingleThread, fork};
+pub use fork::{ForkSide, SingleThread, fork};
 pub(crate) use interface::{Setting, keep_tap, open_tap, pin_neighbour, set_interface};
 pub use keyring::join_new_session_keyring;
 pub use mount_attributes::{MountAttributes, set_mount_attributes};

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use dayfly_node_api::{
-    ChangeMode, Changes, ChangesSince, DatabaseMark, EnsureVolume, ForkChild, ForkOutcome,
+    Changes, ChangesSince, DatabaseMark, EnsureDirectory, EnsureVolume, ForkChild, ForkOutcome,
     ForkReport, ForkRequest, GuestPath, IdentityReport, LifecycleChange, LifecycleReport,
-    ListChanges, ListDirectory, MakeDirectory, MoveFile, NetworkLog, NodeCall, NodeReply,
-    ReadNetworkLog, RemoveFile, SandboxLoad, SetNetwork, SnapshotRequest,
+    ListChanges, ListDirectory, MoveEntry, NetworkLogPage, NodeCall, NodeReply, ReadNetworkLog,
+    RemoveFile, ResourceUse, SetMode, SetNetwork, SnapshotRequest,
 };
-use dayfly_types::exec::TerminalSize;
+use dayfly_types::exec::WindowSize;
 use dayfly_types::file::{ChangeKind, ChangedPath, DirectoryPage};
 use dayfly_types::port::Listener;
-use dayfly_types::{DiskMib, OnTimeout};
+use dayfly_types::{DiskMib, IdleAction};
 
 use crate::samples::{
     CAPTURE, base, ensure_sandbox, exec, exec_info, full, greeting, guest_path, id, lifecycle,
@@ -73,7 +73,7 @@ fn mark() -> DatabaseMark {
 }
 
 fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
-    let load = SandboxLoad {
+    let load = ResourceUse {
         id: id(),
         cpu_micros: 1,
         memory_bytes: 2,
@@ -82,7 +82,7 @@ fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
         ttl_seconds: Some(None),
         persistent: Some(true),
         idle_seconds: Some(Some(7)),
-        on_timeout: Some(OnTimeout::Delete),
+        on_timeout: Some(IdleAction::Delete),
     };
     vec![
         (NodeCall::Status {}, NodeReply::Status(status())),
@@ -128,7 +128,7 @@ fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
 }
 
 fn about_execs() -> Vec<(NodeCall, NodeReply)> {
-    let size = TerminalSize {
+    let size = WindowSize {
         columns: 80,
         rows: 24,
     };
@@ -265,7 +265,7 @@ fn about_the_network() -> Vec<(NodeCall, NodeReply)> {
         max: 9,
         wait: Duration::from_millis(1500),
     };
-    let log = NetworkLog {
+    let log = NetworkLogPage {
         records: vec![record()],
         oldest: 9,
         latest: 1500,
@@ -351,19 +351,19 @@ fn about_files() -> Vec<(NodeCall, NodeReply)> {
 
 fn about_changes_of_files() -> Vec<(NodeCall, NodeReply)> {
     let GuestPath { path, user } = guest_path();
-    let make = MakeDirectory {
+    let make = EnsureDirectory {
         path: path.clone(),
         user: user.clone(),
         mode: Some(0o700),
         parents: true,
     };
-    let rename = MoveFile {
+    let rename = MoveEntry {
         from: path.clone(),
         to: "/b".to_owned(),
         user: user.clone(),
         replace: true,
     };
-    let mode = ChangeMode {
+    let mode = SetMode {
         path: path.clone(),
         mode: 0o4755,
         user: user.clone(),

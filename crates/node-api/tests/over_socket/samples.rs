@@ -11,18 +11,18 @@ use dayfly_node_api::{
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::egress::{
-    Decision, DenyReason, EgressPolicy, EgressRecord, HostName, NameSource, RecordKind,
+    Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind, HostName, NameSource,
 };
 use dayfly_types::exec::{
     ExecCommand, ExecEnd, ExecExit, ExecInfo, ExecLimits, ExecSpec, ExitReason, LimitKind,
-    LogExtent, LogRule, StdinMode, TerminalSize, WhenFull,
+    LogExtent, LogRule, StdinMode, WhenFull, WindowSize,
 };
 use dayfly_types::file::{FileMode, FileStat, WatchEvent, WatchKind};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    ContextLanguage, CpuMillis, DiskMib, ErrorCode, ExecId, Generation, Isolation, Lifecycle,
-    MemoryMib, NodeId, OnTimeout, ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState,
-    SnapshotId, TemplateName, Vcpus, VolumeName,
+    ContextLanguage, CpuMillis, DiskMib, ErrorCode, ExecId, Generation, IdleAction, Isolation,
+    LifetimeRules, MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition, SandboxId,
+    SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 
 pub(crate) const CAPTURE: CaptureCost = CaptureCost {
@@ -60,12 +60,12 @@ pub(crate) fn volume_name() -> VolumeName {
     VolumeName::parse("data").unwrap()
 }
 
-pub(crate) fn lifecycle() -> Lifecycle {
-    Lifecycle {
+pub(crate) fn lifecycle() -> LifetimeRules {
+    LifetimeRules {
         ttl_seconds: Some(10),
         persistent: true,
         idle_seconds: Some(11),
-        on_timeout: OnTimeout::Hibernate,
+        on_timeout: IdleAction::Hibernate,
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn record() -> EgressRecord {
     EgressRecord {
         sequence: 41,
         at_ms: 5,
-        kind: RecordKind::Tls,
+        kind: EgressRecordKind::Tls,
         decision: Decision::Cut,
         name: Some(HostName::parse("a.example.com").unwrap()),
         name_source: NameSource::Sni,
@@ -198,7 +198,7 @@ pub(crate) fn ensure_exec(input: &[u8]) -> EnsureExec {
         user: Some("root".to_owned()),
         timeout_ms: Some(1),
         stdin: StdinMode::Piped,
-        terminal: Some(TerminalSize {
+        terminal: Some(WindowSize {
             columns: 80,
             rows: 24,
         }),

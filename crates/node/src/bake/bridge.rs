@@ -1,7 +1,7 @@
 //! Puts the context bridge into a booted guest, before anything of the recipe runs.
 
 use bytes::Bytes;
-use dayfly_guest_client::{AgentClient, WriteOptions};
+use dayfly_guest_client::{AgentClient, WriteSpec};
 use dayfly_snapshots::bridge;
 
 use super::warm_up::WarmUpError;
@@ -13,11 +13,11 @@ const FILE_MODE: u32 = 0o644;
 pub(super) async fn install(agent: &AgentClient) -> Result<(), WarmUpError> {
     for file in bridge::FILES {
         let path = format!("{}/{}", bridge::DIRECTORY, file.name);
-        let options = WriteOptions {
+        let options = WriteSpec {
             user: Some(OWNER.to_owned()),
             mode: Some(FILE_MODE),
             make_parents: true,
-            ..WriteOptions::default()
+            ..WriteSpec::default()
         };
         let writing = agent.write_file(&path, options).await;
         let mut writing = writing.map_err(WarmUpError::FileCall)?;

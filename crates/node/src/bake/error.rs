@@ -8,7 +8,7 @@ use dayfly_guest_client::CallError;
 use dayfly_snapshots::{
     ImageError, InitialRamDiskError, PublishError, StagingError, WritableDiskError,
 };
-use dayfly_vmm::{BootError, CaptureError, ControlError, SlotError, VmExit};
+use dayfly_vmm::{BootError, ControlError, EngineCaptureError, SlotError, VmExit};
 
 use super::warm_up::WarmUpError;
 use crate::guest::OpenAgentError;
@@ -55,7 +55,7 @@ pub enum BakeError {
         source: ControlError,
     },
     #[error("the machine could not be captured")]
-    Capture(#[source] CaptureError),
+    Capture(#[source] EngineCaptureError),
     #[error("the machine took longer than {0:?}")]
     TimedOut(Duration),
     #[error("cannot publish the template")]

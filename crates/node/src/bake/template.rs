@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use dayfly_snapshots::{
-    AgentIdentity, ImageParts, ManifestDraft, ProgressReporter, RecipeIdentity, ResolvedRecipe,
-    Staging, Template, file_names, make_writable_disk, write_initial_ram_disk,
+    AgentIdentity, BakedTemplate, ImageParts, ManifestDraft, ProgressReporter, RecipeIdentity,
+    ResolvedRecipe, Staging, file_names, make_writable_disk, write_initial_ram_disk,
 };
 use dayfly_vmm::{BootSpec, DiskFiles, MachineSpec};
 
@@ -30,7 +30,7 @@ pub async fn bake_template(
     deps: &BakeDeps,
     recipe: &ResolvedRecipe,
     progress: &ProgressReporter,
-) -> Result<Template, BakeError> {
+) -> Result<BakedTemplate, BakeError> {
     let started = Instant::now();
     let image_progress = progress.part(0, 60);
     let parts = deps
@@ -141,7 +141,7 @@ async fn publish(
     parts: &ImageParts,
     machine: MachineSpec,
     captured: Captured,
-) -> Result<Template, BakeError> {
+) -> Result<BakedTemplate, BakeError> {
     let draft = ManifestDraft {
         name: recipe.recipe.name.clone(),
         project: None,

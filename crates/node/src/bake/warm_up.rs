@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_guest_client::{
-    AgentClient, CallError, ConversationLost, ListOptions, ReadRange, StreamError, WriteOptions,
+    AgentClient, CallError, ConversationLost, ListSpec, ReadRange, StreamError, WriteSpec,
 };
 use dayfly_snapshots::{ProgressReporter, Recipe};
 use dayfly_types::ExecId;
@@ -117,7 +117,7 @@ async fn rehearse(agent: &AgentClient) -> Result<(), WarmUpError> {
 async fn rehearse_files(agent: &AgentClient) -> Result<(), WarmUpError> {
     let call = WarmUpError::FileCall;
     let bytes = WarmUpError::FileBytes;
-    let options = WriteOptions::default();
+    let options = WriteSpec::default();
     let mut write = agent
         .write_file(REHEARSAL_FILE, options)
         .await
@@ -135,7 +135,7 @@ async fn rehearse_files(agent: &AgentClient) -> Result<(), WarmUpError> {
         .map_err(call)?;
     while read.next().await.map_err(bytes)?.is_some() {}
     agent
-        .list_directory("/workspace", &ListOptions::default())
+        .list_directory("/workspace", &ListSpec::default())
         .await
         .map_err(call)?;
     agent

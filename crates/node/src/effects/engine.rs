@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
-    AdoptError, BootError, BootSpec, Capabilities, CaptureError, CaptureSpec, Captured,
-    ControlError, Engine, EngineProcess, ParkError, ParkedVm, RestoreError, RestoreSpec, SealError,
+    AdoptError, BootError, BootSpec, Capabilities, CaptureSpec, Captured, ControlError, Engine,
+    EngineCaptureError, EngineProcess, ParkError, ParkedVm, RestoreError, RestoreSpec, SealError,
     Slot, Vm, VmEvent, VmExit,
 };
 
@@ -100,7 +100,7 @@ impl Vm for ObservedVm {
         self.effects.around_async(Effect::EngineResume, work).await
     }
 
-    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, CaptureError> {
+    async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
         let work = self.inner.capture(spec);
         self.effects.around_async(Effect::EngineCapture, work).await
     }

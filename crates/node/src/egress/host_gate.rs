@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use dayfly_egress::client::{CallError, Client, ConnectError, Connected, Event};
-use dayfly_egress::protocol::Lifecycle;
+use dayfly_egress::client::{
+    Connected, EgressCallError, EgressClient, EgressConnectError, EgressEvent,
+};
+use dayfly_egress::protocol::SandboxRun;
 use dayfly_host::net::{self, SlotSockets};
 use dayfly_host::process::Pidfd;
 use dayfly_types::SandboxId;
@@ -44,7 +46,7 @@ pub struct HostEgress {
     netns_directory: PathBuf,
     logs: Arc<NetworkLogs>,
     wanted: Mutex<BTreeMap<u32, Wanted>>,
-    link: watch::Sender<Option<Client>>,
+    link: watch::Sender<Option<EgressClient>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +71,7 @@ enum LinkError {
     #[error("the egress process could not be started")]
     Start(#[source] StartEgressError),
     #[error("the egress process could not be talked to")]
-    Connect(#[source] ConnectError),
+    Connect(#[source] EgressConnectError),
 }
 
 impl HostEgress {
@@ -162,7 +164,7 @@ impl HostEgress {
         let socket = self.process.socket();
         let process = self.process.clone();
         if off_runtime(move || process.is_current()).await
-            && let Ok(connected) = Client::connect(&socket).await
+            && let Ok(connected) = EgressClient::connect(&socket).await
         {
             return Ok((connected, None));
         }
@@ -170,7 +172,7 @@ impl HostEgress {
         let process = Pidfd::open(identity).ok();
         let end = tokio::time::Instant::now() + LISTEN_LIMIT;
         loop {
-            match Client::connect(&socket).await {
+            match EgressClient::connect(&socket).await {
                 Ok(connected) => return Ok((connected, process)),
                 Err(error) if tokio::time::Instant::now() > end => {
                     return Err(LinkError::Connect(error));
@@ -237,7 +239,7 @@ impl HostEgress {
     }
 
     /// Compares what is served with what is wanted. Gives what nobody wants.
-    fn take_stock(&self, open: &[(Lifecycle, u64)]) -> Vec<Lifecycle> {
+    fn take_stock(&self, open: &[(SandboxRun, u64)]) -> Vec<SandboxRun> {
         let mut wanted = self.lock();
         for one in wanted.values_mut() {
             one.served = Served::No;
@@ -264,7 +266,8 @@ impl HostEgress {
             return Ok(());
         };
         let client = self.link.borrow().clone();
-        let client = client.ok_or_else(|| GateError::Unavailable(Box::new(CallError::Gone)))?;
+        let client =
+            client.ok_or_else(|| GateError::Unavailable(Box::new(EgressCallError::Gone)))?;
         let lifecycle = lifecycle_of(&permit);
         let (epoch, policy) = (permit.epoch, permit.policy.clone());
         let done = match served {
@@ -282,11 +285,11 @@ impl HostEgress {
             }
         };
         done.map_err(|error| match error {
-            CallError::Refused { why } => GateError::Refused(why),
-            error @ (CallError::Gone
-            | CallError::TimedOut
-            | CallError::TooLarge
-            | CallError::Send(_)) => GateError::Unavailable(Box::new(error)),
+            EgressCallError::Refused { why } => GateError::Refused(why),
+            error @ (EgressCallError::Gone
+            | EgressCallError::TimedOut
+            | EgressCallError::TooLarge
+            | EgressCallError::Send(_)) => GateError::Unavailable(Box::new(error)),
         })?;
         self.note(slot, &permit);
         Ok(())
@@ -336,8 +339,8 @@ impl HostEgress {
     }
 }
 
-fn lifecycle_of(permit: &Permit) -> Lifecycle {
-    Lifecycle {
+fn lifecycle_of(permit: &Permit) -> SandboxRun {
+    SandboxRun {
         sandbox: permit.sandbox.clone(),
         slot: permit.slot.0,
         start: permit.start,
@@ -384,9 +387,9 @@ impl EgressGate for HostEgress {
 }
 
 /// Puts what the egress process told into the records. Blocks.
-fn keep(logs: &NetworkLogs, event: Event) {
+fn keep(logs: &NetworkLogs, event: EgressEvent) {
     let kept = match event {
-        Event::Records(records) => {
+        EgressEvent::Records(records) => {
             let mut of_each: BTreeMap<_, Vec<_>> = BTreeMap::new();
             for one in records {
                 of_each
@@ -398,7 +401,7 @@ fn keep(logs: &NetworkLogs, event: Event) {
                 .into_iter()
                 .try_for_each(|(id, records)| logs.append(&id, records))
         }
-        Event::Lost { lifecycle, count } => logs.count_lost(&lifecycle.sandbox, count),
+        EgressEvent::Lost { lifecycle, count } => logs.count_lost(&lifecycle.sandbox, count),
     };
     if let Err(error) = kept {
         // The sandbox may have been deleted a moment ago.

@@ -284,7 +284,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
-    use dayfly_types::egress::{Decision, NameSource, RecordKind};
+    use dayfly_types::egress::{Decision, EgressRecordKind, NameSource};
 
     use super::*;
 
@@ -292,7 +292,7 @@ mod tests {
         EgressRecord {
             sequence: 0,
             at_ms: 1,
-            kind: RecordKind::Tls,
+            kind: EgressRecordKind::Tls,
             decision: Decision::Denied,
             name: None,
             name_source: NameSource::None,

@@ -58,7 +58,7 @@ pub enum StartEgressError {
     #[error("cannot make the control group of the egress process")]
     Group(#[source] CgroupError),
     #[error("cannot start the egress process")]
-    Launch(#[source] jail::LaunchError),
+    Launch(#[source] jail::JailLaunchError),
 }
 
 impl EgressProcess {

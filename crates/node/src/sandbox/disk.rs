@@ -13,7 +13,7 @@ use dayfly_core::admission::Refusal;
 use dayfly_host::process::{self, ProcessIdentity};
 use dayfly_node_api::NodeError;
 use dayfly_types::{ErrorCode, SandboxCondition, SandboxState, limits};
-use dayfly_vmm::{CaptureError, EngineProcess};
+use dayfly_vmm::{EngineCaptureError, EngineProcess};
 
 use super::bring_up::unix_nanos;
 use super::owner::Owner;
@@ -207,21 +207,25 @@ impl Owner {
     }
 
     /// What a capture's refusal is called, with what it says about the sandbox noted.
-    pub(super) async fn not_captured(&mut self, what: &str, error: &CaptureError) -> NodeError {
+    pub(super) async fn not_captured(
+        &mut self,
+        what: &str,
+        error: &EngineCaptureError,
+    ) -> NodeError {
         match error {
-            CaptureError::DiskDamaged => {
+            EngineCaptureError::DiskDamaged => {
                 self.disk_is_damaged().await;
                 damaged()
             }
-            CaptureError::WaitsForRoom => waits_for_room(),
-            CaptureError::TooMuch { .. } => {
+            EngineCaptureError::WaitsForRoom => waits_for_room(),
+            EngineCaptureError::TooMuch { .. } => {
                 let text = format!("{what}: the node's disk has no room for it: {error}");
                 NodeError::new(ErrorCode::StorageFull, text)
             }
-            CaptureError::Memory(_)
-            | CaptureError::TimedOut(_)
-            | CaptureError::Refused(_)
-            | CaptureError::Gone => node_error(what, error),
+            EngineCaptureError::Memory(_)
+            | EngineCaptureError::TimedOut(_)
+            | EngineCaptureError::Refused(_)
+            | EngineCaptureError::Gone => node_error(what, error),
         }
     }
 

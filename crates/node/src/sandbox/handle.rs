@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dayfly_core::expiry;
 use dayfly_guest_client::AgentClient;
 use dayfly_host::process::{self, ProcessIdentity};
-use dayfly_node_api::{LifecycleReport, NodeError, SandboxLoad, SandboxReport};
+use dayfly_node_api::{LifecycleReport, NodeError, ResourceUse, SandboxReport};
 use dayfly_types::{ErrorCode, Moment, SandboxId, SandboxState, SnapshotId};
 use dayfly_vmm::EngineProcess;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -56,7 +56,7 @@ impl SandboxHandle {
     }
 
     /// What it costs the host, while its engine runs.
-    pub(crate) fn load(&self) -> Option<SandboxLoad> {
+    pub(crate) fn load(&self) -> Option<ResourceUse> {
         // Taken out first: whoever publishes must not wait for files.
         let engine = self.published.borrow().process?;
         let identity = ProcessIdentity {
@@ -64,7 +64,7 @@ impl SandboxHandle {
             start_time_ticks: engine.start_time_ticks,
         };
         let cpu = identity.cpu_time().ok()?;
-        Some(SandboxLoad {
+        Some(ResourceUse {
             id: self.id.clone(),
             cpu_micros: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
             memory_bytes: process::own_memory_bytes(engine.pid).ok()?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_core::lifecycle::{self, Event};
+use dayfly_core::lifecycle::{self, LifecycleEvent};
 use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{NodeError, SandboxReport, Stage};
@@ -243,9 +243,9 @@ impl Owner {
             tracing::info!(sandbox_id = %self.record.id, hook = ?hook.name, failed, "hook ran");
         }
         let event = if self.record.state == SandboxState::Waking {
-            Event::WakeDone
+            LifecycleEvent::WakeDone
         } else {
-            Event::Ready
+            LifecycleEvent::Ready
         };
         self.vm = Some(vm);
         self.transition(event, None).await?;
@@ -423,14 +423,14 @@ impl Owner {
             self.release_slot(slot).await;
         }
         self.promise = None;
-        if let Err(error) = self.change(Event::Fault, Some(reason)).await {
+        if let Err(error) = self.change(LifecycleEvent::Fault, Some(reason)).await {
             tracing::error!(sandbox_id = %self.record.id, %error, "cannot record a failure");
         }
     }
 
     /// Ends everything of the sandbox. Goes on until it is done; every step may be repeated.
     async fn tear_down(&mut self, incoming: &mut mpsc::Receiver<Request>) {
-        if let Err(error) = self.change(Event::Delete, None).await {
+        if let Err(error) = self.change(LifecycleEvent::Delete, None).await {
             tracing::warn!(sandbox_id = %self.record.id, %error, "deleting without a record of it");
         }
         self.leave_volumes().await;
@@ -495,7 +495,7 @@ impl Owner {
     /// Moves to the next state: journal first, then everybody else.
     pub(super) async fn change(
         &mut self,
-        event: Event,
+        event: LifecycleEvent,
         reason: Option<String>,
     ) -> Result<(), NodeError> {
         let written = self.transition(event, reason).await;
@@ -506,13 +506,16 @@ impl Owner {
     /// Moves to the next state in the journal alone.
     pub(super) async fn transition(
         &mut self,
-        event: Event,
+        event: LifecycleEvent,
         reason: Option<String>,
     ) -> Result<(), NodeError> {
         let to = match lifecycle::next(self.record.state, event) {
             Ok(state) => state,
             // A repeated delete finds the sandbox where it should be.
-            Err(_) if event == Event::Delete && self.record.state == SandboxState::Deleting => {
+            Err(_)
+                if event == LifecycleEvent::Delete
+                    && self.record.state == SandboxState::Deleting =>
+            {
                 return Ok(());
             }
             Err(error) => return Err(NodeError::new(ErrorCode::WrongState, error.to_string())),
@@ -526,7 +529,7 @@ impl Owner {
         let written = self.write_record().await;
         // A state that the journal does not have could neither be left nor be found again. An end
         // is an end, written down or not.
-        if written.is_err() && !matches!(event, Event::Delete | Event::Fault) {
+        if written.is_err() && !matches!(event, LifecycleEvent::Delete | LifecycleEvent::Fault) {
             (self.record.state, self.record.generation) = before;
         }
         written

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use dayfly_core::expiry;
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
-use dayfly_types::{OnTimeout, SandboxState};
+use dayfly_types::{IdleAction, SandboxState};
 
 use super::activity::guest_is_busy;
 use super::handle::wrong_state;
@@ -42,8 +42,8 @@ impl Owner {
         }
         tracing::info!(sandbox_id = %self.record.id, "idle");
         match self.record.lifecycle.on_timeout {
-            OnTimeout::Delete => true,
-            OnTimeout::Hibernate => {
+            IdleAction::Delete => true,
+            IdleAction::Hibernate => {
                 if let Err(error) = self.hibernate_if(Wanted::WhileIdle).await {
                     tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
                     let later = self.parts.clock.now().plus(SLEEP_RETRY);

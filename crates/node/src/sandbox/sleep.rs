@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dayfly_core::admission::Demand;
-use dayfly_core::lifecycle::Event;
+use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::NodeError;
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
@@ -34,14 +34,14 @@ impl Owner {
         if self.record.state == SandboxState::Paused {
             return Ok(());
         }
-        self.transition(Event::Pause, None).await?;
+        self.transition(LifecycleEvent::Pause, None).await?;
         let state = self.record.state;
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.pause().await {
             self.force(SandboxState::Running).await?;
             return Err(node_error("the sandbox could not be paused", &error));
         }
-        self.change(Event::PauseDone, None).await
+        self.change(LifecycleEvent::PauseDone, None).await
     }
 
     /// Lets the guest's processors run, with the right time on its clock.
@@ -49,7 +49,7 @@ impl Owner {
         if self.record.state == SandboxState::Running {
             return Ok(());
         }
-        self.transition(Event::Resume, None).await?;
+        self.transition(LifecycleEvent::Resume, None).await?;
         let state = self.record.state;
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.resume().await {
@@ -69,7 +69,7 @@ impl Owner {
             }
         }
         self.activity.note(self.parts.clock.now());
-        self.change(Event::ResumeDone, None).await
+        self.change(LifecycleEvent::ResumeDone, None).await
     }
 
     /// Goes back to where a failed step began.
@@ -105,7 +105,7 @@ impl Owner {
             expires_at: None,
         };
         let _pin = self.parts.pins.pin(&wish.id);
-        self.change(Event::Hibernate, None).await?;
+        self.change(LifecycleEvent::Hibernate, None).await?;
         // A call that began before this was announced counts; one that begins now waits for it.
         if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
             return self.force(SandboxState::Running).await;
@@ -116,7 +116,7 @@ impl Owner {
         }
         self.record.asleep_in = Some(wish.id.clone());
         // Written before the machine ends: whoever finds this record wakes from the capture.
-        if let Err(error) = self.transition(Event::HibernateDone, None).await {
+        if let Err(error) = self.transition(LifecycleEvent::HibernateDone, None).await {
             self.record.asleep_in = None;
             if let Some(agent) = self.agent.clone() {
                 self.let_go(&agent).await;
@@ -168,7 +168,7 @@ impl Owner {
         let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
         let are_mounted = purpose == Some(CapturePurpose::Hibernation);
         self.add_volumes(&mut origin, are_mounted).await?;
-        self.change(Event::Wake, None).await?;
+        self.change(LifecycleEvent::Wake, None).await?;
         self.start_from(id, origin, promise).await
     }
 
@@ -203,7 +203,7 @@ impl Owner {
             let writes = |volume: &VolumeDisk| volume.is_mounted && !volume.read_only;
             if self.may_have_run && origin.volumes.iter().any(writes) {
                 let reason = "its wake failed after it may have written to a volume".to_owned();
-                self.change(Event::Fault, Some(reason)).await?;
+                self.change(LifecycleEvent::Fault, Some(reason)).await?;
             } else {
                 self.force(SandboxState::Hibernated).await?;
             }

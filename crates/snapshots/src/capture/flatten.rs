@@ -30,7 +30,7 @@ use super::pages::{self, Piece};
 use super::stack::Chain;
 use super::store::CaptureStore;
 use super::upkeep::has_reason;
-use crate::manifest::FileEntry;
+use crate::manifest::SealedFile;
 use crate::qcow2::{LayerError, MergeError, merge_layers};
 use crate::sealing::{SealFilesError, seal_and_digest_named};
 use crate::{files, sparse};
@@ -108,7 +108,7 @@ impl Replacement {
     }
 
     /// The files that are replaced, and those that stay.
-    fn split(&self, top: &CaptureManifest) -> (Vec<FileEntry>, Vec<FileEntry>) {
+    fn split(&self, top: &CaptureManifest) -> (Vec<SealedFile>, Vec<SealedFile>) {
         top.files.iter().cloned().partition(|entry| {
             (self.memory.is_some() && entry.name == top.memory_file)
                 || (self.disk.is_some() && entry.name == top.disk_file)
@@ -180,7 +180,7 @@ impl CaptureStore {
         chain: &Chain,
         replacement: &Replacement,
         pieces: &[Piece],
-    ) -> Result<Vec<FileEntry>, FlattenError> {
+    ) -> Result<Vec<SealedFile>, FlattenError> {
         let directory = self.path(&chain.top.id);
         // Disks first: they are what an engine can have spoilt, and memory may be much to copy.
         if let Some(name) = &replacement.disk {
@@ -232,7 +232,7 @@ impl CaptureStore {
         &self,
         chain: &Chain,
         replacement: &Replacement,
-        entries: Vec<FileEntry>,
+        entries: Vec<SealedFile>,
     ) -> Result<bool, FlattenError> {
         let top = &chain.top;
         self.verifier.trust(&self.path(&top.id), &entries);

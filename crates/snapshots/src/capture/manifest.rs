@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::file_names;
-use crate::manifest::{EngineIdentity, FileEntry};
+use crate::manifest::{EngineIdentity, SealedFile};
 
 /// The format that this program writes, and the newest that it reads.
 pub const CAPTURE_FORMAT: u32 = 1;
@@ -77,7 +77,7 @@ pub struct CaptureManifest {
     /// the lists of others, too.
     #[serde(default)]
     pub flattened: bool,
-    pub files: Vec<FileEntry>,
+    pub files: Vec<SealedFile>,
 }
 
 fn first_memory_file() -> String {
@@ -111,7 +111,7 @@ pub struct CaptureDraft {
 }
 
 impl CaptureDraft {
-    pub(crate) fn finish(self, files: Vec<FileEntry>) -> CaptureManifest {
+    pub(crate) fn finish(self, files: Vec<SealedFile>) -> CaptureManifest {
         CaptureManifest {
             format: CAPTURE_FORMAT,
             id: self.id,
@@ -177,7 +177,7 @@ impl CaptureManifest {
 
     /// A file of this capture by its entry.
     #[must_use]
-    pub fn entry(&self, name: &str) -> Option<&FileEntry> {
+    pub fn entry(&self, name: &str) -> Option<&SealedFile> {
         self.files.iter().find(|entry| entry.name == name)
     }
 }

@@ -16,7 +16,7 @@ use super::error::CaptureError;
 use super::file_names;
 use super::manifest::{CaptureDraft, CaptureManifest, CapturePurpose};
 use super::store::{CaptureStore, State};
-use crate::manifest::FileEntry;
+use crate::manifest::SealedFile;
 use crate::verify::VerifyError;
 
 /// How often a stack is looked at again because a manifest has changed. Each change is a delete or
@@ -223,7 +223,7 @@ impl CaptureStore {
     fn prove_files(
         &self,
         manifest: &CaptureManifest,
-        entries: &[FileEntry],
+        entries: &[SealedFile],
     ) -> Result<(), CaptureError> {
         self.verifier
             .verify_files(&self.path(&manifest.id), entries)

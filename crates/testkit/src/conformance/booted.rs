@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dayfly_vmm::{
-    BootSpec, CaptureError, CaptureKind, CaptureSpec, DiskFiles, RestoreSpec, Slot, Vm, file_names,
+    BootSpec, CaptureKind, CaptureSpec, DiskFiles, EngineCaptureError, RestoreSpec, Slot, Vm,
+    file_names,
 };
 
 use super::observe::{ensure_running, ensure_still, guest_answers, hash};
@@ -66,7 +67,7 @@ async fn capture_requires_pause(slot: &Slot, vm: &mut dyn Vm) -> Claim {
             slot.run_directory.join("early.state"),
         ))
         .await;
-    let is_refused = matches!(result, Err(CaptureError::Refused(_)));
+    let is_refused = matches!(result, Err(EngineCaptureError::Refused(_)));
     ensure!(is_refused, "a running machine was captured: {result:?}");
     ensure_running(slot).await
 }

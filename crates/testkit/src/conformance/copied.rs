@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use dayfly_vmm::{
-    CaptureError, CaptureSpec, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm,
+    CaptureSpec, EngineCaptureError, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm,
     file_names,
 };
 
@@ -54,7 +54,7 @@ async fn over_its_limit(vm: &mut dyn Vm, capture: &CaptureSpec) -> Claim {
     memory.bytes_max = 0;
     let layer = memory.layer.clone();
     let refused = vm.capture(&capture).await;
-    let is_refused = matches!(refused, Err(CaptureError::TooMuch { .. }));
+    let is_refused = matches!(refused, Err(EngineCaptureError::TooMuch { .. }));
     ensure!(is_refused, "captured beyond its limit: {refused:?}");
     let written = fs::metadata(layer)?.len();
     ensure!(written == 0, "{written} bytes were written all the same");

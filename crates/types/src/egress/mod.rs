@@ -16,4 +16,4 @@ pub use never::NEVER_NETWORKS;
 pub use policy::{
     DEFAULT_PORTS, EgressMode, EgressPolicy, EgressRule, EgressTarget, InvalidPolicy, Ports,
 };
-pub use record::{Decision, DenyReason, EgressRecord, NameSource, RecordKind};
+pub use record::{Decision, DenyReason, EgressRecord, EgressRecordKind, NameSource};

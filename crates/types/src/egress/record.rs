@@ -14,7 +14,7 @@ pub struct EgressRecord {
     pub sequence: u64,
     /// Milliseconds since 1970.
     pub at_ms: u64,
-    pub kind: RecordKind,
+    pub kind: EgressRecordKind,
     pub decision: Decision,
     /// What the guest asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct EgressRecord {
 /// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RecordKind {
+pub enum EgressRecordKind {
     Dns,
     Tls,
     Http,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_api::{ForkSandbox, Sandbox};
-use dayfly_client::{Client, ExecEvent};
+use dayfly_client::{Client, CommandEvent};
 use dayfly_e2e::keeper::{self, Count};
 use dayfly_e2e::{Daemon, DaemonOptions, create, figure, output, setting_or_skip, shell, until};
 
@@ -31,9 +31,9 @@ async fn read_stream(client: Client, id: String) -> Result<String> {
     let mut text = String::new();
     while let Some(event) = stream.next().await? {
         match event {
-            ExecEvent::Stdout(chunk) => text.push_str(&chunk),
-            ExecEvent::Stderr(chunk) => bail!("the stream complained: {chunk}"),
-            ExecEvent::Exit(exit) => ensure!(exit.exit_code == 0, "{exit:?}"),
+            CommandEvent::Stdout(chunk) => text.push_str(&chunk),
+            CommandEvent::Stderr(chunk) => bail!("the stream complained: {chunk}"),
+            CommandEvent::Exit(exit) => ensure!(exit.exit_code == 0, "{exit:?}"),
         }
     }
     Ok(text)

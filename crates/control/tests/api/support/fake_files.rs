@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dayfly_node_api::{
-    ChangeMode, Changes, ChangesSince, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
-    ListChanges, ListDirectory, MakeDirectory, MoveFile, NodeError, NodeFiles, RemoveFile,
-    WatchFiles, WritePlace,
+    Changes, ChangesSince, EnsureDirectory, FileBytes, FileChanges, FileRead, FileWrite, GuestPath,
+    ListChanges, ListDirectory, MoveEntry, NodeError, NodeFiles, RemoveFile, SetMode, WatchFiles,
+    WritePlace,
 };
 use dayfly_types::file::{
     ChangeKind, ChangedPath, DirectoryPage, FileMode, FileStat, OpenedFile, WatchEvent, WatchKind,
@@ -99,7 +99,7 @@ impl NodeFiles for FakeNode {
     async fn make_directory(
         &self,
         id: &SandboxId,
-        request: MakeDirectory,
+        request: EnsureDirectory,
     ) -> Result<(), NodeError> {
         self.note(&request);
         self.known(id)?;
@@ -109,7 +109,7 @@ impl NodeFiles for FakeNode {
         Ok(())
     }
 
-    async fn move_file(&self, id: &SandboxId, request: MoveFile) -> Result<(), NodeError> {
+    async fn move_file(&self, id: &SandboxId, request: MoveEntry) -> Result<(), NodeError> {
         self.note(&request);
         let bytes = self.file(id, &request.from)?;
         if self.file(id, &request.to).is_ok() && !request.replace {
@@ -122,7 +122,7 @@ impl NodeFiles for FakeNode {
         Ok(())
     }
 
-    async fn change_mode(&self, id: &SandboxId, request: ChangeMode) -> Result<(), NodeError> {
+    async fn change_mode(&self, id: &SandboxId, request: SetMode) -> Result<(), NodeError> {
         self.note(&request);
         self.file(id, &request.path).map(drop)
     }

@@ -1,7 +1,8 @@
 //! What the node in memory lets its sandboxes reach.
 
 use dayfly_node_api::{
-    EnsureSandbox, NetworkLog, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
+    EnsureSandbox, NetworkLogPage, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog,
+    SetNetwork,
 };
 use dayfly_types::egress::{EgressPolicy, EgressRecord};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState};
@@ -117,13 +118,13 @@ impl FakeNode {
         }))
     }
 
-    fn page(&self, id: &SandboxId, request: ReadNetworkLog) -> NetworkLog {
+    fn page(&self, id: &SandboxId, request: ReadNetworkLog) -> NetworkLogPage {
         self.with(|inner| {
             let network = inner.networks.entry(id.clone()).or_default();
             let oldest = network.records.first().map_or(0, |record| record.sequence);
             let records = network.records.iter();
             let wanted = records.filter(|record| record.sequence > request.after);
-            NetworkLog {
+            NetworkLogPage {
                 records: wanted.take(request.max).cloned().collect(),
                 oldest,
                 latest: network.dropped + network.records.len() as u64,
@@ -168,7 +169,7 @@ impl NodeNetwork for FakeNode {
         &self,
         id: &SandboxId,
         request: ReadNetworkLog,
-    ) -> Result<NetworkLog, NodeError> {
+    ) -> Result<NetworkLogPage, NodeError> {
         self.known(id)?;
         let recorded = self.recorded.notified();
         tokio::pin!(recorded);

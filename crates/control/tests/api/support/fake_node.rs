@@ -10,10 +10,10 @@ use dayfly_node_api::{
     AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, ExecEvents, FileBytes,
     FileChanges, FileRead, FileWrite, ForkRequest, GuestPath, KeptSandbox, LifecycleChange,
     LifecycleReport, NodeApi, NodeCall, NodeError, NodeExecs, NodeReply, NodeSandboxes, NodeStatus,
-    NodeTemplates, PoolStatus, PortStream, SandboxLoad, SandboxReport, SetNetwork, SnapshotReport,
+    NodeTemplates, PoolStatus, PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport,
     Stage, StdinWrite, TemplateReport, VolumeReport, Watch, WatchFiles,
 };
-use dayfly_types::exec::{ExecCommand, ExecInfo, TerminalSize};
+use dayfly_types::exec::{ExecCommand, ExecInfo, WindowSize};
 use dayfly_types::file::OpenedFile;
 use dayfly_types::{
     ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
@@ -431,9 +431,9 @@ impl NodeSandboxes for FakeNode {
         Ok(self.with(|inner| inner.sandboxes.values().cloned().collect()))
     }
 
-    async fn loads(&self, project: &ProjectId) -> Result<Vec<SandboxLoad>, NodeError> {
+    async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {
         let reports = self.sandboxes().await?;
-        let load = |report: SandboxReport| SandboxLoad {
+        let load = |report: SandboxReport| ResourceUse {
             id: report.id,
             cpu_micros: 1_500_000,
             memory_bytes: 64 << 20,
@@ -515,7 +515,7 @@ impl NodeExecs for FakeNode {
         &self,
         id: &SandboxId,
         exec: &ExecId,
-        _: TerminalSize,
+        _: WindowSize,
     ) -> Result<(), NodeError> {
         self.awake(id)?;
         self.steps_of(exec).map(drop)

@@ -11,7 +11,7 @@ use dayfly_control::limit::Limits;
 use dayfly_control::scope::{Reach, Scopes};
 use dayfly_control::store::{KeyRow, Store};
 use dayfly_control::{
-    ApiKey, ConnectionLimits, Control, GatewaySettings, ReconcileSettings, Server,
+    ConnectionLimits, Control, GatewaySettings, PresentedKey, ReconcileSettings, Server,
 };
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
@@ -290,7 +290,7 @@ impl Drop for World {
 }
 
 pub(crate) async fn add_key(store: &Store, project: &str) -> String {
-    let key = ApiKey::generate().unwrap();
+    let key = PresentedKey::generate().unwrap();
     let project = ProjectId::parse(project).unwrap();
     store.ensure_project(&project, 1).await.unwrap();
     let row = KeyRow {

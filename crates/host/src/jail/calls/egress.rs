@@ -4,7 +4,7 @@
 //! server's answer must not decide whether it lives.
 
 use super::{
-    Allowed, Call, CallList, OtherCalls, THREAD, bits, call, calls, memory_without_new_code,
+    Allowed, CallList, OtherCalls, SystemCall, THREAD, bits, call, calls, memory_without_new_code,
 };
 
 pub(super) fn list() -> CallList {
@@ -30,7 +30,7 @@ pub(super) fn list() -> CallList {
 /// Sockets that do not block.
 const FIONBIO: u32 = 0x5421;
 
-const ANY: &[Call] = calls![
+const ANY: &[SystemCall] = calls![
     // Bytes over sockets and pipes, and to the log.
     SYS_read,
     SYS_write,
@@ -108,7 +108,7 @@ const ANY: &[Call] = calls![
 ];
 
 #[cfg(target_arch = "x86_64")]
-const ANY_ON_THIS_MACHINE: &[Call] = calls![
+const ANY_ON_THIS_MACHINE: &[SystemCall] = calls![
     // Elder names of what is above.
     SYS_poll,
     SYS_epoll_wait,
@@ -118,7 +118,7 @@ const ANY_ON_THIS_MACHINE: &[Call] = calls![
     SYS_arch_prctl,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const ANY_ON_THIS_MACHINE: &[Call] = &[];
+const ANY_ON_THIS_MACHINE: &[SystemCall] = &[];
 
 /// Its flags are in memory, where a filter cannot look. The C library uses `clone` instead.
-const ABSENT: &[Call] = calls![SYS_clone3];
+const ABSENT: &[SystemCall] = calls![SYS_clone3];

@@ -5,7 +5,7 @@
 
 use super::kvm::KVM_COMMANDS;
 use super::{
-    Allowed, Call, CallList, OtherCalls, THREAD, bits, call, calls, memory_without_new_code,
+    Allowed, CallList, OtherCalls, SystemCall, THREAD, bits, call, calls, memory_without_new_code,
 };
 
 pub(super) fn emulated() -> CallList {
@@ -96,7 +96,7 @@ fn narrowed() -> Vec<Allowed> {
 }
 
 /// With any arguments.
-const ANY: &[Call] = calls![
+const ANY: &[SystemCall] = calls![
     // Bytes of disks, sockets and the tap.
     SYS_read,
     SYS_write,
@@ -185,7 +185,7 @@ const ANY: &[Call] = calls![
 ];
 
 #[cfg(target_arch = "x86_64")]
-const ANY_ON_THIS_MACHINE: &[Call] = calls![
+const ANY_ON_THIS_MACHINE: &[SystemCall] = calls![
     // Elder names of what is above.
     SYS_poll,
     SYS_epoll_wait,
@@ -196,10 +196,10 @@ const ANY_ON_THIS_MACHINE: &[Call] = calls![
     SYS_arch_prctl,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const ANY_ON_THIS_MACHINE: &[Call] = &[];
+const ANY_ON_THIS_MACHINE: &[SystemCall] = &[];
 
 /// Asked for at the start, and done without.
-const ABSENT: &[Call] = calls![
+const ABSENT: &[SystemCall] = calls![
     // Its flags are in memory, where a filter cannot look. The C library uses `clone` instead.
     SYS_clone3,
     // The engine asks whether it could use it for disks, and uses threads.

@@ -41,7 +41,7 @@ impl JailCalls {
 
 /// One system call of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
+pub struct SystemCall {
     pub name: &'static str,
     pub number: i64,
 }
@@ -52,7 +52,7 @@ pub struct CallList {
     pub allowed: Vec<Allowed>,
     pub otherwise: OtherCalls,
     /// Answered as by a kernel that does not have them: libraries ask for these and do without.
-    pub absent: &'static [Call],
+    pub absent: &'static [SystemCall],
 }
 
 /// What comes of a call that is on no list.
@@ -67,13 +67,13 @@ pub enum OtherCalls {
 /// One call that is let through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    pub call: Call,
+    pub call: SystemCall,
     /// At least one of these must hold; with none, any arguments will do. The first is tried first.
-    pub forms: Vec<Form>,
+    pub forms: Vec<FilterForm>,
 }
 
 /// Conditions that hold together.
-pub type Form = Vec<Condition>;
+pub type FilterForm = Vec<Condition>;
 
 /// A test of the lower 32 bits of one argument. What is compared here has no more than those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Condition {
 }
 
 impl Allowed {
-    const fn any(call: Call) -> Self {
+    const fn any(call: SystemCall) -> Self {
         Self {
             call,
             forms: Vec::new(),
@@ -108,7 +108,7 @@ impl Allowed {
     }
 
     /// Let through when one argument has one of these values.
-    fn with(call: Call, argument: u8, values: &[u32]) -> Self {
+    fn with(call: SystemCall, argument: u8, values: &[u32]) -> Self {
         let form = |&value: &u32| vec![Condition::equals(argument, value)];
         Self {
             call,
@@ -126,9 +126,9 @@ macro_rules! calls {
 use calls;
 
 /// The part of a constant's name after its prefix.
-pub(super) const fn call(constant: &'static str, number: i64) -> Call {
+pub(super) const fn call(constant: &'static str, number: i64) -> SystemCall {
     let (_, name) = constant.split_at("SYS_".len());
-    Call { name, number }
+    SystemCall { name, number }
 }
 
 const fn bits(value: i32) -> u32 {
@@ -181,7 +181,7 @@ mod tests {
 
     /// Ways out of a jail, into the kernel or to other processes. A list that gains one of them
     /// has gone wrong.
-    const NEVER: &[Call] = calls![
+    const NEVER: &[SystemCall] = calls![
         SYS_mount,
         SYS_umount2,
         SYS_pivot_root,
@@ -246,7 +246,7 @@ mod tests {
         for calls in JailCalls::ALL {
             let list = calls.list();
             let named = list.allowed.iter().map(|allowed| allowed.call);
-            let all: Vec<Call> = named.chain(list.absent.iter().copied()).collect();
+            let all: Vec<SystemCall> = named.chain(list.absent.iter().copied()).collect();
             let numbers: BTreeSet<i64> = all.iter().map(|call| call.number).collect();
             assert_eq!(numbers.len(), all.len(), "{calls:?}");
         }

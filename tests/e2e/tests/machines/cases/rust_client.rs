@@ -7,7 +7,7 @@ use dayfly_api::{
     ChangeLifecycle, Command, CreateContext, CreateSandbox, CreateSnapshot, ExecRequest,
     ForkSandbox, MakeDirectory, MoveFile, NetworkWish, RunCode, RunResult,
 };
-use dayfly_client::{Client, ClientError, ExecEvent, FileBody, RemoveOptions};
+use dayfly_client::{Client, ClientError, CommandEvent, FileBody, RemoveOptions};
 use dayfly_e2e::setting_or_skip;
 use dayfly_types::ErrorCode;
 use serde_json::{Value, from_value, json};
@@ -90,9 +90,9 @@ impl RustClient {
         let (mut stdout, mut stderr, mut exit) = (String::new(), String::new(), None);
         while let Some(event) = stream.next().await? {
             match event {
-                ExecEvent::Stdout(piece) => stdout.push_str(&piece),
-                ExecEvent::Stderr(piece) => stderr.push_str(&piece),
-                ExecEvent::Exit(event) => exit = Some(event),
+                CommandEvent::Stdout(piece) => stdout.push_str(&piece),
+                CommandEvent::Stderr(piece) => stderr.push_str(&piece),
+                CommandEvent::Exit(event) => exit = Some(event),
             }
         }
         let exit = exit.context("the stream has no exit")?;
