@@ -102,3 +102,10 @@ fn no_type_is_named_after_a_shapeless_role() {
         }
     }
 }
+
+#[test]
+fn no_public_type_name_is_declared_twice() {
+    let figures = xtask::figures::Figures::of(root()).unwrap();
+    let twice: Vec<_> = figures.declared_twice().collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+}
