@@ -18,7 +18,10 @@ async fn open(daemon: &Daemon, arguments: &[&str]) -> Result<Screen> {
 
 /// Ctrl-C ends the command in the guest and nothing else.
 async fn interrupt(screen: &Screen) -> Result<()> {
-    screen.keys(&["echo begin; sleep 1000", "Enter"]).await?;
+    // The word comes from the process that is to be interrupted: a shell that has said it itself
+    // may not have started the sleep yet, and then forgets the interrupt.
+    let command = "sh -c 'echo begin; exec sleep 1000'";
+    screen.keys(&[command, "Enter"]).await?;
     screen
         .wait_for("the sleep", |text| text.contains("\nbegin\n"))
         .await?;
