@@ -17,6 +17,7 @@ use crate::capabilities::processor_model;
 use crate::driver::QemuConfig;
 use crate::layout::{MEMORY_MAP, MEMORY_MAP_VARIABLE, spare_disk_name};
 use crate::network;
+use crate::qmp::WRITABLE_NODE;
 
 /// Kernel arguments. A panic or a reboot ends the process, since `-no-reboot` is set.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on";
@@ -282,7 +283,7 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
     arguments.add_json(
         "-blockdev",
         &json!({
-            "driver": "qcow2", "node-name": "writable", "backing": below, "discard": "unmap",
+            "driver": "qcow2", "node-name": WRITABLE_NODE, "backing": below, "discard": "unmap",
             "file": {
                 "driver": "file", "discard": "unmap",
                 "filename": run_directory.join(file_names::WRITABLE_DISK),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use dayfly_host::unix::connect_unix_within;
 use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, ENGINE_MESSAGE_BYTES_MAX};
+use dayfly_vmm::file_names;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -59,6 +60,11 @@ pub(crate) struct WritableNode {
     pub(crate) bytes: u64,
 }
 
+/// The node of the disk that a machine starts with.
+pub(crate) const WRITABLE_NODE: &str = "writable";
+/// What the name of a layer's file has behind the name of its node.
+pub(crate) const LAYER_SUFFIX: &str = ".img";
+
 /// The last part of the path of an image. The engine names one with options of its own in the
 /// form of JSON, which has the path as `filename`.
 #[must_use]
@@ -74,6 +80,19 @@ pub fn plain_file_name(image: &str) -> Option<String> {
     let name = path.rsplit('/').next()?;
     let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains('\0');
     is_plain.then(|| name.to_owned())
+}
+
+/// The file of a node that we named. The engine cuts what it says of a file off at 4,096
+/// characters, and in the form of JSON that has the whole chain of layers below: after some twenty
+/// snapshots of a machine it cannot be read any more.
+fn file_of_node(node: &str) -> Option<String> {
+    match node {
+        WRITABLE_NODE => Some(file_names::WRITABLE_DISK.to_owned()),
+        "" => None,
+        // The engine's own names; no layer of ours is called so.
+        other if other.starts_with('#') => None,
+        layer => Some(format!("{layer}{LAYER_SUFFIX}")),
+    }
 }
 
 /// One line of the engine.
@@ -178,9 +197,11 @@ impl Monitor {
             .find(is_it)
             .map(|device| &device["inserted"])
             .ok_or(MonitorError::NoWritableDisk)?;
-        let file = inserted["image"]["filename"].as_str().unwrap_or_default();
-        let file = plain_file_name(file).ok_or(MonitorError::NoWritableDisk)?;
         let node = inserted["node-name"].as_str().unwrap_or_default();
+        let told = inserted["image"]["filename"].as_str().unwrap_or_default();
+        let file = plain_file_name(told)
+            .or_else(|| file_of_node(node))
+            .ok_or(MonitorError::NoWritableDisk)?;
         Ok(WritableNode {
             node: node.to_owned(),
             file,

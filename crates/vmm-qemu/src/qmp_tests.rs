@@ -151,3 +151,17 @@ fn words_of_the_engine_are_cut_and_plain() {
     assert_eq!(text.chars().count(), DESCRIPTION_CHARACTERS_MAX);
     assert!(text.starts_with("a [31m b"));
 }
+
+#[test]
+fn a_file_is_known_by_its_node_when_the_engine_cuts_its_name_off() {
+    let whole =
+        r#"json:{"driver": "qcow2", "file": {"driver": "file", "filename": "/run/disk-3.img"}}"#;
+    assert_eq!(plain_file_name(whole).as_deref(), Some("disk-3.img"));
+    let cut = r#"json:{"backing": {"backing": {"driver": "qcow2", "fi..."#;
+    assert_eq!(plain_file_name(cut), None);
+    assert_eq!(file_of_node("disk-3").as_deref(), Some("disk-3.img"));
+    assert_eq!(file_of_node(WRITABLE_NODE).as_deref(), Some("disk.img"));
+    for strange in ["", "#block123"] {
+        assert_eq!(file_of_node(strange), None, "{strange}");
+    }
+}

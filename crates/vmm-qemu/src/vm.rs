@@ -21,7 +21,7 @@ use crate::error::{LayoutError, MonitorError};
 use crate::events::{Events, Heard, STOPPED_BY_ERROR};
 use crate::layout::{is_guest_memory, make_layer, make_state_file};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
-use crate::qmp::Monitor;
+use crate::qmp::{LAYER_SUFFIX, Monitor};
 
 /// A machine with its process.
 ///
@@ -168,7 +168,7 @@ impl QemuVm {
 
 /// A block node's name has at most 31 characters; layers are named by us and short.
 fn node_name(layer: &str) -> &str {
-    layer.strip_suffix(".img").unwrap_or(layer)
+    layer.strip_suffix(LAYER_SUFFIX).unwrap_or(layer)
 }
 
 #[async_trait]

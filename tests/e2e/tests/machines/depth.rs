@@ -185,3 +185,23 @@ async fn four_levels_need_no_ancestor() -> Result<()> {
 async fn twenty_levels_need_no_ancestor_and_are_as_fast() -> Result<()> {
     depth(20, 9, 1.2).await
 }
+
+/// Each capture of a machine puts one more layer under its disk, for as long as the machine runs.
+#[tokio::test]
+async fn one_machine_is_captured_thirty_times() -> Result<()> {
+    let setting = setting_or_skip!();
+    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
+    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let client = daemon.client()?;
+    let id = create(&client, "base").await?.id;
+    for number in 0..30 {
+        output(&client, &id, &format!("echo {number} >> kept; sync kept")).await?;
+        let request = CreateSnapshot::default();
+        let taken = client.create_snapshot(&id, &request).await;
+        let taken = taken.with_context(|| format!("snapshot {number}"))?;
+        client.delete_snapshot(&taken.id).await?;
+    }
+    let lines = output(&client, &id, "wc -l < kept").await?;
+    ensure!(lines.trim() == "30", "{lines}");
+    daemon.finish().await
+}
