@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use crate::Setting;
 use crate::processes::children;
-use crate::wait::until;
+use crate::wait::{patient, until};
 
 const READY_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
@@ -83,6 +83,10 @@ impl Daemon {
     /// # Errors
     /// When it does not come up in time.
     pub async fn start_again(&mut self) -> Result<()> {
+        // The last of its threads may hold the directory's lock for a moment after the first is
+        // gone.
+        let ended = tokio::time::timeout(patient(STOP_DEADLINE), self.child.wait()).await;
+        ended.context("the daemon before still runs")??;
         self.child = spawn(&self.setting, self.path(), self.port, &self.options)?;
         self.wait_until_ready().await
     }
