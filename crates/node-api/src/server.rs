@@ -99,10 +99,14 @@ async fn serve_connection(stream: tokio::net::UnixStream, router: Router, stop: 
 }
 
 async fn call(State(node): Node, headers: HeaderMap, body: Bytes) -> Answer {
-    let call = parse(&body)?;
-    if !matches!(call, NodeCall::Hello { .. }) {
-        check_protocol(&headers)?;
-    }
+    let call = match check_protocol(&headers) {
+        Ok(()) => parse(&body)?,
+        // Only the greeting is the same in all of them.
+        Err(refusal) => match parse(&body) {
+            Ok(call @ NodeCall::Hello { .. }) => call,
+            _ => return Err(refusal),
+        },
+    };
     json(&node.call(call).await?)
 }
 

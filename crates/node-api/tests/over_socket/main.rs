@@ -125,14 +125,20 @@ async fn the_first_exchange_finds_the_protocol_and_later_ones_go_by_it() {
 #[tokio::test]
 async fn a_request_that_names_no_protocol_is_refused_unread() {
     let world = World::start();
-    for path in ["/call", "/open", "/take", "/ports/sb-local-x/1"] {
+    // The second is a call of a protocol that this node has never heard of.
+    for (path, body) in [
+        ("/call", r#"{"accept_database":{}}"#),
+        ("/call", r#"{"of_the_future":{}}"#),
+        ("/open", "{}"),
+        ("/take", "{}"),
+        ("/ports/sb-local-x/1", ""),
+    ] {
         let mut socket = UnixStream::connect(&world.socket).await.unwrap();
         let method = if path.starts_with("/ports") {
             "GET"
         } else {
             "POST"
         };
-        let body = r#"{"accept_database":{}}"#;
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\
              content-length: {}\r\n\r\n{body}",
