@@ -83,8 +83,8 @@ pub fn plain_file_name(image: &str) -> Option<String> {
 }
 
 /// The file of a node that we named. The engine cuts what it says of a file off at 4,096
-/// characters, and in the form of JSON that has the whole chain of layers below: after some twenty
-/// snapshots of a machine it cannot be read any more.
+/// characters, and in the form of JSON that has the whole chain of layers below: after some sixty
+/// captures of a sandbox it cannot be read any more.
 fn file_of_node(node: &str) -> Option<String> {
     match node {
         WRITABLE_NODE => Some(file_names::WRITABLE_DISK.to_owned()),
