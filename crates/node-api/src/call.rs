@@ -1,10 +1,9 @@
 //! Every call of a node that is one question and one answer, in one table.
 //!
 //! A row of the table is a variant of [`NodeCall`], one of [`NodeReply`], a method of [`NodeCalls`]
-//! for whoever asks, a method of one of the
-//! traits by part for whoever answers, and the time after which the
-//! asking side gives up. Arguments in the first parentheses are passed by reference, those in the
-//! second by value.
+//! for whoever asks, a method of one of the traits by part for whoever answers, and the time after
+//! which the asking side gives up. Arguments in the first parentheses are passed by reference, those
+//! in the second by value.
 
 use std::future::Future;
 use std::time::Duration;
