@@ -39,8 +39,7 @@ pub fn user(name: Option<String>) -> Result<Option<String>, Invalid> {
 ///
 /// # Errors
 /// [`Invalid`] when it is neither `create` nor a snapshot's id.
-pub fn since(text: Option<&str>) -> Result<node::ChangesSince, Invalid> {
-    let text = text.unwrap_or(SINCE_CREATE);
+pub fn since(text: &str) -> Result<node::ChangesSince, Invalid> {
     if text == SINCE_CREATE {
         return Ok(node::ChangesSince::Create);
     }
@@ -97,11 +96,10 @@ mod tests {
 
     #[test]
     fn changes_count_from_the_beginning_or_a_snapshot() {
-        assert_eq!(since(None), Ok(node::ChangesSince::Create));
-        assert_eq!(since(Some("create")), Ok(node::ChangesSince::Create));
-        assert!(since(Some("sn-local-abc")).is_ok());
+        assert_eq!(since("create"), Ok(node::ChangesSince::Create));
+        assert!(since("sn-local-abc").is_ok());
         for text in ["", "../x", "yesterday!"] {
-            assert!(since(Some(text)).is_err(), "{text}");
+            assert!(since(text).is_err(), "{text}");
         }
     }
 }

@@ -3,20 +3,17 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::{Extension, Json};
 use dayfly_api::{AuditEntry as WireEntry, AuditList};
 use dayfly_types::{ProjectId, RequestId};
-use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
-use utoipa::IntoParams;
 
 use super::answer::SearchRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::files_query::number;
-use super::parameter::{decode, query_value};
+use super::parameter::{Number, Text, decode, parameters};
 use crate::audit::{Audit, AuditHandle};
 use crate::control::Control;
 use crate::key::without_secret;
@@ -26,6 +23,7 @@ use crate::time::{now_ms, rfc3339};
 const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 100;
 const SUBJECT_BYTES_MAX: usize = 128;
+const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
 const OPERATION_BYTES_MAX: usize = 256;
 const FILE_BYTES_MAX: usize = 1024;
 /// Of a refusal, which anybody with a key can have as many of as they like.
@@ -235,53 +233,22 @@ impl Drop for Unanswered {
     }
 }
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct AuditParameters {
-    /// Only what was about this sandbox, snapshot, volume or key.
-    #[param(max_length = 128)]
-    subject: Option<String>,
-    /// `next_cursor` of the page before.
-    #[param(minimum = 0, maximum = 9_223_372_036_854_775_807_u64)]
-    cursor: Option<u64>,
-    /// At most this many entries. Default 100.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u64>,
-}
-
-/// Which part of the record is wanted.
-#[derive(Debug)]
-pub(super) struct AuditParameter {
-    subject: Option<String>,
-    before: i64,
-    limit: i64,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for AuditParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let last = i64::MAX.unsigned_abs();
-        let before = number(parts, "cursor", 0, last)?.unwrap_or(last);
-        let limit = number(parts, "limit", 1, LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
-        let subject = query_value(parts, "subject")?;
-        let is_long = |text: &String| text.len() > SUBJECT_BYTES_MAX;
-        if subject.as_ref().is_some_and(is_long) {
-            return Err(ApiError::invalid("subject is too long"));
-        }
-        Ok(Self {
-            subject: subject.filter(|text| !text.is_empty()),
-            before: i64::try_from(before).unwrap_or(i64::MAX),
-            limit: i64::try_from(limit).unwrap_or(i64::MAX),
-        })
+parameters! {
+    /// Which part of the record is wanted.
+    Query AuditParameter {
+        /// Only what was about this sandbox, snapshot, volume or key.
+        subject: Option<Text<0, SUBJECT_BYTES_MAX>>,
+        /// `next_cursor` of the page before.
+        cursor: Option<Number<0, SEQUENCE_MAX>>,
+        /// At most this many entries. Default 100.
+        limit: Option<Number<1, LIMIT_MAX>>,
     }
 }
 
 /// Who did what in this project, newest first: every call that changed something, every command,
 /// and what was refused for want of a right.
 #[utoipa::path(get, path = "/v1/audit", operation_id = "read_audit", tag = "projects",
-    params(AuditParameters),
+    params(AuditParameter),
     responses((status = 200, body = AuditList), SearchRefusals))]
 pub(super) async fn read(
     State(control): State<Arc<Control>>,
@@ -290,12 +257,15 @@ pub(super) async fn read(
 ) -> Result<Json<AuditList>, ApiError> {
     // What its caller did before is in it.
     control.audit.flush().await;
-    let subject = wanted.subject.as_deref();
+    let subject = wanted.subject.as_deref().filter(|text| !text.is_empty());
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let before = signed(wanted.cursor.unwrap_or(SEQUENCE_MAX));
+    let limit = signed(wanted.limit.unwrap_or(LIMIT_DEFAULT));
     let rows = control
         .store
-        .audit(&caller.project, wanted.before, subject, wanted.limit)
+        .audit(&caller.project, before, subject, limit)
         .await?;
-    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) == wanted.limit;
+    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) == limit;
     let last = rows.last().map(|row| row.seq.to_string());
     Ok(Json(AuditList {
         items: rows.into_iter().map(present).collect(),

@@ -18,10 +18,10 @@ use serde_json::json;
 use super::answer::{ContextReadRefusals, ContextRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
-use super::context_parameter::{ContextParameter, ContextParameters};
+use super::context_parameter::ContextParameter;
 use super::error::ApiError;
 use super::exec_audit::code_detail;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::SandboxParameter;
 use super::sse;
 use crate::app::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
 use crate::app::context_run::{CollectedRun, Failure, Run, RunPlan, collect};
@@ -45,12 +45,12 @@ const SILENT_HINT: &str =
 
 /// Makes a context: an interpreter that keeps its state between runs.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions", operation_id = "create_context", tag = "contexts",
-    params(SandboxParameters), request_body = CreateContext,
+    params(SandboxParameter), request_body = CreateContext,
     responses((status = 201, body = Context), ContextRefusals))]
 pub(super) async fn create(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<CreateContext>,
 ) -> Result<(StatusCode, Json<Context>), ApiError> {
     let language = body.language.as_deref().unwrap_or(LANGUAGE_DEFAULT);
@@ -125,11 +125,11 @@ fn given_or_new(
 
 /// Lists the contexts of a sandbox.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/repl/sessions", operation_id = "list_contexts", tag = "contexts",
-    params(SandboxParameters), responses((status = 200, body = ContextList), ContextReadRefusals))]
+    params(SandboxParameter), responses((status = 200, body = ContextList), ContextReadRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<ContextList>, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let answer = ask_once(control.node.as_ref(), &id, &BridgeCall::List).await?;
@@ -143,7 +143,7 @@ pub(super) async fn list(
 
 /// Ends a context. Repeating it is fine.
 #[utoipa::path(delete, path = "/v1/sandboxes/{id}/repl/sessions/{sid}", operation_id = "delete_context", tag = "contexts",
-    params(ContextParameters), responses((status = 204), ContextReadRefusals))]
+    params(ContextParameter), responses((status = 204), ContextReadRefusals))]
 pub(super) async fn delete(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
@@ -155,7 +155,7 @@ pub(super) async fn delete(
 
 /// Interrupts what runs in a context. Its state stays.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/interrupt", operation_id = "interrupt_context", tag = "contexts",
-    params(ContextParameters), responses((status = 204), ContextReadRefusals))]
+    params(ContextParameter), responses((status = 204), ContextReadRefusals))]
 pub(super) async fn interrupt(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
@@ -167,7 +167,7 @@ pub(super) async fn interrupt(
 
 /// Starts a context afresh: its variables are gone.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/restart", operation_id = "restart_context", tag = "contexts",
-    params(ContextParameters), responses((status = 204), ContextReadRefusals))]
+    params(ContextParameter), responses((status = 204), ContextReadRefusals))]
 pub(super) async fn restart(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
@@ -183,9 +183,9 @@ async fn change<'a>(
     parameter: &'a ContextParameter,
     call: impl FnOnce(&'a ExecId) -> BridgeCall<'a>,
 ) -> Result<StatusCode, ApiError> {
-    locate(control, &caller.project, &parameter.sandbox).await?;
-    let call = call(&parameter.context);
-    let answer = ask_once(control.node.as_ref(), &parameter.sandbox, &call).await?;
+    locate(control, &caller.project, &parameter.id).await?;
+    let call = call(&parameter.sid);
+    let answer = ask_once(control.node.as_ref(), &parameter.id, &call).await?;
     let BridgeLine::Done = answer else {
         return Err(broken().into());
     };
@@ -195,12 +195,15 @@ async fn change<'a>(
 /// Runs code in a context and answers when it has ended. Code that raises is a success with
 /// `error` set.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/run", operation_id = "run_code", tag = "contexts",
-    params(ContextParameters), request_body = RunCode,
+    params(ContextParameter), request_body = RunCode,
     responses((status = 200, body = RunResult), ContextRefusals))]
 pub(super) async fn run(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ContextParameter { sandbox, context }: ContextParameter,
+    ContextParameter {
+        id: sandbox,
+        sid: context,
+    }: ContextParameter,
     JsonObject(body): JsonObject<RunCode>,
 ) -> Result<Json<RunResult>, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
@@ -302,12 +305,15 @@ fn present_run(run: CollectedRun, run_id: &ExecId, is_for_a_model: bool) -> RunR
 
 /// Runs code in a context and sends what it gives as it comes, as server-sent events.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/run/stream", operation_id = "run_code_stream", tag = "contexts",
-    params(ContextParameters), request_body = RunCode,
+    params(ContextParameter), request_body = RunCode,
     responses((status = 200, content_type = "text/event-stream", body = RunStreamEvent), ContextRefusals))]
 pub(super) async fn stream(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ContextParameter { sandbox, context }: ContextParameter,
+    ContextParameter {
+        id: sandbox,
+        sid: context,
+    }: ContextParameter,
     JsonObject(body): JsonObject<RunCode>,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Extension;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use dayfly_api::SandboxEvent;
 use dayfly_types::ProjectId;
-use http::HeaderName;
-use http::request::Parts;
-use utoipa::IntoParams;
+use http::{HeaderMap, HeaderName};
 
 use super::answer::SearchRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::parameter::query_value;
+use super::parameter::{EventCursor, Parameter, parameters};
 use super::sse;
 use crate::control::Control;
 use crate::limit::Place;
@@ -33,34 +31,21 @@ const PAGE: i64 = 256;
 /// After the database could not be read.
 const RETRY: Duration = Duration::from_millis(500);
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct EventParameters {
-    /// The `cursor` of the last event that was seen; `0` for all that are kept. `Last-Event-ID`
-    /// does the same. Default: only what happens from now on.
-    #[param(pattern = "^[0-9]{1,18}$")]
-    after: Option<String>,
+parameters! {
+    Query EventParameter {
+        /// The `cursor` of the last event that was seen; `0` for all that are kept. `Last-Event-ID`
+        /// does the same. Default: only what happens from now on.
+        after: Option<EventCursor>,
+    }
 }
 
 /// Where a stream begins. `None` is now.
-#[derive(Debug)]
-pub(super) struct EventParameter(Option<i64>);
-
-impl<S: Send + Sync> FromRequestParts<S> for EventParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let header = parts.headers.get(&LAST_EVENT_ID);
-        let header = header.and_then(|value| value.to_str().ok());
-        let query = query_value(parts, "after")?;
-        let Some(cursor) = query.as_deref().or(header) else {
-            return Ok(Self(None));
-        };
-        let wrong = || ApiError::invalid("after must be the cursor of an event");
-        let is_number = cursor.len() <= 18 && cursor.bytes().all(|byte| byte.is_ascii_digit());
-        let number = cursor.parse().ok().filter(|_| is_number);
-        number.map(|number| Self(Some(number))).ok_or_else(wrong)
+fn beginning(after: Option<i64>, headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
+    let header = headers.get(&LAST_EVENT_ID);
+    let header = header.and_then(|value| value.to_str().ok());
+    match (after, header) {
+        (None, Some(cursor)) => EventCursor::parse("after", cursor).map(Some),
+        (after, _) => Ok(after),
     }
 }
 
@@ -68,16 +53,17 @@ impl<S: Send + Sync> FromRequestParts<S> for EventParameter {
 /// long as the caller stays. Each has its cursor as `id`, from which a later request goes on;
 /// events are kept for a week.
 #[utoipa::path(get, path = "/v1/events", operation_id = "follow_events", tag = "projects",
-    params(EventParameters),
+    params(EventParameter),
     responses((status = 200, content_type = "text/event-stream", body = SandboxEvent), SearchRefusals))]
 pub(super) async fn follow(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    EventParameter(after): EventParameter,
+    EventParameter { after }: EventParameter,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let share = control.rates.watch(&caller.project, Instant::now())?;
     let place = control.limits.watch(&caller.project)?;
-    let after = match after {
+    let after = match beginning(after, &headers)? {
         Some(after) => after,
         None => control.store.last_event(&caller.project).await?,
     };

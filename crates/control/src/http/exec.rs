@@ -17,7 +17,7 @@ use super::body::JsonObject;
 use super::error::ApiError;
 use super::exec_audit::Observer;
 use super::exec_stream;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::SandboxParameter;
 use crate::app::exec::{Collected, collect};
 use crate::app::exec_follow::{Position, follow};
 use crate::app::exec_plan::ExecPlan;
@@ -42,13 +42,13 @@ pub(super) struct Started {
 
 /// Runs a command and answers when it has ended, or at once with `background`. Hanging up leaves
 /// the command alone: `processes` has it.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", operation_id = "exec", tag = "exec", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", operation_id = "exec", tag = "exec", params(SandboxParameter),
     request_body = ExecRequest,
     responses((status = 200, body = ExecResult), (status = 202, body = Process), ExecRefusals))]
 pub(super) async fn plain(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ExecRequest>,
 ) -> Result<Response, ApiError> {
     let plan = ExecPlan::try_from(body)?;
@@ -101,12 +101,12 @@ pub(super) async fn run_to_the_end(
 /// `{"exit_code": number}` or one `error` with `{"error": text}`. Hanging up leaves the command
 /// alone: `processes/{exec_id}/attach` goes on.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/exec/stream", operation_id = "exec_stream", tag = "exec",
-    params(SandboxParameters), request_body = ExecRequest,
+    params(SandboxParameter), request_body = ExecRequest,
     responses((status = 200, content_type = "text/event-stream", body = ExecStreamEvent), ExecRefusals))]
 pub(super) async fn stream(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ExecRequest>,
 ) -> Result<Response, ApiError> {
     let plan = ExecPlan::try_from(body)?;

@@ -38,10 +38,8 @@ use super::exec;
 use super::exec_audit::attached_detail;
 use super::key_bound::bound_bytes;
 use super::known_names::unfit;
-use super::parameter::{SandboxParameter, SandboxParameters};
-use super::process_parameter::{
-    AttachParameter, AttachParameters, ProcessParameter, ProcessParameters,
-};
+use super::parameter::SandboxParameter;
+use super::process_parameter::{AttachParameter, ProcessParameter};
 use crate::app::exec_follow::{Position, follow};
 use crate::app::exec_plan::{ExecPlan, terminal_size};
 use crate::app::process::{exit_event, process};
@@ -81,11 +79,11 @@ struct Target {
 
 /// Starts a command on a WebSocket; its first message is the request.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/exec/socket", operation_id = "exec_socket", tag = "exec",
-    params(SandboxParameters), responses((status = 101), SocketRefusals))]
+    params(SandboxParameter), responses((status = 101), SocketRefusals))]
 pub(super) async fn start(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
     let upgrade = accept(upgrade)?;
@@ -107,14 +105,18 @@ pub(super) async fn start(
 
 /// Attaches to an exec on a WebSocket, from offsets on.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}/socket", operation_id = "process_socket", tag = "exec",
-    params(ProcessParameters, AttachParameters), responses((status = 101), SocketRefusals))]
+    params(ProcessParameter, AttachParameter), responses((status = 101), SocketRefusals))]
 pub(super) async fn attach(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
-    AttachParameter { stdout, stderr }: AttachParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
+    from: AttachParameter,
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
+    let (stdout, stderr) = from.offsets();
     let upgrade = accept(upgrade)?;
     locate(&control, &caller.project, &sandbox).await?;
     let place = control.limits.exec(&caller.project)?;

@@ -16,12 +16,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::answer::{FileReadRefusals, FileRefusals, FileWriteRefusals};
 use super::auth::Caller;
 use super::error::ApiError;
-use super::files_query::{
-    ListParameter, ListParameters, RangeParameters, UserParameter, UserParameters, WriteParameter,
-    WriteParameters,
-};
+use super::files_query::{ListParameter, RangeParameters, UserParameter, WriteParameter};
 use super::files_transfer::{check_announced_length, download};
-use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use super::parameter::{PathParameter, SandboxParameter};
 use crate::app::byte_range::{ByteRange, Slice};
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
@@ -34,7 +31,7 @@ const FIRST_BYTE_MAX: u64 = 1 << 40;
 
 /// Reads a file, or one range of its bytes.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs", operation_id = "read_file", tag = "files",
-    params(SandboxParameters, PathParameters, UserParameters, RangeParameters),
+    params(SandboxParameter, PathParameter, UserParameter, RangeParameters),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, content_type = "application/octet-stream", body = Vec<u8>,
             description = "The range that was asked for."),
@@ -42,9 +39,9 @@ const FIRST_BYTE_MAX: u64 = 1 << 40;
 pub(super) async fn read(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
-    UserParameter(user): UserParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
+    UserParameter { user }: UserParameter,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
@@ -154,14 +151,14 @@ fn put(answer: &mut Response, name: HeaderName, value: &str) {
 /// Writes a file, with its parent directories, in one step: readers see the old content or the
 /// new. With `append` or `offset` it is written in place instead.
 #[utoipa::path(put, path = "/v1/sandboxes/{id}/fs", operation_id = "write_file", tag = "files",
-    params(SandboxParameters, PathParameters, WriteParameters),
+    params(SandboxParameter, PathParameter, WriteParameter),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, body = FileWritten), FileWriteRefusals))]
 pub(super) async fn write(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
     options: WriteParameter,
     request: Request,
 ) -> Result<Json<FileWritten>, ApiError> {
@@ -170,9 +167,9 @@ pub(super) async fn write(
     let _place = control.limits.transfer(&caller.project)?;
     let wanted = FileWrite {
         path: path.as_str().to_owned(),
+        place: options.place()?,
         user: options.user,
         mode: options.mode,
-        place: options.place,
     };
     let content = upload(request.into_body());
     let bytes = control.node.write_file(&id, wanted, content).await?;
@@ -184,22 +181,22 @@ pub(super) async fn write(
 
 /// Lists a directory: all of it up to a limit, or page by page.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/dir", operation_id = "list_directory", tag = "files",
-    params(SandboxParameters, PathParameters, ListParameters),
+    params(SandboxParameter, PathParameter, ListParameter),
     responses((status = 200, body = DirectoryListing), FileRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
     options: ListParameter,
 ) -> Result<Json<DirectoryListing>, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let request = ListDirectory {
         path: path.into_string(),
+        limit: options.limit(),
+        depth: options.depth(),
         user: options.user,
         after: options.after,
-        limit: options.limit,
-        depth: options.depth,
     };
     let directory = control.node.list_directory(&id, request).await?;
     let entries: Vec<FileEntry> = directory.entries.into_iter().map(present).collect();
@@ -214,14 +211,14 @@ pub(super) async fn list(
 
 /// Describes a file, without following a link.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/stat", operation_id = "stat_file", tag = "files",
-    params(SandboxParameters, PathParameters, UserParameters),
+    params(SandboxParameter, PathParameter, UserParameter),
     responses((status = 200, body = FileEntry), FileRefusals))]
 pub(super) async fn stat(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
-    UserParameter(user): UserParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
+    UserParameter { user }: UserParameter,
 ) -> Result<Json<FileEntry>, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let request = GuestPath {

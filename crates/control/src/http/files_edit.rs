@@ -14,23 +14,21 @@ use super::answer::{FileChangeRefusals, FileRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::files_query::{
-    RecursiveParameter, RecursiveParameters, SinceParameter, SinceParameters,
-};
-use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use super::files_query::{RecursiveParameter, SinceParameter};
+use super::parameter::{PathParameter, SandboxParameter};
 use crate::app::file_wish;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
 
 /// Makes a directory.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fs/mkdir", operation_id = "make_directory", tag = "files",
-    params(SandboxParameters),
+    params(SandboxParameter),
     request_body = MakeDirectory,
     responses((status = 204, description = "It is there."), FileChangeRefusals))]
 pub(super) async fn make_directory(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<MakeDirectory>,
 ) -> Result<StatusCode, ApiError> {
     let request = file_wish::make_directory(body)?;
@@ -42,13 +40,13 @@ pub(super) async fn make_directory(
 
 /// Gives a file or a directory another path, in one step.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fs/move", operation_id = "move_file", tag = "files",
-    params(SandboxParameters),
+    params(SandboxParameter),
     request_body = MoveFile,
     responses((status = 204, description = "It is at its new place."), FileChangeRefusals))]
 pub(super) async fn move_file(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<MoveFile>,
 ) -> Result<StatusCode, ApiError> {
     let request = file_wish::move_file(body)?;
@@ -62,13 +60,13 @@ pub(super) async fn move_file(
 
 /// Changes permission bits. A link has none, and what it leads to is not changed through it.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fs/chmod", operation_id = "change_mode", tag = "files",
-    params(SandboxParameters),
+    params(SandboxParameter),
     request_body = ChangeMode,
     responses((status = 204, description = "It has them."), FileChangeRefusals))]
 pub(super) async fn change_mode(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ChangeMode>,
 ) -> Result<StatusCode, ApiError> {
     let request = file_wish::change_mode(body)?;
@@ -80,13 +78,13 @@ pub(super) async fn change_mode(
 
 /// Removes a file or an empty directory, or a directory with everything in it.
 #[utoipa::path(delete, path = "/v1/sandboxes/{id}/fs", operation_id = "remove_file", tag = "files",
-    params(SandboxParameters, PathParameters, RecursiveParameters),
+    params(SandboxParameter, PathParameter, RecursiveParameter),
     responses((status = 204, description = "It is gone."), FileRefusals))]
 pub(super) async fn remove(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
     options: RecursiveParameter,
 ) -> Result<StatusCode, ApiError> {
     locate(&control, &caller.project, &id).await?;
@@ -101,14 +99,14 @@ pub(super) async fn remove(
 
 /// Lists what differs on the sandbox's disk since it began or since one of its snapshots.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/changes", operation_id = "list_changes", tag = "files",
-    params(SandboxParameters, PathParameters, SinceParameters),
+    params(SandboxParameter, PathParameter, SinceParameter),
     responses((status = 200, body = ChangeList), FileRefusals))]
 pub(super) async fn list_changes(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
-    SinceParameter(since): SinceParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
+    SinceParameter { since }: SinceParameter,
 ) -> Result<Json<ChangeList>, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let request = ListChanges {

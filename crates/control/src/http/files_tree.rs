@@ -11,23 +11,23 @@ use dayfly_node_api::GuestPath;
 use super::answer::{FileRefusals, FileWriteRefusals};
 use super::auth::Caller;
 use super::error::ApiError;
-use super::files_query::{UserParameter, UserParameters};
+use super::files_query::UserParameter;
 use super::files_transfer::{check_announced_length, download, upload};
-use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use super::parameter::{PathParameter, SandboxParameter};
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
 
 /// Gives a directory, or one file, as a tar archive with relative names. Pipes, sockets and
 /// devices are left out. A body that breaks off means that something could not be read.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/tar", operation_id = "download_tree", tag = "files",
-    params(SandboxParameters, PathParameters, UserParameters),
+    params(SandboxParameter, PathParameter, UserParameter),
     responses((status = 200, content_type = "application/x-tar", body = Vec<u8>), FileRefusals))]
 pub(super) async fn download_tree(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
-    UserParameter(user): UserParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
+    UserParameter { user }: UserParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let place = control.limits.transfer(&caller.project)?;
@@ -42,15 +42,15 @@ pub(super) async fn download_tree(
 /// Unpacks a tar archive below a directory, which is made if it is not there. Nothing is written
 /// outside of it: an archive that wants to is refused at that member, and what came before stays.
 #[utoipa::path(put, path = "/v1/sandboxes/{id}/fs/tar", operation_id = "upload_tree", tag = "files",
-    params(SandboxParameters, PathParameters, UserParameters),
+    params(SandboxParameter, PathParameter, UserParameter),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses((status = 200, body = FileWritten), FileWriteRefusals))]
 pub(super) async fn upload_tree(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
-    UserParameter(user): UserParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
+    UserParameter { user }: UserParameter,
     request: Request,
 ) -> Result<Json<FileWritten>, ApiError> {
     check_announced_length(&request)?;

@@ -17,8 +17,8 @@ use serde::Serialize;
 use super::answer::FileRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::files_query::{RecursiveParameter, RecursiveParameters};
-use super::parameter::{PathParameter, PathParameters, SandboxParameter, SandboxParameters};
+use super::files_query::RecursiveParameter;
+use super::parameter::{PathParameter, SandboxParameter};
 use super::sse;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
@@ -41,14 +41,14 @@ struct ErrorEvent {
 /// Reports changes of a directory until the caller leaves: `ready`, then `change` events, and
 /// `overflow` where some were lost. `end` when the directory is gone, `error` when the guest is.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/watch", operation_id = "watch_files", tag = "files",
-    params(SandboxParameters, PathParameters, RecursiveParameters),
+    params(SandboxParameter, PathParameter, RecursiveParameter),
     responses((status = 200, content_type = "text/event-stream", body = FileChange,
         description = "The data of `change` events."), FileRefusals))]
 pub(super) async fn watch(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    PathParameter(path): PathParameter,
+    SandboxParameter { id }: SandboxParameter,
+    PathParameter { path }: PathParameter,
     options: RecursiveParameter,
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &id).await?;

@@ -12,9 +12,7 @@ use super::answer::{ChangeRefusals, ForkRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::{
-    IdempotencyParameters, SandboxParameter, SandboxParameters, idempotency_key,
-};
+use super::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
 use crate::app::fork_plan::ForkPlan;
 use crate::app::{sandbox_fork, sandbox_promote};
 use crate::control::Control;
@@ -22,13 +20,13 @@ use crate::control::Control;
 /// Makes children that continue from this moment of a sandbox. It answers with those that were
 /// made, and fails when none was.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "forks",
-    params(SandboxParameters, IdempotencyParameters),
+    params(SandboxParameter, IdempotencyParameters),
     request_body(content = Option<ForkSandbox>),
     responses((status = 201, body = Forked), ForkRefusals))]
 pub(super) async fn fork(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     headers: HeaderMap,
     JsonObject(body): JsonObject<ForkSandbox>,
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
@@ -41,13 +39,13 @@ pub(super) async fn fork(
 
 /// As `fork`, with a count that must be given.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fork-tree", operation_id = "fork_sandbox_tree", tag = "forks",
-    params(SandboxParameters, IdempotencyParameters),
+    params(SandboxParameter, IdempotencyParameters),
     request_body = ForkTree,
     responses((status = 201, body = Forked), ForkRefusals))]
 pub(super) async fn fork_tree(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     headers: HeaderMap,
     JsonObject(body): JsonObject<ForkTree>,
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
@@ -60,13 +58,13 @@ pub(super) async fn fork_tree(
 }
 
 /// Keeps one child of a fork, and deletes the others when that is asked for.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/promote", operation_id = "promote_sandbox", tag = "forks", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/promote", operation_id = "promote_sandbox", tag = "forks", params(SandboxParameter),
     request_body(content = Option<PromoteSandbox>),
     responses((status = 200, body = Promoted), ChangeRefusals))]
 pub(super) async fn promote(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<PromoteSandbox>,
 ) -> Result<Json<Promoted>, ApiError> {
     let promoted = sandbox_promote::promote(control, caller.project, id, body).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dayfly_api::utf8::Utf8Pieces;
@@ -17,14 +17,12 @@ use dayfly_types::exec::{ExecEvent, ExecInfo};
 use futures::stream::SelectAll;
 use futures::{Stream, StreamExt};
 use http::header::CONTENT_TYPE;
-use http::request::Parts;
 use serde::Serialize;
-use utoipa::IntoParams;
 
 use super::answer::ProcessRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::parameter::{SandboxParameter, SandboxParameters, query_value};
+use super::parameter::{LooseFlag, OutputNames, Outputs, SandboxParameter, parameters};
 use super::sse;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
@@ -35,62 +33,38 @@ const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// A longer line comes in pieces of this many characters.
 const LINE_CHARACTERS_MAX: usize = 8 << 10;
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct LogsParameters {
-    /// `stdout`, `stderr` or `both`. Default `both`.
-    #[param(pattern = "^(stdout|stderr|both)$")]
-    stream: Option<String>,
-    /// Whether to wait for what the commands that run now will print. `true`, `1`, `false` or `0`.
-    #[param(pattern = "^(true|false|1|0)$")]
-    follow: Option<String>,
-}
-
-/// Which output is wanted, and in which form.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LogsParameter {
-    stdout: bool,
-    stderr: bool,
-    is_followed: bool,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for LogsParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let stream = query_value(parts, "stream")?;
-        let (stdout, stderr) = match stream.as_deref() {
-            None | Some("both") => (true, true),
-            Some("stdout") => (true, false),
-            Some("stderr") => (false, true),
-            Some(_) => return Err(ApiError::invalid("stream must be stdout, stderr or both")),
-        };
-        let is_followed = match query_value(parts, "follow")?.as_deref() {
-            None | Some("false" | "0") => false,
-            Some("true" | "1") => true,
-            Some(_) => return Err(ApiError::invalid("follow must be true or false")),
-        };
-        Ok(Self {
-            stdout,
-            stderr,
-            is_followed,
-        })
+parameters! {
+    /// Which output is wanted, and in which form.
+    Query LogsParameter {
+        /// `stdout`, `stderr` or `both`. Default `both`.
+        stream: OutputNames,
+        /// Whether to wait for what the commands that run now will print. `true`, `1`, `false` or `0`.
+        follow: LooseFlag,
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    outputs: Outputs,
+    is_followed: bool,
 }
 
 /// What the sandbox's commands have printed, oldest command first, as text. With `follow` as
 /// server-sent events of `{"line": text}`, until the last of those that run now has ended.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/logs", operation_id = "read_logs", tag = "exec",
-    params(SandboxParameters, LogsParameters),
+    params(SandboxParameter, LogsParameter),
     responses((status = 200, content(
         (String = "text/plain"), (String = "text/event-stream"))), ProcessRefusals))]
 pub(super) async fn read(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
-    wanted: LogsParameter,
+    SandboxParameter { id }: SandboxParameter,
+    LogsParameter { stream, follow }: LogsParameter,
 ) -> Result<Response, ApiError> {
+    let wanted = Wanted {
+        outputs: stream,
+        is_followed: follow,
+    };
     locate(&control, &caller.project, &id).await?;
     let place = control.limits.exec(&caller.project)?;
     let reports = control.node.list_execs(&id).await?;
@@ -107,7 +81,7 @@ pub(super) async fn read(
 fn kept(
     node: Arc<dyn NodeApi>,
     id: SandboxId,
-    wanted: LogsParameter,
+    wanted: Wanted,
     reports: Vec<ExecInfo>,
     place: Place,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
@@ -128,7 +102,7 @@ fn kept(
 fn followed(
     node: Arc<dyn NodeApi>,
     id: SandboxId,
-    wanted: LogsParameter,
+    wanted: Wanted,
     reports: Vec<ExecInfo>,
     place: Place,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
@@ -157,17 +131,24 @@ fn followed(
 async fn open(
     node: &dyn NodeApi,
     id: &SandboxId,
-    wanted: LogsParameter,
+    wanted: Wanted,
     report: &ExecInfo,
 ) -> futures::stream::BoxStream<'static, Bytes> {
     let request = AttachExec {
         exec: report.exec_id.clone(),
-        stdout_offset: wanted.stdout.then_some(report.stdout.start),
-        stderr_offset: wanted.stderr.then_some(report.stderr.start),
+        stdout_offset: wanted.outputs.stdout.then_some(report.stdout.start),
+        stderr_offset: wanted.outputs.stderr.then_some(report.stderr.start),
     };
     let extent = |is_wanted: bool, start: u64, end: u64| if is_wanted { end - start } else { 0 };
-    let now = extent(wanted.stdout, report.stdout.start, report.stdout.end)
-        + extent(wanted.stderr, report.stderr.start, report.stderr.end);
+    let now = extent(
+        wanted.outputs.stdout,
+        report.stdout.start,
+        report.stdout.end,
+    ) + extent(
+        wanted.outputs.stderr,
+        report.stderr.start,
+        report.stderr.end,
+    );
     let left = (!wanted.is_followed).then_some(now);
     if left == Some(0) {
         return futures::stream::empty().boxed();

@@ -14,19 +14,19 @@ use super::answer::{
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::SandboxParameter;
 use crate::app::network_set::{self, NetworkChange};
 use crate::app::{egress_presets, egress_wish, network_read};
 use crate::control::Control;
 use crate::time::now_ms;
 
 /// What the sandbox may reach, and whether that is in force.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/network", operation_id = "get_network", tag = "network", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/network", operation_id = "get_network", tag = "network", params(SandboxParameter),
     responses((status = 200, body = Network), FindRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<Network>, ApiError> {
     let network = network_read::get(&control, &caller.project, &id).await?;
     Ok(Json(network))
@@ -35,13 +35,13 @@ pub(super) async fn get(
 /// Replaces what the sandbox may reach; open connections that it no longer may are cut. A narrower
 /// policy that the host has not confirmed yet is answered with `enforced: false` and sent until it
 /// has; a wider one that it does not confirm is refused, and the old one stays.
-#[utoipa::path(put, path = "/v1/sandboxes/{id}/network", operation_id = "set_network", tag = "network", params(SandboxParameters),
+#[utoipa::path(put, path = "/v1/sandboxes/{id}/network", operation_id = "set_network", tag = "network", params(SandboxParameter),
     request_body = NetworkWish,
     responses((status = 200, body = Network), ChangeRefusals))]
 pub(super) async fn set(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<NetworkWish>,
 ) -> Result<Json<Network>, ApiError> {
     let change = NetworkChange::Replace(egress_wish::of_network(body)?);
@@ -50,13 +50,13 @@ pub(super) async fn set(
 }
 
 /// Adds rules. A sandbox that may reach nothing gets an allowlist.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/network/allow", operation_id = "allow_network", tag = "network", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/network/allow", operation_id = "allow_network", tag = "network", params(SandboxParameter),
     request_body = AllowNetwork,
     responses((status = 200, body = Network), ChangeRefusals))]
 pub(super) async fn allow(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<AllowNetwork>,
 ) -> Result<Json<Network>, ApiError> {
     let change = NetworkChange::Allow(body.rules);
@@ -66,12 +66,12 @@ pub(super) async fn allow(
 
 /// Drafts the smallest allowlist for the connections that were let through so far. Nothing is
 /// changed.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/network/suggest", operation_id = "suggest_network", tag = "network", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/network/suggest", operation_id = "suggest_network", tag = "network", params(SandboxParameter),
     responses((status = 200, body = NetworkSuggestion), NodeFindRefusals))]
 pub(super) async fn suggest(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<NetworkSuggestion>, ApiError> {
     let suggestion = network_read::suggestion(&control, &caller.project, &id).await?;
     Ok(Json(suggestion))

@@ -4,24 +4,22 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use dayfly_api::{NetworkLog, NetworkLost};
 use dayfly_node_api::{NodeApi, NodeCalls, NodeError, ReadNetworkLog};
 use dayfly_types::{ErrorCode, SandboxId};
+use http::HeaderMap;
 use http::header::ACCEPT;
-use http::request::Parts;
 use serde::Serialize;
 use tokio::time::Instant;
-use utoipa::IntoParams;
 
 use super::answer::NetworkLogRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::files_query::number;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::{Number, SandboxParameter, parameters};
 use super::sse;
 use crate::app::network_read::{self, present_record};
 use crate::app::sandbox_read::locate;
@@ -33,6 +31,8 @@ const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 500;
 /// Clients give up after 30 seconds without an answer.
 const WAIT_SECONDS_MAX: u64 = 25;
+/// Sequences are kept in 63 bits.
+const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// Records that a stream asks for at once.
@@ -41,62 +41,55 @@ const STREAM_RECORDS: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(500);
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct LogParameters {
-    /// Only records with a greater sequence. Default 0.
-    after: Option<u64>,
-    /// At most this many records. Default 500.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u64>,
-    /// Wait this long for a first record when there is none yet. Default 0.
-    #[param(minimum = 0, maximum = 25)]
-    wait_seconds: Option<u64>,
-}
-
-/// Which part of a record is wanted, and in which form.
-#[derive(Debug)]
-pub(super) struct LogParameter {
-    request: ReadNetworkLog,
-    is_stream: bool,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for LogParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let max = number(parts, "limit", 1, LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
-        let wait = number(parts, "wait_seconds", 0, WAIT_SECONDS_MAX)?.unwrap_or(0);
-        let accepts = parts.headers.get_all(ACCEPT).iter();
-        let is_stream = accepts
-            .filter_map(|value| value.to_str().ok())
-            .any(|value| value.contains("text/event-stream"));
-        let request = ReadNetworkLog {
-            after: number(parts, "after", 0, i64::MAX.unsigned_abs())?.unwrap_or(0),
-            max: usize::try_from(max).unwrap_or(usize::MAX),
-            wait: Duration::from_secs(wait),
-        };
-        Ok(Self { request, is_stream })
+parameters! {
+    /// Which part of a record is wanted.
+    Query LogParameter {
+        /// Only records with a greater sequence. Default 0.
+        after: Option<Number<0, { u64::MAX }>>,
+        /// At most this many records. Default 500.
+        limit: Option<Number<1, LIMIT_MAX>>,
+        /// Wait this long for a first record when there is none yet. Default 0.
+        wait_seconds: Option<Number<0, WAIT_SECONDS_MAX>>,
     }
+}
+
+impl From<LogParameter> for ReadNetworkLog {
+    fn from(given: LogParameter) -> Self {
+        let max = given.limit.unwrap_or(LIMIT_DEFAULT);
+        Self {
+            after: given.after.unwrap_or(0).min(SEQUENCE_MAX),
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            wait: Duration::from_secs(given.wait_seconds.unwrap_or(0)),
+        }
+    }
+}
+
+/// Whether the caller wants events.
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(ACCEPT).iter();
+    accepts
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/event-stream"))
 }
 
 /// What the sandbox tried to reach, and what was decided. With `Accept: text/event-stream` it is a
 /// stream: a `record` event for each record from `after` on, for as long as the caller stays,
 /// `lost` where some are gone, `end` when the sandbox is, `error` when its host is.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/network/log", operation_id = "read_network_log", tag = "network",
-    params(SandboxParameters, LogParameters),
+    params(SandboxParameter, LogParameter),
     responses((status = 200, content(
         (NetworkLog = "application/json"),
         (dayfly_api::NetworkRecord = "text/event-stream"))), NetworkLogRefusals))]
 pub(super) async fn read(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     wanted: LogParameter,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    if !wanted.is_stream {
-        let log = network_read::log(&control, &caller.project, &id, wanted.request).await?;
+    let wanted = ReadNetworkLog::from(wanted);
+    if !wants_stream(&headers) {
+        let log = network_read::log(&control, &caller.project, &id, wanted).await?;
         return Ok(Json(log).into_response());
     }
     locate(&control, &caller.project, &id).await?;
@@ -107,7 +100,7 @@ pub(super) async fn read(
     let stream = Stream {
         node: Arc::clone(&control.node),
         id,
-        after: wanted.request.after,
+        after: wanted.after,
         unwritten: 0,
         pending: VecDeque::new(),
         is_over: false,

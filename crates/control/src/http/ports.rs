@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, State};
 use axum::{Extension, Json};
 use dayfly_api::{CreatePortLink, PortLink, PortLinkList, PortList};
 use dayfly_types::{ErrorCode, SandboxId};
@@ -10,57 +10,39 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
-use utoipa::IntoParams;
 
 use super::answer::{ChangeRefusals, FindRefusals, StateRefusals};
 use super::auth::{Caller, key_ended};
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::{LinkName, Port, SandboxParameter, parameters};
 use super::tokens::maker;
 use crate::app::port_links::{self, PortError};
 use crate::control::Control;
-use crate::gateway::parse_port;
 use crate::store::PortOf;
 
 /// How the caller reached the API: others reach services through the same listener.
 #[derive(Debug)]
 pub(super) struct ApiHost(Option<Authority>);
 
-/// A port in the path.
-#[derive(Debug)]
-pub(super) struct PortParameter {
-    sandbox: SandboxId,
-    port: u16,
-    /// When the path goes on to one.
-    link: String,
-}
+parameters! {
+    /// A port in the path.
+    Path PortParameter {
+        /// The sandbox.
+        id: SandboxId,
+        /// The port in the sandbox.
+        port: Port,
+    }
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct PortParameters {
-    /// The sandbox.
-    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
-    id: String,
-    /// The port in the sandbox.
-    #[param(minimum = 1, maximum = 65535)]
-    port: u16,
-}
-
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct LinkParameters {
-    /// The sandbox.
-    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
-    id: String,
-    /// The port in the sandbox.
-    #[param(minimum = 1, maximum = 65535)]
-    port: u16,
-    /// The link.
-    #[param(pattern = "^[a-z0-9-]{1,50}$")]
-    link: String,
+    /// A link of a port in the path.
+    Path LinkParameter {
+        /// The sandbox.
+        id: SandboxId,
+        /// The port in the sandbox.
+        port: Port,
+        /// The link.
+        link: LinkName,
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for ApiHost {
@@ -73,44 +55,23 @@ impl<S: Send + Sync> FromRequestParts<S> for ApiHost {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for PortParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let SandboxParameter(sandbox) = SandboxParameter::from_request_parts(parts, state).await?;
-        let no_port = || ApiError::new(ErrorCode::NotFound, "a port is a number from 1 to 65535");
-        let parameters = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| no_port())?;
-        let value = |name: &str| {
-            let found = parameters.iter().find(|(key, _)| *key == name);
-            found.map_or("", |(_, value)| value)
-        };
-        Ok(Self {
-            sandbox,
-            port: parse_port(value("port")).ok_or_else(no_port)?,
-            link: value("link").to_owned(),
-        })
-    }
-}
-
 impl PortParameter {
-    fn of(&self, caller: Caller) -> PortOf {
+    fn of(self, caller: Caller) -> PortOf {
         PortOf {
             project: caller.project,
-            sandbox: self.sandbox.clone(),
+            sandbox: self.id,
             port: self.port,
         }
     }
 }
 
 /// What listens in the sandbox now. One that is hibernated has nothing, and is not woken.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports", operation_id = "list_ports", tag = "ports", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports", operation_id = "list_ports", tag = "ports", params(SandboxParameter),
     responses((status = 200, body = PortList), StateRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     ApiHost(host): ApiHost,
 ) -> Result<Json<PortList>, ApiError> {
     let ports = port_links::list(&control, &caller.project, &id, host.as_ref()).await?;
@@ -118,7 +79,7 @@ pub(super) async fn list(
 }
 
 /// Opens a port to those who have the token, or to anybody. The token is shown once.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "create_port_link", tag = "ports", params(PortParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "create_port_link", tag = "ports", params(PortParameter),
     request_body(content = Option<CreatePortLink>),
     responses((status = 201, body = PortLink), ChangeRefusals))]
 pub(super) async fn create_link(
@@ -135,7 +96,7 @@ pub(super) async fn create_link(
 }
 
 /// The links of a port that work now, without their tokens.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "list_port_links", tag = "ports", params(PortParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "list_port_links", tag = "ports", params(PortParameter),
     responses((status = 200, body = PortLinkList), FindRefusals))]
 pub(super) async fn list_links(
     State(control): State<Arc<Control>>,
@@ -149,12 +110,12 @@ pub(super) async fn list_links(
 }
 
 /// The links of all ports of a sandbox that work now, without their tokens.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/links", operation_id = "list_sandbox_links", tag = "ports", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/links", operation_id = "list_sandbox_links", tag = "ports", params(SandboxParameter),
     responses((status = 200, body = PortLinkList), FindRefusals))]
 pub(super) async fn list_all_links(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     ApiHost(host): ApiHost,
 ) -> Result<Json<PortLinkList>, ApiError> {
     let items = port_links::links_of_sandbox(&control, &caller.project, &id, host.as_ref());
@@ -163,15 +124,15 @@ pub(super) async fn list_all_links(
 }
 
 /// Ends a link, and every connection that came by it.
-#[utoipa::path(delete, path = "/v1/sandboxes/{id}/ports/{port}/links/{link}", operation_id = "revoke_port_link", tag = "ports", params(LinkParameters),
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}/ports/{port}/links/{link}", operation_id = "revoke_port_link", tag = "ports", params(LinkParameter),
     responses((status = 204), FindRefusals))]
 pub(super) async fn revoke_link(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    parameter: PortParameter,
+    LinkParameter { id, port, link }: LinkParameter,
 ) -> Result<StatusCode, ApiError> {
-    let of = parameter.of(caller);
-    port_links::revoke(control, of, parameter.link).await?;
+    let of = PortParameter { id, port }.of(caller);
+    port_links::revoke(control, of, link).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -19,11 +19,11 @@ use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
 use super::files::upload;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::Output;
+use super::parameter::SandboxParameter;
 use super::process_parameter::{
-    AttachParameter, AttachParameters, OutputParameter, OutputParameters, OutputStreamName,
-    ProcessParameter, ProcessParameters, StdinParameter, StdinParameters, WaitParameter,
-    WaitParameters,
+    AttachParameter, OUTPUT_BYTES_DEFAULT, OutputParameter, ProcessParameter, StdinParameter,
+    WaitParameter,
 };
 use super::{exec_stream, process_parameter};
 use crate::app::exec_follow::{Position, follow};
@@ -38,11 +38,11 @@ const END_HEADER: &str = "dayfly-end";
 
 /// Lists the execs of a sandbox, those that ended included, oldest first.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes", operation_id = "list_processes", tag = "exec",
-    params(SandboxParameters), responses((status = 200, body = ProcessList), ProcessRefusals))]
+    params(SandboxParameter), responses((status = 200, body = ProcessList), ProcessRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<ProcessList>, ApiError> {
     locate(&control, &caller.project, &id).await?;
     let reports = control.node.list_execs(&id).await?;
@@ -53,15 +53,19 @@ pub(super) async fn list(
 
 /// Describes an exec. With `wait_seconds`, answers when it has ended or the time is over.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "get_process", tag = "exec",
-    params(ProcessParameters, WaitParameters), responses((status = 200, body = Process), ProcessRefusals))]
+    params(ProcessParameter, WaitParameter), responses((status = 200, body = Process), ProcessRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
-    WaitParameter(wait): WaitParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
+    WaitParameter { wait_seconds }: WaitParameter,
 ) -> Result<Json<Process>, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
     let mut report = control.node.describe_exec(&sandbox, &exec).await?;
+    let wait = wait_seconds.map(Duration::from_secs);
     if let Some(limit) = wait.filter(|_| report.exit.is_none()) {
         let place = control.limits.exec(&caller.project)?;
         let request = AttachExec {
@@ -91,11 +95,14 @@ async fn wait_for_exit(mut events: dayfly_node_api::ExecEvents, limit: Duration)
 
 /// Ends an exec with everything that it started and drops its output. Repeating it is fine.
 #[utoipa::path(delete, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "delete_process", tag = "exec",
-    params(ProcessParameters), responses((status = 204), ProcessRefusals))]
+    params(ProcessParameter), responses((status = 204), ProcessRefusals))]
 pub(super) async fn delete(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
 ) -> Result<StatusCode, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
     control.node.forget_exec(&sandbox, &exec).await?;
@@ -104,14 +111,18 @@ pub(super) async fn delete(
 
 /// Sends the output of an exec from offsets on, as `exec/stream` does.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}/attach", operation_id = "attach_process", tag = "exec",
-    params(ProcessParameters, AttachParameters),
+    params(ProcessParameter, AttachParameter),
     responses((status = 200, content_type = "text/event-stream", body = ExecStreamEvent), ProcessRefusals))]
 pub(super) async fn attach(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
-    AttachParameter { stdout, stderr }: AttachParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
+    from: AttachParameter,
 ) -> Result<Response, ApiError> {
+    let (stdout, stderr) = from.offsets();
     locate(&control, &caller.project, &sandbox).await?;
     let place = control.limits.exec(&caller.project)?;
     let request = AttachExec {
@@ -134,18 +145,20 @@ pub(super) async fn attach(
 /// `Dayfly-Offset` says where it really begins: behind the asked offset when the guest has
 /// dropped bytes. `Dayfly-End` says where the stream ends by now.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}/output", operation_id = "read_process_output", tag = "exec",
-    params(ProcessParameters, OutputParameters),
+    params(ProcessParameter, OutputParameter),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>), ProcessRefusals))]
 pub(super) async fn output(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
-    OutputParameter {
-        stream,
-        offset,
-        limit,
-    }: OutputParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
+    part: OutputParameter,
 ) -> Result<Response, ApiError> {
+    let stream = part.stream;
+    let offset = part.offset.unwrap_or(0);
+    let limit = part.limit.unwrap_or(OUTPUT_BYTES_DEFAULT);
     locate(&control, &caller.project, &sandbox).await?;
     let place = control.limits.exec(&caller.project)?;
     let report = control.node.describe_exec(&sandbox, &exec).await?;
@@ -156,7 +169,7 @@ pub(super) async fn output(
     }
     let from = offset.max(extent.start);
     let until = extent.end.min(from.saturating_add(limit));
-    let is_stdout = stream == OutputStreamName::Stdout;
+    let is_stdout = stream == Output::Stdout;
     let request = AttachExec {
         exec,
         stdout_offset: is_stdout.then_some(from),
@@ -177,24 +190,30 @@ pub(super) async fn output(
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
-fn extent_of(report: &ExecInfo, stream: OutputStreamName) -> LogExtent {
+fn extent_of(report: &ExecInfo, stream: Output) -> LogExtent {
     match stream {
-        OutputStreamName::Stdout => report.stdout,
-        OutputStreamName::Stderr => report.stderr,
+        Output::Stdout => report.stdout,
+        Output::Stderr => report.stderr,
     }
 }
 
 /// Sends input to an exec that was started with `stdin_open`. With `offset`, bytes that the guest
 /// has taken already are left out, so the request may be repeated.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/stdin", operation_id = "write_process_stdin", tag = "exec",
-    params(ProcessParameters, StdinParameters),
+    params(ProcessParameter, StdinParameter),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, body = StdinTaken), ExecRefusals))]
 pub(super) async fn stdin(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
-    StdinParameter { offset, is_last }: StdinParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
+    StdinParameter {
+        offset,
+        close: is_last,
+    }: StdinParameter,
     request: Request,
 ) -> Result<Json<StdinTaken>, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
@@ -211,12 +230,15 @@ pub(super) async fn stdin(
 
 /// Sends a signal to the process group of an exec; 9 ends everything that it started.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/signal", operation_id = "signal_process", tag = "exec",
-    params(ProcessParameters), request_body = SignalRequest,
+    params(ProcessParameter), request_body = SignalRequest,
     responses((status = 204), ExecRefusals))]
 pub(super) async fn signal(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
     JsonObject(body): JsonObject<SignalRequest>,
 ) -> Result<StatusCode, ApiError> {
     if !(1..=64).contains(&body.signal) {
@@ -232,12 +254,15 @@ pub(super) async fn signal(
 
 /// Tells the terminal of an exec how large it is.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/resize", operation_id = "resize_process", tag = "exec",
-    params(ProcessParameters), request_body = TerminalSize,
+    params(ProcessParameter), request_body = TerminalSize,
     responses((status = 204), ExecRefusals))]
 pub(super) async fn resize(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ProcessParameter { sandbox, exec }: ProcessParameter,
+    ProcessParameter {
+        id: sandbox,
+        exec_id: exec,
+    }: ProcessParameter,
     JsonObject(body): JsonObject<TerminalSize>,
 ) -> Result<StatusCode, ApiError> {
     let size = terminal_size(body)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{
     ChangeLimits, CreateProject, Project, ProjectList, ProjectUsage, SandboxLoadList,
@@ -14,7 +14,7 @@ use super::answer::{FindRefusals, NodeRefusals, ReadRefusals, TokenRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::tokens::ProjectParameters;
+use super::parameter::ProjectParameter;
 use crate::app::projects::{self, ProjectError};
 use crate::app::usage::{self, UsageError};
 use crate::control::Control;
@@ -45,22 +45,22 @@ pub(super) async fn create(
 
 /// One project.
 #[utoipa::path(get, path = "/v1/projects/{project}", operation_id = "get_project", tag = "projects",
-    params(ProjectParameters),
+    params(ProjectParameter),
     responses((status = 200, body = Project), FindRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
-    Path(project): Path<String>,
+    ProjectParameter { project }: ProjectParameter,
 ) -> Result<Json<Project>, ApiError> {
     Ok(Json(projects::get(&control, &project).await?))
 }
 
 /// Changes what a project may use. What it has already stays.
 #[utoipa::path(patch, path = "/v1/projects/{project}", operation_id = "change_project", tag = "projects",
-    params(ProjectParameters), request_body(content = Option<ChangeLimits>),
+    params(ProjectParameter), request_body(content = Option<ChangeLimits>),
     responses((status = 200, body = Project), TokenRefusals))]
 pub(super) async fn change(
     State(control): State<Arc<Control>>,
-    Path(project): Path<String>,
+    ProjectParameter { project }: ProjectParameter,
     JsonObject(body): JsonObject<ChangeLimits>,
 ) -> Result<Json<Project>, ApiError> {
     Ok(Json(projects::change(&control, &project, &body).await?))

@@ -12,7 +12,7 @@ use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
 use super::exec_audit::code_detail;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::SandboxParameter;
 use super::{contexts, exec};
 use crate::app::exec_plan::ExecPlan;
 use crate::app::{sandbox_read, template};
@@ -25,12 +25,12 @@ const MILLIS: f64 = 1000.0;
 /// Runs code and answers when it has ended: as a shell command, in a fresh Python, or in a Python
 /// context that keeps its state, as the template declares unless `mode` says so.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/run", operation_id = "run", tag = "contexts",
-    params(SandboxParameters), request_body = RunRequest,
+    params(SandboxParameter), request_body = RunRequest,
     responses((status = 200, body = RunResult), ContextRefusals))]
 pub(super) async fn run(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<RunRequest>,
 ) -> Result<Json<RunResult>, ApiError> {
     let sandbox = sandbox_read::get(&control, &caller.project, &id).await?;

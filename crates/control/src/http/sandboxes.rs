@@ -12,10 +12,8 @@ use super::answer::{CreateRefusals, DeleteRefusals, FindRefusals, SearchRefusals
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::list_query::{ListParameter, ListParameters};
-use super::parameter::{
-    IdempotencyParameters, SandboxParameter, SandboxParameters, idempotency_key,
-};
+use super::list_query::ListParameter;
+use super::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
 use crate::app::sandbox_new::NewSandbox;
 use crate::app::{sandbox_create, sandbox_delete, sandbox_list, sandbox_read};
 use crate::control::Control;
@@ -41,24 +39,24 @@ pub(super) async fn create(
 
 /// Sandboxes that were not deleted, oldest first: all, or those that have everything that the query
 /// names.
-#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes", params(ListParameters),
+#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes", params(ListParameter),
     responses((status = 200, body = SandboxList), SearchRefusals))]
 pub(super) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    ListParameter(wanted): ListParameter,
+    wanted: ListParameter,
 ) -> Result<Json<SandboxList>, ApiError> {
-    let list = sandbox_list::list(&control, &caller.project, &wanted).await?;
+    let list = sandbox_list::list(&control, &caller.project, &wanted.into()).await?;
     Ok(Json(list))
 }
 
 /// One sandbox.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}", operation_id = "get_sandbox", tag = "sandboxes", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}", operation_id = "get_sandbox", tag = "sandboxes", params(SandboxParameter),
     responses((status = 200, body = Sandbox), FindRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<Sandbox>, ApiError> {
     Ok(Json(
         sandbox_read::get(&control, &caller.project, &id).await?,
@@ -66,12 +64,12 @@ pub(super) async fn get(
 }
 
 /// Deletes a sandbox, whatever it is doing. May be repeated.
-#[utoipa::path(delete, path = "/v1/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes", params(SandboxParameters),
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes", params(SandboxParameter),
     responses((status = 204, description = "It is gone."), DeleteRefusals))]
 pub(super) async fn delete(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
     sandbox_delete::delete(control, caller.project, id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -12,52 +12,52 @@ use super::answer::{ChangeRefusals, StateRefusals};
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::{SandboxParameter, SandboxParameters};
+use super::parameter::SandboxParameter;
 use crate::app::sandbox_state::{self, StateChange};
 use crate::app::{Invalid, lifecycle_wish};
 use crate::control::Control;
 
 /// Stops the guest's processors. Memory stays where it is. May be repeated.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "states", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "states", params(SandboxParameter),
     responses((status = 204, description = "It is paused."), StateRefusals))]
 pub(super) async fn pause(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
     change(&control, &caller, &id, StateChange::Pause).await
 }
 
 /// Lets a paused guest go on. May be repeated.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/resume", operation_id = "resume_sandbox", tag = "states", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/resume", operation_id = "resume_sandbox", tag = "states", params(SandboxParameter),
     responses((status = 204, description = "It runs."), StateRefusals))]
 pub(super) async fn resume(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
     change(&control, &caller, &id, StateChange::Resume).await
 }
 
 /// Moves a sandbox to disk; no process and no memory are left. The next call that needs the guest
 /// wakes it. May be repeated.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/hibernate", operation_id = "hibernate_sandbox", tag = "states", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/hibernate", operation_id = "hibernate_sandbox", tag = "states", params(SandboxParameter),
     responses((status = 204, description = "It is on disk."), StateRefusals))]
 pub(super) async fn hibernate(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
     change(&control, &caller, &id, StateChange::Hibernate).await
 }
 
 /// Brings a hibernated sandbox back. May be repeated.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/wake", operation_id = "wake_sandbox", tag = "states", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/wake", operation_id = "wake_sandbox", tag = "states", params(SandboxParameter),
     responses((status = 204, description = "It runs."), StateRefusals))]
 pub(super) async fn wake(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
     change(&control, &caller, &id, StateChange::Wake).await
 }
@@ -73,13 +73,13 @@ async fn change(
 }
 
 /// Takes a sandbox back to a snapshot of its own, in place.
-#[utoipa::path(post, path = "/v1/sandboxes/{id}/rollback", operation_id = "rollback_sandbox", tag = "states", params(SandboxParameters),
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/rollback", operation_id = "rollback_sandbox", tag = "states", params(SandboxParameter),
     request_body = RollbackSandbox,
     responses((status = 200, body = Sandbox), ChangeRefusals))]
 pub(super) async fn rollback(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<RollbackSandbox>,
 ) -> Result<Json<Sandbox>, ApiError> {
     let snapshot = SnapshotId::parse(&body.snapshot_id)
@@ -89,12 +89,12 @@ pub(super) async fn rollback(
 }
 
 /// How long the sandbox lives.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "get_lifecycle", tag = "states", params(SandboxParameters),
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "get_lifecycle", tag = "states", params(SandboxParameter),
     responses((status = 200, body = Lifecycle), StateRefusals))]
 pub(super) async fn lifecycle(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
 ) -> Result<Json<Lifecycle>, ApiError> {
     let lifecycle = sandbox_state::lifecycle(&control, &caller.project, &id).await?;
     Ok(Json(lifecycle))
@@ -102,13 +102,13 @@ pub(super) async fn lifecycle(
 
 /// Changes how long the sandbox lives. What is absent stays; a null takes away; a time to live
 /// counts from now.
-#[utoipa::path(patch, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "set_lifecycle", tag = "states", params(SandboxParameters),
+#[utoipa::path(patch, path = "/v1/sandboxes/{id}/lifecycle", operation_id = "set_lifecycle", tag = "states", params(SandboxParameter),
     request_body(content = Option<ChangeLifecycle>),
     responses((status = 200, body = Lifecycle), ChangeRefusals))]
 pub(super) async fn set_lifecycle(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    SandboxParameter(id): SandboxParameter,
+    SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ChangeLifecycle>,
 ) -> Result<Json<Lifecycle>, ApiError> {
     let change = lifecycle_wish::change(body)?;

@@ -10,7 +10,7 @@ use dayfly_node_api::NodeCalls;
 
 use super::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
 use super::error::ApiError;
-use super::parameter::{TemplateParameter, TemplateParameters};
+use super::parameter::TemplateParameter;
 use crate::app::template;
 use crate::control::Control;
 
@@ -33,11 +33,11 @@ pub(super) async fn builds() -> Json<[(); 0]> {
 }
 
 /// One template.
-#[utoipa::path(get, path = "/v1/templates/{name}", operation_id = "get_template", tag = "templates", params(TemplateParameters),
+#[utoipa::path(get, path = "/v1/templates/{name}", operation_id = "get_template", tag = "templates", params(TemplateParameter),
     responses((status = 200, body = Template), NodeFindRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
-    TemplateParameter(name): TemplateParameter,
+    TemplateParameter { name }: TemplateParameter,
 ) -> Result<Json<Template>, ApiError> {
     Ok(Json(template::present(
         template::find(control.node.as_ref(), &name).await?,
@@ -46,11 +46,11 @@ pub(super) async fn get(
 
 /// Has a template baked, unless it is, and does not wait for it. May be repeated; a bake that failed
 /// is tried again.
-#[utoipa::path(post, path = "/v1/templates/{name}/bake", operation_id = "bake_template", tag = "templates", params(TemplateParameters),
+#[utoipa::path(post, path = "/v1/templates/{name}/bake", operation_id = "bake_template", tag = "templates", params(TemplateParameter),
     responses((status = 202, body = Template), NodeFindRefusals))]
 pub(super) async fn bake(
     State(control): State<Arc<Control>>,
-    TemplateParameter(name): TemplateParameter,
+    TemplateParameter { name }: TemplateParameter,
 ) -> Result<(StatusCode, Json<Template>), ApiError> {
     let report = template::bake(control.node.as_ref(), &name).await?;
     Ok((StatusCode::ACCEPTED, Json(template::present(report))))

@@ -2,64 +2,32 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{CreateToken, NewToken, TokenList};
 use dayfly_types::ErrorCode;
 use http::StatusCode;
-use http::request::Parts;
-use utoipa::IntoParams;
 
 use super::answer::{FindRefusals, ReadRefusals, TokenRefusals};
 use super::auth::{Caller, key_ended};
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::query_value;
+use super::parameter::{KeyPrefix, LooseFlag, ProjectParameter, parameters};
 use crate::app::projects;
 use crate::app::tokens::{self, Extent, Maker, TokenError};
 use crate::control::Control;
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct PrefixParameters {
-    /// What the key begins with.
-    #[param(pattern = "^[a-z0-9_]{1,32}$")]
-    prefix: String,
-}
+parameters! {
+    Path PrefixParameter {
+        /// What the key begins with.
+        prefix: KeyPrefix,
+    }
 
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct ProjectParameters {
-    /// The project.
-    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-    project: String,
-}
-
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct RevokeParameters {
-    /// Also end what the key made: keys and links, and what those made. Of a key that was revoked
-    /// before, too. `true`, `1`, `false` or `0`. Default false.
-    #[param(pattern = "^(true|false|1|0)$")]
-    descendants: Option<String>,
-}
-
-/// How much ends.
-#[derive(Debug)]
-pub(super) struct RevokeParameter(Extent);
-
-impl<S: Send + Sync> FromRequestParts<S> for RevokeParameter {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        match query_value(parts, "descendants")?.as_deref() {
-            None | Some("false" | "0") => Ok(Self(Extent::Key)),
-            Some("true" | "1") => Ok(Self(Extent::Descendants)),
-            Some(_) => Err(ApiError::invalid("descendants must be true or false")),
-        }
+    /// How much ends.
+    Query RevokeParameter {
+        /// Also end what the key made: keys and links, and what those made. Of a key that was revoked
+        /// before, too. `true`, `1`, `false` or `0`. Default false.
+        descendants: LooseFlag,
     }
 }
 
@@ -90,14 +58,19 @@ pub(super) async fn create(
 
 /// Ends a key, at once, and with `descendants` the keys and links that it made, and that those made.
 #[utoipa::path(delete, path = "/v1/me/tokens/{prefix}", operation_id = "revoke_token", tag = "projects",
-    params(PrefixParameters, RevokeParameters),
+    params(PrefixParameter, RevokeParameter),
     responses((status = 204, description = "It is refused from now on."), FindRefusals))]
 pub(super) async fn revoke(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    Path(prefix): Path<String>,
-    RevokeParameter(extent): RevokeParameter,
+    PrefixParameter { prefix }: PrefixParameter,
+    RevokeParameter { descendants }: RevokeParameter,
 ) -> Result<StatusCode, ApiError> {
+    let extent = if descendants {
+        Extent::Descendants
+    } else {
+        Extent::Key
+    };
     let maker = maker(&caller);
     tokens::revoke(&control, &caller.project, &maker, &prefix, extent).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -105,12 +78,12 @@ pub(super) async fn revoke(
 
 /// Makes a key of any project, for an operator.
 #[utoipa::path(post, path = "/v1/projects/{project}/tokens", operation_id = "create_project_token", tag = "projects",
-    params(ProjectParameters), request_body(content = Option<CreateToken>),
+    params(ProjectParameter), request_body(content = Option<CreateToken>),
     responses((status = 201, body = NewToken), TokenRefusals))]
 pub(super) async fn create_for_project(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    Path(project): Path<String>,
+    ProjectParameter { project }: ProjectParameter,
     JsonObject(body): JsonObject<CreateToken>,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
     let project = projects::find(&control, &project).await?;

@@ -12,7 +12,7 @@ use super::answer::{ChangeRefusals, NodeFindRefusals, NodeRefusals, RemoveRefusa
 use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
-use super::parameter::{VolumeParameter, VolumeParameters};
+use super::parameter::VolumeParameter;
 use crate::app::Invalid;
 use crate::app::quantity::volume_size;
 use crate::app::usage::{self, VolumeChange, VolumeWish};
@@ -57,25 +57,25 @@ pub(super) async fn list(
 }
 
 /// One volume.
-#[utoipa::path(get, path = "/v1/volumes/{name}", operation_id = "get_volume", tag = "volumes", params(VolumeParameters),
+#[utoipa::path(get, path = "/v1/volumes/{name}", operation_id = "get_volume", tag = "volumes", params(VolumeParameter),
     responses((status = 200, body = Volume), NodeFindRefusals))]
 pub(super) async fn get(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    VolumeParameter(name): VolumeParameter,
+    VolumeParameter { name }: VolumeParameter,
 ) -> Result<Json<Volume>, ApiError> {
     let volume = volume::get(control.node.as_ref(), &caller.project, &name).await?;
     Ok(Json(volume))
 }
 
 /// Makes a volume larger.
-#[utoipa::path(patch, path = "/v1/volumes/{name}", operation_id = "grow_volume", tag = "volumes", params(VolumeParameters),
+#[utoipa::path(patch, path = "/v1/volumes/{name}", operation_id = "grow_volume", tag = "volumes", params(VolumeParameter),
     request_body = GrowVolume,
     responses((status = 200, body = Volume), ChangeRefusals))]
 pub(super) async fn grow(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    VolumeParameter(name): VolumeParameter,
+    VolumeParameter { name }: VolumeParameter,
     JsonObject(body): JsonObject<GrowVolume>,
 ) -> Result<Json<Volume>, ApiError> {
     let size = volume_size(body.size_mb, body.size_gb)?;
@@ -91,12 +91,12 @@ pub(super) async fn grow(
 }
 
 /// Deletes a volume with what is on it. May be repeated.
-#[utoipa::path(delete, path = "/v1/volumes/{name}", operation_id = "delete_volume", tag = "volumes", params(VolumeParameters),
+#[utoipa::path(delete, path = "/v1/volumes/{name}", operation_id = "delete_volume", tag = "volumes", params(VolumeParameter),
     responses((status = 204, description = "It is gone."), RemoveRefusals))]
 pub(super) async fn delete(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
-    VolumeParameter(name): VolumeParameter,
+    VolumeParameter { name }: VolumeParameter,
 ) -> Result<StatusCode, ApiError> {
     volume::delete(control.node.as_ref(), &caller.project, &name).await?;
     Ok(StatusCode::NO_CONTENT)
