@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_host::files::write_atomic;
+use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
@@ -74,6 +75,7 @@ struct Supervised {
     state: State,
     /// Short lives in a row.
     failures: u32,
+    backoff: Backoff,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl Supervised {
             role,
             state,
             failures: 0,
+            backoff: Backoff::new(RESTART_PAUSE, RESTART_PAUSE_MAX),
         })
     }
 
@@ -132,10 +135,11 @@ impl Supervised {
     fn try_later(&mut self, lived: Duration) {
         if lived >= SHORT_LIFE {
             self.failures = 0;
+            self.backoff.reset();
             self.state = State::Waits(Instant::now());
             return;
         }
-        let pause = restart_pause(self.failures);
+        let pause = self.backoff.pause();
         self.failures = self.failures.saturating_add(1);
         tracing::error!(
             role = self.role.as_str(),
@@ -152,11 +156,6 @@ impl Supervised {
             State::Runs(process) => process.stop(self.role).await,
         }
     }
-}
-
-fn restart_pause(failures: u32) -> Duration {
-    let doubled = RESTART_PAUSE.saturating_mul(1 << failures.min(16));
-    doubled.min(RESTART_PAUSE_MAX)
 }
 
 impl Process {
@@ -263,16 +262,4 @@ fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
         words.push("--allow-shared-emulation".to_owned());
     }
     words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pause_before_another_try_grows_to_its_limit() {
-        let seconds = |failures| restart_pause(failures).as_secs();
-        assert_eq!([0, 1, 2, 3, 4].map(seconds), [1, 2, 4, 8, 16]);
-        assert_eq!([5, 6, 100].map(seconds), [30, 30, 30]);
-    }
 }

@@ -4,6 +4,7 @@
 //! agent, so it also stays small. Start reading at [`ids`] and [`state`].
 #![forbid(unsafe_code)]
 
+pub mod backoff;
 pub mod capture;
 pub mod clock;
 pub mod code;
@@ -21,6 +22,7 @@ pub mod state;
 pub mod template;
 pub mod volume;
 
+pub use backoff::Backoff;
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
 pub use generation::Generation;

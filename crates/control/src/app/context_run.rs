@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dayfly_node_api::{ContextLines, NodeApi, NodeError};
 use dayfly_types::limits::EXEC_RESULT_BYTES_MAX;
-use dayfly_types::{ErrorCode, ExecId, SandboxId};
+use dayfly_types::{Backoff, ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 use tokio::time::Instant;
 
@@ -100,10 +100,9 @@ async fn ask_again(
     first: NodeError,
 ) -> Result<ContextLines, NodeError> {
     let end = Instant::now() + PATIENCE;
-    let mut pause = RETRY_FIRST;
-    while Instant::now() + pause < end {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY_MAX);
+    let mut backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
+    while Instant::now() + backoff.peek() < end {
+        tokio::time::sleep(backoff.pause()).await;
         match ask(node, &plan.sandbox, &call(plan, seen)).await {
             Ok(lines) => return Ok(lines),
             Err(error) if error.code == ErrorCode::NodeUnavailable => {}

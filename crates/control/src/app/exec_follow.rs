@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dayfly_node_api::{AttachExec, ExecEvents, NodeApi, NodeError};
 use dayfly_types::exec::{ExecEvent, OutputStream};
-use dayfly_types::{ErrorCode, ExecId, SandboxId};
+use dayfly_types::{Backoff, ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 use tokio::time::Instant;
 
@@ -92,13 +92,12 @@ pub fn follow(node: Arc<dyn NodeApi>, position: Position, events: ExecEvents) ->
 /// Asks until the node is back, or for as long as there is patience.
 async fn attach_again(node: &dyn NodeApi, position: &Position) -> Option<ExecEvents> {
     let end = Instant::now() + PATIENCE;
-    let mut pause = RETRY_FIRST;
+    let mut backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
     loop {
         match node.attach_exec(&position.sandbox, position.attach()).await {
             Ok((_, events)) => return Some(events),
-            Err(error) if may_pass(&error) && Instant::now() + pause < end => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(RETRY_MAX);
+            Err(error) if may_pass(&error) && Instant::now() + backoff.peek() < end => {
+                tokio::time::sleep(backoff.pause()).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot go on reading a command");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_node_api::{NodeCalls, NodeError};
-use dayfly_types::ErrorCode;
+use dayfly_types::{Backoff, ErrorCode};
 
 use crate::app::network_set::{of, send, take_back};
 use crate::control::Control;
@@ -16,7 +16,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(500);
 
 /// Sends at once, and again for as long as something is unconfirmed.
 pub(super) async fn confirm_always(control: &Arc<Control>) -> Result<Infallible, NodeError> {
-    let mut pause = RETRY_FIRST;
+    let interval = control.reconcile.interval;
+    let mut backoff = Backoff::new(RETRY_FIRST.min(interval), interval);
     loop {
         let is_all = match confirm_once(control).await {
             Ok(is_all) => is_all,
@@ -28,17 +29,14 @@ pub(super) async fn confirm_always(control: &Arc<Control>) -> Result<Infallible,
                 false
             }
         };
-        let interval = control.reconcile.interval;
         if is_all {
-            pause = RETRY_FIRST;
+            backoff.reset();
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}
                 () = control.unconfirmed_network.notified() => {}
             }
-        }
-        if !is_all {
-            tokio::time::sleep(pause.min(interval)).await;
-            pause = (pause * 2).min(interval.max(RETRY_FIRST));
+        } else {
+            tokio::time::sleep(backoff.pause()).await;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_node_api::{NodeCalls, NodeError, Watch};
+use dayfly_types::Backoff;
 use futures::StreamExt;
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// Watches the node for as long as the future is polled.
 pub async fn watch(control: Arc<Control>) {
-    let mut backoff = BACKOFF_MIN;
+    let mut backoff = Backoff::new(BACKOFF_MIN, BACKOFF_MAX);
     let mut sweep = Sweep::default();
     loop {
         let started = Instant::now();
@@ -27,11 +28,11 @@ pub async fn watch(control: Arc<Control>) {
         let detail = "the node process does not answer; sandboxes go on".to_owned();
         control.conditions.set(Condition::NodeUnreachable, detail);
         if started.elapsed() > BACKOFF_MAX {
-            backoff = BACKOFF_MIN;
+            backoff.reset();
         }
-        tracing::debug!(%error, retry_ms = backoff.as_millis(), "the node is not being watched");
-        tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(BACKOFF_MAX);
+        let pause = backoff.pause();
+        tracing::debug!(%error, retry_ms = pause.as_millis(), "the node is not being watched");
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -17,7 +17,7 @@ use dayfly_egress::client::{
 use dayfly_egress::protocol::SandboxRun;
 use dayfly_host::net::{self, SlotSockets};
 use dayfly_host::process::Pidfd;
-use dayfly_types::SandboxId;
+use dayfly_types::{Backoff, SandboxId};
 use dayfly_vmm::SlotIndex;
 use futures::StreamExt;
 use tokio::sync::watch;
@@ -93,7 +93,7 @@ impl HostEgress {
     /// Keeps the process running until `stop`. A process that serves a sandbox stays then, one that
     /// serves none is ended. Gives whether it was.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> bool {
-        let mut pause = FAILURE_PAUSE;
+        let mut backoff = Backoff::new(FAILURE_PAUSE, FAILURE_PAUSE_MAX);
         while !stop.is_cancelled() {
             let connected = tokio::select! {
                 connected = self.connect() => connected,
@@ -101,7 +101,7 @@ impl HostEgress {
             };
             match connected {
                 Ok((connected, process)) => {
-                    pause = FAILURE_PAUSE;
+                    backoff.reset();
                     tokio::select! {
                         () = self.serve(connected) => tracing::warn!("the egress process is gone"),
                         () = stop.cancelled() => {}
@@ -113,8 +113,8 @@ impl HostEgress {
                 Err(error) => {
                     let error = crate::error_chain(&error);
                     tracing::error!(error, "sandboxes reach nothing new");
-                    stop.run_until_cancelled(tokio::time::sleep(pause)).await;
-                    pause = (pause * 2).min(FAILURE_PAUSE_MAX);
+                    let pause = tokio::time::sleep(backoff.pause());
+                    stop.run_until_cancelled(pause).await;
                 }
             }
         }

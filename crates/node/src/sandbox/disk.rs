@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use dayfly_core::admission::Refusal;
 use dayfly_host::process::{self, ProcessIdentity};
 use dayfly_node_api::NodeError;
-use dayfly_types::{ErrorCode, SandboxCondition, SandboxState, limits};
+use dayfly_types::{Backoff, ErrorCode, SandboxCondition, SandboxState, limits};
 use dayfly_vmm::{EngineCaptureError, EngineProcess};
 
 use super::bring_up::unix_nanos;
@@ -31,11 +31,21 @@ const MEMORY_GROWTH_MIB: u64 = 32;
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether a write of the guest waits for room, and how often that came to nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RoomWait {
     is_waiting: bool,
-    tries: u32,
+    backoff: Backoff,
     tried_at: Option<Instant>,
+}
+
+impl Default for RoomWait {
+    fn default() -> Self {
+        Self {
+            is_waiting: false,
+            backoff: Backoff::new(limits::DISK_WATCH_PERIOD, limits::DISK_RETRY_MAX),
+            tried_at: None,
+        }
+    }
 }
 
 impl RoomWait {
@@ -53,13 +63,8 @@ impl RoomWait {
         // One that wrote for a while before it stopped again is not the same attempt.
         let long_ago = |at: Instant| at.elapsed() > limits::DISK_RETRY_MAX;
         if self.tried_at.is_some_and(long_ago) {
-            self.tries = 0;
+            self.backoff.reset();
         }
-    }
-
-    fn pause(&self) -> Duration {
-        let doubled = 1 << self.tries.min(8);
-        (limits::DISK_WATCH_PERIOD * doubled).min(limits::DISK_RETRY_MAX)
     }
 }
 
@@ -106,7 +111,7 @@ impl Owner {
     /// user paused stays so.
     pub(super) fn room_pause(&self) -> Option<Duration> {
         let is_ours = self.record.state == SandboxState::Running && self.vm.is_some();
-        (self.room.is_waiting() && is_ours).then(|| self.room.pause())
+        (self.room.is_waiting() && is_ours).then(|| self.room.backoff.peek())
     }
 
     /// The engine has stopped the guest for want of room.
@@ -124,7 +129,7 @@ impl Owner {
 
     /// Lets the guest try its write again.
     pub(super) async fn try_again(&mut self) {
-        self.room.tries += 1;
+        let _ = self.room.backoff.pause();
         self.room.tried_at = Some(Instant::now());
         let Some(vm) = self.vm.as_mut() else {
             return;
