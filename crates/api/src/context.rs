@@ -95,7 +95,7 @@ pub struct RunResult {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
-    /// A word for a model that would otherwise wonder.
+    /// What to do about it, in words for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -150,7 +150,7 @@ pub struct ExecResult {
     /// What is left out of `stdout` and `stderr`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
-    /// A word for a model that would otherwise wonder.
+    /// What to do about it, in words for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// With `report_changes`: what changed while the command ran.

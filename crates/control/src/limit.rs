@@ -29,7 +29,7 @@ const _: () = assert!(EXECS_MAX + TRANSFERS_MAX + WATCHES_MAX < REQUESTS_MAX);
 
 /// A place that is given back when this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     _held: Held,
 }
 
@@ -128,7 +128,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`TooMany`].
-    pub fn request(&self) -> Result<Place, TooMany> {
+    pub fn request(&self) -> Result<Permit, TooMany> {
         take(&self.requests, "requests")
     }
 
@@ -136,19 +136,19 @@ impl Limits {
     ///
     /// # Errors
     /// [`TooMany`].
-    pub fn request_of(&self, project: &ProjectId) -> Result<Place, TooMany> {
+    pub fn request_of(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.project_requests, project, "requests of one project")
     }
 
     /// # Errors
     /// [`TooMany`].
-    pub fn visitor(&self) -> Result<Place, TooMany> {
+    pub fn visitor(&self) -> Result<Permit, TooMany> {
         take(&self.visitors, "visitors")
     }
 
     /// # Errors
     /// [`TooMany`].
-    pub fn tunnel(&self, project: &ProjectId) -> Result<Place, TooMany> {
+    pub fn tunnel(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         let what = "upgraded connections to the sandboxes of one project";
         share(&self.tunnels, project, what)
     }
@@ -157,19 +157,19 @@ impl Limits {
     ///
     /// # Errors
     /// [`TooMany`].
-    pub fn exec(&self, project: &ProjectId) -> Result<Place, TooMany> {
+    pub fn exec(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.execs, project, "commands of one project")
     }
 
     /// # Errors
     /// [`TooMany`].
-    pub fn transfer(&self, project: &ProjectId) -> Result<Place, TooMany> {
+    pub fn transfer(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.transfers, project, "file transfers of one project")
     }
 
     /// # Errors
     /// [`TooMany`].
-    pub fn watch(&self, project: &ProjectId) -> Result<Place, TooMany> {
+    pub fn watch(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.watches, project, "watches of one project")
     }
 
@@ -185,26 +185,26 @@ impl Limits {
 
 impl OutputRoom {
     /// Room for one more unit of kept output.
-    pub(crate) fn unit(&self) -> Option<Place> {
+    pub(crate) fn unit(&self) -> Option<Permit> {
         let place = self.places.take(&self.project)?;
-        Some(Place {
+        Some(Permit {
             _held: Held::OfProject(place),
         })
     }
 }
 
-fn take(places: &Arc<Semaphore>, what: &'static str) -> Result<Place, TooMany> {
+fn take(places: &Arc<Semaphore>, what: &'static str) -> Result<Permit, TooMany> {
     let permit = Arc::clone(places)
         .try_acquire_owned()
         .map_err(|_| TooMany { what })?;
-    Ok(Place {
+    Ok(Permit {
         _held: Held::OfAll(permit),
     })
 }
 
-fn share(places: &Shared, project: &ProjectId, what: &'static str) -> Result<Place, TooMany> {
+fn share(places: &Shared, project: &ProjectId, what: &'static str) -> Result<Permit, TooMany> {
     let place = places.take(project).ok_or(TooMany { what })?;
-    Ok(Place {
+    Ok(Permit {
         _held: Held::OfProject(place),
     })
 }

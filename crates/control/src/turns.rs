@@ -29,8 +29,8 @@ pub(crate) struct Turn {
 
 /// A project's own other work took all the time that there was to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too much of the project's own work comes first")]
-pub(crate) struct NoTurn;
+#[error("other calls of this project took all the time that this one could wait for its turn")]
+pub(crate) struct TurnTimeout;
 
 impl Turns {
     pub(crate) fn new(per_project: usize) -> Self {
@@ -56,8 +56,12 @@ impl Turns {
     /// Waits for a place of a project, in the order of asking.
     ///
     /// # Errors
-    /// [`NoTurn`] when there is none within `limit`.
-    pub(crate) async fn wait(&self, project: &ProjectId, limit: Duration) -> Result<Turn, NoTurn> {
+    /// [`TurnTimeout`] when there is none within `limit`.
+    pub(crate) async fn wait(
+        &self,
+        project: &ProjectId,
+        limit: Duration,
+    ) -> Result<Turn, TurnTimeout> {
         // Made first: whoever stops waiting must not leave an entry behind.
         let mut turn = Turn {
             turns: self.clone(),
@@ -66,7 +70,7 @@ impl Turns {
         };
         let place = tokio::time::timeout(limit, self.of(project).acquire_owned()).await;
         // Nobody closes it.
-        turn.permit = Some(place.map_err(|_| NoTurn)?.map_err(|_| NoTurn)?);
+        turn.permit = Some(place.map_err(|_| TurnTimeout)?.map_err(|_| TurnTimeout)?);
         Ok(turn)
     }
 }
@@ -95,7 +99,7 @@ mod tests {
         for _ in 0..2 {
             held.push(turns.wait(&many, soon).await.unwrap());
         }
-        assert_eq!(turns.wait(&many, soon).await.unwrap_err(), NoTurn);
+        assert_eq!(turns.wait(&many, soon).await.unwrap_err(), TurnTimeout);
         drop(turns.wait(&other, soon).await.unwrap());
         held.pop();
         held.push(turns.wait(&many, soon).await.unwrap());

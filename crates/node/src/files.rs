@@ -84,7 +84,7 @@ impl NodeFiles for Node {
         let moved = agent
             .move_entry(&request.from, &request.to, user, request.replace)
             .await;
-        moved.map_err(|error| in_words(file_refused(error), MOVE_REFUSED))
+        moved.map_err(|error| with_message(file_refused(error), MOVE_REFUSED))
     }
 
     async fn change_mode(&self, id: &SandboxId, request: SetMode) -> Result<(), NodeError> {
@@ -173,7 +173,7 @@ pub(crate) async fn write(
         },
     };
     let file = agent.write_file(&request.path, options).await;
-    pour(file.map_err(file_refused)?, content).await
+    copy_into_guest(file.map_err(file_refused)?, content).await
 }
 
 /// Reports changes from the answer on.
@@ -216,8 +216,8 @@ pub(crate) async fn unpack(
     let target = agent
         .unpack_tree(&request.path, request.user.as_deref())
         .await;
-    let unpacked = pour(target.map_err(file_refused)?, content).await;
-    unpacked.map_err(|error| in_words(error, ARCHIVE_REFUSED))
+    let unpacked = copy_into_guest(target.map_err(file_refused)?, content).await;
+    unpacked.map_err(|error| with_message(error, ARCHIVE_REFUSED))
 }
 
 /// Bytes of a guest, which keep its sandbox awake.
@@ -232,7 +232,7 @@ fn content(
     bytes.boxed()
 }
 
-async fn pour(mut file: GuestWrite, mut content: FileBytes) -> Result<u64, NodeError> {
+async fn copy_into_guest(mut file: GuestWrite, mut content: FileBytes) -> Result<u64, NodeError> {
     while let Some(part) = content.next().await {
         // Returning drops the file, which discards it in the guest.
         file.write(part?).await.map_err(stream_failed)?;
@@ -260,7 +260,7 @@ fn changes(lines: WatchLines, call: OpenCall) -> FileChanges {
 }
 
 /// Says what it means when the guest calls a request invalid.
-fn in_words(mut error: NodeError, text: &str) -> NodeError {
+fn with_message(mut error: NodeError, text: &str) -> NodeError {
     if error.code == ErrorCode::InvalidRequest {
         error.message = text.to_owned();
     }

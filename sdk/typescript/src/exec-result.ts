@@ -39,7 +39,7 @@ export class ExecResult {
   /** Limits of its own that the command ran into: memory, cpu, processes. */
   readonly limitsHit: readonly string[];
   readonly omitted: readonly Omission[];
-  /** A word for a model that would otherwise wonder. */
+  /** What to do about it, in words for a model. */
   readonly hint: string | undefined;
   /** With `reportChanges`: the files that changed meanwhile. */
   readonly changedFiles: readonly string[] | undefined;

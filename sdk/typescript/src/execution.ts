@@ -85,7 +85,7 @@ export class Execution {
   readonly executionCount: number | undefined;
   /** Something was longer than what is given here. */
   readonly truncated: boolean;
-  /** A word for a model that would otherwise wonder. */
+  /** What to do about it, in words for a model. */
   readonly hint: string | undefined;
   /** With `reportChanges`: the files that changed meanwhile. */
   readonly changedFiles: readonly string[] | undefined;

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use tokio::time::Instant;
 
 use super::context::{BridgeCall, BridgeLine, RunStatus, accept, ask, broken};
-use super::exec_output::{Given, Output};
+use super::exec_output::{Output, StreamText};
 use crate::limit::OutputRoom;
 
 /// How long a node may be away before its readers are told.
@@ -125,8 +125,8 @@ fn call(plan: &RunPlan, after: u64) -> BridgeCall<'_> {
 /// All that a run gave.
 #[derive(Debug)]
 pub(crate) struct CollectedRun {
-    pub(crate) stdout: Given,
-    pub(crate) stderr: Given,
+    pub(crate) stdout: StreamText,
+    pub(crate) stderr: StreamText,
     pub(crate) results: Vec<BTreeMap<String, String>>,
     pub(crate) failure: Option<Failure>,
     pub(crate) status: RunStatus,

@@ -4,19 +4,19 @@ use dayfly_api::Omission;
 use dayfly_types::limits::EXEC_RESULT_BYTES_MAX;
 
 use super::shape::{Part, Shape};
-use crate::limit::{OUTPUT_UNIT_BYTES, OutputRoom, Place};
+use crate::limit::{OUTPUT_UNIT_BYTES, OutputRoom, Permit};
 
 /// Bytes up to the limit of one stream, of its project, and of the server as a whole.
 #[derive(Debug)]
 pub struct Output {
-    kept: Kept,
-    places: Vec<Place>,
+    kept: KeptOutput,
+    places: Vec<Permit>,
     /// Parts of the stream that the guest had dropped: offset and length.
     gaps: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
-enum Kept {
+enum KeptOutput {
     /// The beginning of the stream.
     Head {
         bytes: Vec<u8>,
@@ -28,7 +28,7 @@ enum Kept {
 
 /// A stream as an answer gives it.
 #[derive(Debug)]
-pub struct Given {
+pub struct StreamText {
     pub text: String,
     pub total: u64,
     pub omitted: Vec<Omission>,
@@ -39,8 +39,8 @@ impl Output {
     #[must_use]
     pub fn new(shaped_bytes: Option<usize>) -> Self {
         let kept = match shaped_bytes {
-            Some(room) => Kept::Shaped(Shape::new(room.min(EXEC_RESULT_BYTES_MAX))),
-            None => Kept::Head {
+            Some(room) => KeptOutput::Shaped(Shape::new(room.min(EXEC_RESULT_BYTES_MAX))),
+            None => KeptOutput::Head {
                 bytes: Vec::new(),
                 total: 0,
                 is_cut: false,
@@ -56,8 +56,8 @@ impl Output {
     /// Keeps what fits.
     pub fn push(&mut self, new: &[u8], room: &OutputRoom) {
         match &mut self.kept {
-            Kept::Shaped(shape) => shape.push(new),
-            Kept::Head {
+            KeptOutput::Shaped(shape) => shape.push(new),
+            KeptOutput::Head {
                 bytes,
                 total,
                 is_cut,
@@ -87,11 +87,11 @@ impl Output {
     /// Notes that the guest no longer has the next bytes.
     pub fn skip(&mut self, gap: u64) {
         match &mut self.kept {
-            Kept::Shaped(shape) => {
+            KeptOutput::Shaped(shape) => {
                 self.gaps.push((shape.total(), gap));
                 shape.skip(gap);
             }
-            Kept::Head { total, is_cut, .. } => {
+            KeptOutput::Head { total, is_cut, .. } => {
                 self.gaps.push((*total, gap));
                 *total += gap;
                 // What comes behind a hole must not look as if it followed.
@@ -102,10 +102,12 @@ impl Output {
 
     /// The stream as text, with a mark for each part that is left out.
     #[must_use]
-    pub fn give(self, stream: &str) -> Given {
+    pub fn give(self, stream: &str) -> StreamText {
         let (total, parts, has_marks) = match self.kept {
-            Kept::Shaped(shape) => (shape.total(), shape.finish(), true),
-            Kept::Head { bytes, total, .. } => (total, vec![Part { offset: 0, bytes }], false),
+            KeptOutput::Shaped(shape) => (shape.total(), shape.finish(), true),
+            KeptOutput::Head { bytes, total, .. } => {
+                (total, vec![Part { offset: 0, bytes }], false)
+            }
         };
         let mut text = String::new();
         let mut omitted = Vec::new();
@@ -119,7 +121,7 @@ impl Output {
             text.push_str(&decode(&part.bytes, end < total));
         }
         leave_out(&mut omitted, stream, end, total, &self.gaps);
-        Given {
+        StreamText {
             text,
             total,
             omitted,
@@ -222,7 +224,7 @@ mod tests {
                 output
             })
             .collect();
-        let given: Vec<Given> = outputs.into_iter().map(|o| o.give("stdout")).collect();
+        let given: Vec<StreamText> = outputs.into_iter().map(|o| o.give("stdout")).collect();
         let kept: usize = given.iter().map(|given| given.text.len()).sum();
         assert_eq!(kept, 128 << 20, "half of what there is");
         assert!(!given.last().unwrap().omitted.is_empty());

@@ -14,7 +14,7 @@ use dayfly_types::egress::{
 use dayfly_types::limits::EGRESS_RECORDS_MAX;
 use dayfly_types::{ProjectId, SandboxId};
 
-use super::egress_wish::{target_text, to_wire};
+use super::egress_spec::{target_text, to_wire};
 use super::network_suggest::suggest;
 use super::sandbox_read::{FindError, locate, row_alive};
 use crate::control::Control;

@@ -18,9 +18,9 @@ use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
 use super::network_read::present;
 use super::sandbox_create::is_wanted;
 use super::sandbox_read::{FindError, row_alive};
-use super::{Invalid, egress_wish};
+use super::{Invalid, egress_spec};
 use crate::control::Control;
-use crate::store::{EgressOf, SandboxRow, StoreError};
+use crate::store::{ExpectedEgress, SandboxRow, StoreError};
 use crate::time::now_ms;
 
 /// How often a change is planned anew because another one came first.
@@ -38,7 +38,7 @@ impl NetworkChange {
     fn apply(&self, current: &EgressPolicy) -> Result<EgressPolicy, Invalid> {
         match self {
             Self::Replace(policy) => Ok(policy.clone()),
-            Self::Allow(rules) => egress_wish::with_rules(current, rules),
+            Self::Allow(rules) => egress_spec::with_rules(current, rules),
         }
     }
 }
@@ -93,7 +93,7 @@ async fn change_to_the_end(
             return Err(FindError::NotFound { id: id.clone() }.into());
         }
         let wanted = change.apply(&row.egress.policy)?;
-        let done = if egress_wish::is_no_wider(&wanted, &row.egress.policy) {
+        let done = if egress_spec::is_no_wider(&wanted, &row.egress.policy) {
             narrow(control, &row, &wanted).await?
         } else {
             widen(control, &row, &wanted).await?
@@ -118,7 +118,12 @@ async fn narrow(
         let epoch = row.egress.reserved + 1;
         let written = control
             .store
-            .set_egress(of(row, row.egress.reserved), wanted, epoch, now_ms())
+            .set_egress(
+                expected_egress(row, row.egress.reserved),
+                wanted,
+                epoch,
+                now_ms(),
+            )
             .await;
         if !written.map_err(SetNetworkError::Store)? {
             return Ok(None);
@@ -150,7 +155,7 @@ async fn widen(
     let epoch = row.egress.reserved + 1;
     let store = &control.store;
     let reserved = store
-        .reserve_egress(of(row, row.egress.reserved), epoch, now_ms())
+        .reserve_egress(expected_egress(row, row.egress.reserved), epoch, now_ms())
         .await;
     if !reserved.map_err(SetNetworkError::Store)? {
         return Ok(None);
@@ -167,7 +172,7 @@ async fn widen(
         }
     };
     let written = store
-        .set_egress(of(row, epoch), wanted, epoch, now_ms())
+        .set_egress(expected_egress(row, epoch), wanted, epoch, now_ms())
         .await;
     match written {
         Ok(true) => {
@@ -198,7 +203,7 @@ pub(crate) async fn take_back(control: &Control, row: &SandboxRow, epoch: u64) -
     let policy = &row.egress.policy;
     let written = control
         .store
-        .set_egress(of(row, epoch), policy, next, now_ms())
+        .set_egress(expected_egress(row, epoch), policy, next, now_ms())
         .await;
     let confirmed = match written {
         Ok(true) => send(control, row, next, policy).await.is_ok(),
@@ -245,8 +250,8 @@ async fn confirm(control: &Control, row: &SandboxRow, epoch: u64) {
 }
 
 /// The row as it was read, but for the epoch that was given out since.
-pub(crate) fn of(row: &SandboxRow, reserved: u64) -> EgressOf<'_> {
-    EgressOf {
+pub(crate) fn expected_egress(row: &SandboxRow, reserved: u64) -> ExpectedEgress<'_> {
+    ExpectedEgress {
         project: &row.project,
         sandbox: &row.id,
         epoch: row.egress.epoch,

@@ -3,7 +3,7 @@
 use dayfly_node_api::{NodeApi, TemplateReport};
 use dayfly_types::{ProjectId, SnapshotId, TemplateName};
 
-use super::sandbox_new::{NewSandbox, SandboxSource};
+use super::sandbox_spec::{NewSandbox, SandboxSource};
 use super::snapshot_read::{self, FindSnapshotError};
 use super::template::{self, TemplateError};
 use super::{Invalid, quantity};

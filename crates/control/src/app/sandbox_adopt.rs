@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use dayfly_node_api::{NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{SandboxId, SandboxState};
 
-use super::fork_plan::{PARENT_KEY, TREE_KEY};
+use super::fork_spec::{PARENT_KEY, TREE_KEY};
 use crate::control::Control;
 use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, StoreError};
 use crate::time::{deadline_ms, now_ms};

@@ -13,20 +13,20 @@ use dayfly_node_api::{
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};
 
-use super::egress_wish::is_no_wider;
-use super::fork_plan::{ForkPlan, PARENT_KEY, TREE_KEY, Tree};
+use super::egress_spec::is_no_wider;
+use super::fork_spec::{ForkPlan, PARENT_KEY, TREE_KEY, Tree};
 use super::ids::{self, NoRandomness};
 use super::sandbox_create::{bad_subject, is_wanted, undo, wanted};
 use super::sandbox_delete;
-use super::sandbox_new::hash_of;
 use super::sandbox_read::{FindError, present, row_alive};
+use super::sandbox_spec::hash_of;
 use super::snapshot_read::present_capture;
 use crate::control::Control;
 use crate::rates::CreatePermit;
 use crate::store::{EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, StoreError, Subject};
 use crate::time::now_ms;
 
-/// Why there is no child. Nothing of a fork stays in any case, and its source goes on.
+/// A fork that failed. Nothing of it stays, and its source goes on.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     #[error(transparent)]

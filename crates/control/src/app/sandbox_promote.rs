@@ -8,8 +8,8 @@ use dayfly_node_api::LifecycleChange;
 use dayfly_types::{ProjectId, SandboxId};
 use futures::StreamExt;
 
-use super::fork_plan::explore_ttl;
-use super::lifecycle_wish::ttl_default;
+use super::fork_spec::explore_ttl;
+use super::lifetime_spec::ttl_default;
 use super::sandbox_delete::{self, DeleteError};
 use super::sandbox_read::{FindError, row_alive};
 use super::sandbox_state::{StateError, set_lifecycle};

@@ -4,8 +4,8 @@ use dayfly_api::Sandbox;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
-use super::egress_wish::to_wire;
-use super::{lifecycle_wish, quantity};
+use super::egress_spec::to_wire;
+use super::{lifetime_spec, quantity};
 use crate::control::Control;
 use crate::store::{SandboxRow, StoreError};
 use crate::time::rfc3339;
@@ -140,7 +140,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         ttl_seconds: lifecycle.ttl_seconds,
         expires_at: expires_at_ms.map(rfc3339),
         idle_seconds: lifecycle.idle_seconds,
-        on_timeout: lifecycle_wish::to_wire(lifecycle.on_timeout),
+        on_timeout: lifetime_spec::to_wire(lifecycle.on_timeout),
         disk_gb: quantity::gigabytes(disk_mib),
         cpu_limit: row.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
         from_snapshot: row.from_snapshot.as_ref().map(ToString::to_string),

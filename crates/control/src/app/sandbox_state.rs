@@ -5,7 +5,7 @@ use dayfly_api::{Lifecycle, Sandbox};
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{ProjectId, SandboxId, SnapshotId};
 
-use super::lifecycle_wish;
+use super::lifetime_spec;
 use super::sandbox_read::{self, FindError, locate};
 use super::snapshot_read::{self, FindSnapshotError};
 use crate::control::Control;
@@ -114,7 +114,7 @@ fn present_lifecycle(report: &LifecycleReport) -> Lifecycle {
         ttl_seconds: lifecycle.ttl_seconds,
         persistent: lifecycle.persistent,
         idle_seconds: lifecycle.idle_seconds,
-        on_timeout: lifecycle_wish::to_wire(lifecycle.on_timeout),
+        on_timeout: lifetime_spec::to_wire(lifecycle.on_timeout),
         expires_at: deadline_ms(report.expires_in_seconds, now_ms()).map(rfc3339),
         idle_for_seconds: report.idle_for_seconds,
     }

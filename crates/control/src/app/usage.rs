@@ -13,7 +13,7 @@ use super::volume::{self, Created, VolumeRefusal};
 use crate::control::Control;
 use crate::store::{LimitsRow, OverQuota, StoreError};
 use crate::time::now_ms;
-use crate::turns::{NoTurn, Turn};
+use crate::turns::{Turn, TurnTimeout};
 
 const MIB: u64 = 1 << 20;
 /// For captures and volumes of the same project that come first: longer than one may take.
@@ -31,7 +31,7 @@ pub(crate) enum UsageError {
     #[error(transparent)]
     Volume(#[from] VolumeRefusal),
     #[error(transparent)]
-    Busy(#[from] NoTurn),
+    Busy(#[from] TurnTimeout),
     #[error("the work on the volume stopped")]
     Stopped,
 }

@@ -10,9 +10,9 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, request};
 
 use super::address::{Form, PortAddress};
+use super::connection::LinkGrant;
 use super::preview::PreviewDomain;
 use super::token::TOKEN_START;
-use super::visit::LinkLeave;
 use super::{cookies, query};
 use crate::app::sandbox_read::{FindError, locate};
 use crate::control::{Control, LookedUp};
@@ -34,7 +34,7 @@ pub(super) enum Access {
     /// By a link. The token is there when it was in the query and should become a cookie.
     Link {
         project: ProjectId,
-        leave: LinkLeave,
+        grant: LinkGrant,
         query_token: Option<String>,
     },
 }
@@ -72,7 +72,7 @@ pub(super) async fn decide(
     {
         return Ok(Some(Access::Link {
             project: link.project.clone(),
-            leave: leave(link, now),
+            grant: grant(link, now),
             query_token: Some(token.to_owned()),
         }));
     }
@@ -93,7 +93,7 @@ pub(super) async fn decide(
         });
     Ok(found.map(|link| Access::Link {
         project: link.project.clone(),
-        leave: leave(link, now),
+        grant: grant(link, now),
         query_token: None,
     }))
 }
@@ -133,9 +133,9 @@ fn is_of_another_page(preview: &PreviewDomain, address: &PortAddress, headers: &
     is_named_otherwise || is_embedded_elsewhere(headers)
 }
 
-fn leave(link: &PortLinkRow, now_ms: i64) -> LinkLeave {
+fn grant(link: &PortLinkRow, now_ms: i64) -> LinkGrant {
     let left = u64::try_from(link.expires_at_ms.saturating_sub(now_ms)).unwrap_or(0);
-    LinkLeave {
+    LinkGrant {
         link: Arc::from(link.id.as_str()),
         expires_in: Duration::from_millis(left),
     }

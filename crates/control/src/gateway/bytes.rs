@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::visit::{Activity, Visit};
+use super::connection::{Activity, ProxiedConnection};
 
 /// A connection to a service that notes when a byte passes.
 pub(super) struct NotedStream {
@@ -75,15 +75,15 @@ pub(super) enum AnswerError {
 pub(super) struct AnswerBody {
     inner: Incoming,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
-    _visit: Visit,
+    _connection: ProxiedConnection,
 }
 
 impl AnswerBody {
-    pub(super) fn new(inner: Incoming, visit: Visit) -> Self {
+    pub(super) fn new(inner: Incoming, connection: ProxiedConnection) -> Self {
         Self {
             inner,
-            cut: Box::pin(visit.cut()),
-            _visit: visit,
+            cut: Box::pin(connection.cut()),
+            _connection: connection,
         }
     }
 }

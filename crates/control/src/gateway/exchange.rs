@@ -14,43 +14,43 @@ use tokio_util::task::TaskTracker;
 
 use super::address::PortAddress;
 use super::bytes::{AnswerBody, NotedStream};
+use super::connection::ProxiedConnection;
 use super::error::GatewayError;
 use super::heads;
-use super::visit::Visit;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// What a visitor asks of a service, ready to be sent.
 pub(super) struct Question<'a> {
     pub(super) address: &'a PortAddress,
     pub(super) request: Request<Body>,
     /// The visitor's connection, when it wants to speak something else, and its place for that.
-    pub(super) upgrade: Option<(OnUpgrade, Place)>,
+    pub(super) upgrade: Option<(OnUpgrade, Permit)>,
 }
 
 /// Sends the request over a connection of its own, and answers with what comes back. Dropping the
 /// future, or the answer's body, closes the connection.
 ///
 /// # Errors
-/// [`GatewayError::NoAnswer`], or why the visit was cut.
+/// [`GatewayError::NoAnswer`], or why the connection was cut.
 pub(super) async fn ask(
     tasks: &TaskTracker,
-    visit: Visit,
+    connection: ProxiedConnection,
     stream: PortStream,
     question: Question<'_>,
 ) -> Result<Response, GatewayError> {
     let method = question.request.method().clone();
-    let stream = TokioIo::new(NotedStream::new(stream, visit.activity()));
+    let stream = TokioIo::new(NotedStream::new(stream, connection.activity()));
     let handshake = http1::Builder::new()
         .max_buf_size(PORT_HEAD_BYTES_MAX)
         .max_headers(PORT_HEADERS_MAX)
         .handshake(stream);
-    let (mut sender, connection) = handshake.await.map_err(no_answer)?;
-    let driving = visit.clone();
+    let (mut sender, to_service) = handshake.await.map_err(no_answer)?;
+    let driving = connection.clone();
     tasks.spawn(async move {
         tokio::select! {
             biased;
             () = driving.cut() => {}
-            ended = connection.with_upgrades() => {
+            ended = to_service.with_upgrades() => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection to a service ended early");
                 }
@@ -59,15 +59,15 @@ pub(super) async fn ask(
     });
     let answer = tokio::select! {
         biased;
-        () = visit.cut() => Err(GatewayError::NoAnswer),
+        () = connection.cut() => Err(GatewayError::NoAnswer),
         answer = sender.send_request(question.request) => answer.map_err(no_answer),
     };
-    let mut answer = answer.map_err(|error| visit.refusal().unwrap_or(error))?;
+    let mut answer = answer.map_err(|error| connection.refusal().unwrap_or(error))?;
     let status = answer.status();
     let protocol = answer.headers().get(UPGRADE).cloned();
     heads::clean_answer(answer.headers_mut(), question.address, &method, status);
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(answer.map(|body| Body::new(AnswerBody::new(body, visit))));
+        return Ok(answer.map(|body| Body::new(AnswerBody::new(body, connection))));
     }
     // Nobody asked for it, or it does not say for what: nothing could be made of what follows.
     let (Some((outside, place)), Some(protocol)) = (question.upgrade, protocol) else {
@@ -76,7 +76,7 @@ pub(super) async fn ask(
     heads::switch(answer.headers_mut(), protocol);
     let inside = hyper::upgrade::on(&mut answer);
     tasks.spawn(async move {
-        tunnel(visit, outside, inside).await;
+        tunnel(connection, outside, inside).await;
         drop(place);
     });
     Ok(answer.map(|_: Incoming| Body::empty()))
@@ -87,8 +87,8 @@ fn no_answer(error: hyper::Error) -> GatewayError {
     GatewayError::NoAnswer
 }
 
-/// Moves bytes until both sides have ended, one has broken, or the visit is cut.
-async fn tunnel(visit: Visit, outside: OnUpgrade, inside: OnUpgrade) {
+/// Moves bytes until both sides have ended, one has broken, or the connection is cut.
+async fn tunnel(connection: ProxiedConnection, outside: OnUpgrade, inside: OnUpgrade) {
     let carry = async {
         let (outside, inside) = tokio::try_join!(outside, inside)?;
         let (mut outside, mut inside) = (TokioIo::new(outside), TokioIo::new(inside));
@@ -98,7 +98,7 @@ async fn tunnel(visit: Visit, outside: OnUpgrade, inside: OnUpgrade) {
     };
     tokio::select! {
         biased;
-        () = visit.cut() => {}
+        () = connection.cut() => {}
         carried = carry => {
             if let Err(error) = carried {
                 tracing::debug!(%error, "nobody took an upgraded connection");

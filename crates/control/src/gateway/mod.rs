@@ -12,6 +12,7 @@
 mod access;
 mod address;
 mod bytes;
+mod connection;
 mod cookies;
 mod error;
 mod exchange;
@@ -19,7 +20,6 @@ pub mod heads;
 mod preview;
 mod query;
 mod token;
-mod visit;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::access::Access;
+use self::connection::{ConnectionLimits, Grant, ProxiedConnection, ProxiedConnections};
 use self::exchange::Question;
 use self::heads::Visitor;
-use self::visit::{Leave, Visit, VisitLimits, Visits};
 use crate::control::Control;
 
 pub use self::address::{Form, PortAddress};
@@ -81,7 +81,7 @@ impl Default for GatewaySettings {
 #[derive(Debug, Default)]
 pub(crate) struct Gateway {
     pub(crate) settings: GatewaySettings,
-    visits: Arc<Visits>,
+    connections: Arc<ProxiedConnections>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -96,7 +96,7 @@ impl Gateway {
 
     /// Cuts everybody who came by a link that is no longer in the database.
     pub(crate) fn revoke(&self, sandbox: &SandboxId, link: &str) {
-        self.visits.revoke(sandbox, link);
+        self.connections.revoke(sandbox, link);
     }
 
     /// Ends every visit.
@@ -125,7 +125,7 @@ pub(crate) async fn pass(
     let gateway = &control.gateway;
     let settings = &gateway.settings;
     // Before the look-up, so that a link that is revoked meanwhile cuts this visit.
-    let approach = gateway.visits.approach(&address.sandbox);
+    let pending = gateway.connections.pending(&address.sandbox);
     let access = {
         // Strangers cost a look into the database; they must not keep others from it.
         let _place = control.limits.visitor()?;
@@ -148,29 +148,29 @@ pub(crate) async fn pass(
     *request.method_mut() = head.method;
     *request.headers_mut() = head.headers;
     heads::clean_request(request.headers_mut(), visitor);
-    let (project, leave) = match access {
+    let (project, grant) = match access {
         Access::Key { project, end } => {
             if let Some(peer) = peer {
                 control.connections.has_shown_a_key(peer.ip());
             }
-            (project, Leave::Key(end))
+            (project, Grant::Key(end))
         }
-        Access::Link { project, leave, .. } => (project, Leave::Link(leave)),
+        Access::Link { project, grant, .. } => (project, Grant::Link(grant)),
     };
-    let limits = VisitLimits {
+    let limits = ConnectionLimits {
         connections_max: settings.connections_max,
         idle_max: settings.idle_max,
     };
     let tunnel = wanted.is_some().then(|| control.limits.tunnel(&project));
     let tunnel = tunnel.transpose()?;
-    let visit = approach.enter(leave, limits, gateway.stop.clone())?;
-    let stream = connect(control, address, &visit).await?;
+    let connection = pending.enter(grant, limits, gateway.stop.clone())?;
+    let stream = connect(control, address, &connection).await?;
     let question = Question {
         address,
         request,
         upgrade: wanted.and(outside).zip(tunnel),
     };
-    exchange::ask(&gateway.tasks, visit, stream, question).await
+    exchange::ask(&gateway.tasks, connection, stream, question).await
 }
 
 /// Sends a visitor whose address has a token to the same one without it, with the token in a
@@ -182,14 +182,14 @@ fn redirect(
     access: &Access,
 ) -> Option<Response> {
     let Access::Link {
-        leave,
+        grant,
         query_token: Some(token),
         ..
     } = access
     else {
         return None;
     };
-    let seconds = leave.expires_in.as_secs();
+    let seconds = grant.expires_in.as_secs();
     let cookie = cookies::set_cookie(address, token, seconds, settings.preview.is_secure())?;
     let target = address.target(uri).ok()?;
     let location = format!("{}{target}", address.prefix());
@@ -210,13 +210,13 @@ fn redirect(
 async fn connect(
     control: &Control,
     address: &PortAddress,
-    visit: &Visit,
+    connection: &ProxiedConnection,
 ) -> Result<PortStream, GatewayError> {
     let limit = control.gateway.settings.connect_deadline;
     let connecting = control.node.connect_port(&address.sandbox, address.port);
     let connected = tokio::select! {
         biased;
-        () = visit.cut() => return Err(visit.refusal().unwrap_or(GatewayError::Stopping)),
+        () = connection.cut() => return Err(connection.refusal().unwrap_or(GatewayError::Stopping)),
         connected = tokio::time::timeout(limit, connecting) => connected,
     };
     match connected {

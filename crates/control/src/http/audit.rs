@@ -33,7 +33,7 @@ const UNANSWERED: u16 = 499;
 
 /// What was asked, as the record tells it.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct AuditedRequest {
     id: String,
     method: Method,
     operation: String,
@@ -41,13 +41,13 @@ pub(super) struct Asked {
     uri: Uri,
 }
 
-pub(super) fn asked(request: &Request) -> Asked {
+pub(super) fn asked(request: &Request) -> AuditedRequest {
     let path = request.uri().path();
     let id = request.extensions().get::<RequestId>();
     let mut operation = format!("{} {}", request.method(), without_secrets(path));
     // A path is ASCII, so any place will do.
     operation.truncate(OPERATION_BYTES_MAX);
-    Asked {
+    AuditedRequest {
         id: id.map(ToString::to_string).unwrap_or_default(),
         method: request.method().clone(),
         operation,
@@ -96,7 +96,7 @@ fn subject_of(path: &str) -> Option<String> {
     fits.then(|| name.into_owned())
 }
 
-impl Asked {
+impl AuditedRequest {
     pub(super) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEvent {
         AuditEvent {
             project: project.clone(),
@@ -119,23 +119,28 @@ impl Asked {
 
 /// What is noted about one request until its entry is written.
 #[derive(Debug)]
-pub(super) struct Notebook {
+pub(super) struct PendingAudit {
     project: ProjectId,
     key_prefix: String,
-    asked: Asked,
-    notes: Mutex<Notes>,
+    asked: AuditedRequest,
+    notes: Mutex<AuditDetails>,
     handle: AuditHandle,
 }
 
 #[derive(Debug, Default)]
-struct Notes {
+struct AuditDetails {
     subject: Option<String>,
     detail: Option<Value>,
     is_taken_over: bool,
 }
 
-impl Notebook {
-    pub(super) fn new(audit: &Audit, project: &ProjectId, key_prefix: &str, asked: Asked) -> Self {
+impl PendingAudit {
+    pub(super) fn new(
+        audit: &Audit,
+        project: &ProjectId,
+        key_prefix: &str,
+        asked: AuditedRequest,
+    ) -> Self {
         Self {
             project: project.clone(),
             key_prefix: key_prefix.to_owned(),
@@ -145,7 +150,7 @@ impl Notebook {
         }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, AuditDetails> {
         // Fields that are set one at a time: a panic leaves them whole.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +170,7 @@ impl Notebook {
         self.adds_detail(recorded(path, FILE_BYTES_MAX));
     }
 
-    /// From here on the entry is the caller's to write, with [`Notebook::write`].
+    /// From here on the entry is the caller's to write, with [`PendingAudit::write`].
     pub(super) fn is_taken_over(&self) {
         self.notes().is_taken_over = true;
     }
@@ -206,7 +211,7 @@ impl Notebook {
 
 /// A request whose answer is not known yet.
 #[derive(Debug)]
-pub(super) struct Unanswered(Option<Arc<Notebook>>);
+pub(super) struct Unanswered(Option<Arc<PendingAudit>>);
 
 impl Unanswered {
     pub(super) async fn answer(mut self, status: StatusCode) {

@@ -12,7 +12,7 @@ use dayfly_types::{ErrorCode, ProjectId};
 use http::Method;
 
 use super::access::{self, Denied};
-use super::audit::{Asked, Notebook, asked};
+use super::audit::{AuditedRequest, PendingAudit, asked};
 use super::error::ApiError;
 use super::key_bound::{bound_answer, bound_body};
 use crate::app::sandbox_read::FindError;
@@ -20,7 +20,7 @@ use crate::control::{Control, LookedUp};
 use crate::gateway::Peer;
 use crate::key::bearer;
 use crate::key_ends::KeyEnd;
-use crate::limit::Place;
+use crate::limit::Permit;
 use crate::scope::{Reach, Scope};
 use crate::store::{KeyRow, KnownKey, LimitsRow};
 
@@ -38,7 +38,7 @@ pub(super) struct Caller {
     pub(super) expires_at_ms: Option<i64>,
     pub(super) limits: LimitsRow,
     pub(super) end: KeyEnd,
-    pub(super) notebook: Arc<Notebook>,
+    pub(super) notebook: Arc<PendingAudit>,
 }
 
 /// Middleware: refuses every request without a key that may do it, except the question for
@@ -62,7 +62,7 @@ pub(super) async fn require_key(
         control.connections.has_shown_a_key(peer.0.ip());
     }
     let KnownKey { key, limits } = known;
-    let notebook = Notebook::new(&control.audit, &key.project, &key.prefix, asked);
+    let notebook = PendingAudit::new(&control.audit, &key.project, &key.prefix, asked);
     let notebook = Arc::new(notebook);
     let caller = Caller {
         end: end.clone(),
@@ -127,7 +127,7 @@ pub(super) fn is_health(request: &Request) -> bool {
 async fn identify(
     control: &Control,
     presented: Option<&str>,
-    asked: &Asked,
+    asked: &AuditedRequest,
 ) -> Result<(KnownKey, KeyEnd), ApiError> {
     let presented = presented.ok_or_else(|| {
         ApiError::new(ErrorCode::Unauthorized, "this needs an API key")
@@ -145,7 +145,7 @@ async fn identify(
 }
 
 /// Somebody uses a key that is over: its project wants to know.
-async fn record_ended(control: &Control, key: &KeyRow, asked: &Asked) {
+async fn record_ended(control: &Control, key: &KeyRow, asked: &AuditedRequest) {
     let most = Some(ENDED_KEY_RECORDS_PER_SECOND);
     let counted = control.rates.request(&key.project, most, Instant::now());
     if counted.is_ok() {
@@ -155,7 +155,7 @@ async fn record_ended(control: &Control, key: &KeyRow, asked: &Asked) {
     }
 }
 
-fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<Place, ApiError> {
+fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<Permit, ApiError> {
     // Who sets the limits must not be locked out by one.
     if !caller.reach.scopes.has(Scope::Operator) {
         let per_second = caller.limits.requests_per_second;

@@ -25,11 +25,11 @@ use super::parameter::SandboxParameter;
 use super::sse;
 use crate::app::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
 use crate::app::context_run::{CollectedRun, Failure, Run, RunPlan, collect};
-use crate::app::exec_plan::{check_cwd, shaped_bytes};
+use crate::app::exec_spec::{check_cwd, shaped_bytes};
 use crate::app::invalid::without_nul;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 use crate::time::now_ms;
 
 const LANGUAGE_DEFAULT: &str = "python";
@@ -339,7 +339,7 @@ pub(super) async fn stream(
 struct Streaming {
     run: Option<Run>,
     pending: VecDeque<Bytes>,
-    _place: Place,
+    _place: Permit,
 }
 
 impl Streaming {

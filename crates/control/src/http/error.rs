@@ -17,7 +17,7 @@ use crate::app::template::TemplateError;
 use crate::audit::Unrecorded;
 use crate::limit::TooMany;
 use crate::store::{StoreError, Unavailable};
-use crate::turns::NoTurn;
+use crate::turns::TurnTimeout;
 
 /// The published clients wait at most this long for one refusal.
 const RETRY_AFTER_SECONDS_MAX: u64 = 60;
@@ -201,8 +201,8 @@ impl From<TooMany> for ApiError {
     }
 }
 
-impl From<NoTurn> for ApiError {
-    fn from(error: NoTurn) -> Self {
+impl From<TurnTimeout> for ApiError {
+    fn from(error: TurnTimeout) -> Self {
         Self::new(ErrorCode::TooMany, error.to_string()).retry_after(RETRY_AFTER)
     }
 }

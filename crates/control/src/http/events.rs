@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::parameter::{EventCursor, Parameter, parameters};
 use super::sse;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 use crate::rates::WatchUnderWay;
 use crate::store::EventRow;
 use crate::time::rfc3339;
@@ -86,7 +86,7 @@ struct Stream {
     project: ProjectId,
     after: i64,
     pending: VecDeque<Bytes>,
-    _place: (Place, WatchUnderWay),
+    _place: (Permit, WatchUnderWay),
 }
 
 impl Stream {

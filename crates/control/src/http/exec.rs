@@ -20,12 +20,12 @@ use super::exec_stream;
 use super::parameter::SandboxParameter;
 use crate::app::exec::{Collected, collect};
 use crate::app::exec_follow::{Position, follow};
-use crate::app::exec_plan::ExecPlan;
+use crate::app::exec_spec::ExecPlan;
 use crate::app::network_denials::denied_since;
 use crate::app::process::{limits_hit, process};
 use crate::app::sandbox_read;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 use crate::time::now_ms;
 
 /// Changed files that one answer lists.
@@ -37,7 +37,7 @@ const SILENT_HINT: &str = "the command succeeded and printed nothing";
 pub(super) struct Started {
     pub(super) exec: ExecId,
     pub(super) events: ExecEvents,
-    pub(super) place: Place,
+    pub(super) place: Permit,
 }
 
 /// Runs a command and answers when it has ended, or at once with `background`. Hanging up leaves
@@ -126,7 +126,7 @@ pub(super) async fn start(
     caller: &Caller,
     id: &SandboxId,
     plan: &ExecPlan,
-    place: Place,
+    place: Permit,
 ) -> Result<Started, ApiError> {
     sandbox_read::locate(control, &caller.project, id).await?;
     let exec = plan.request.spec.exec_id.clone();

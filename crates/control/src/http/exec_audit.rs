@@ -11,13 +11,13 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::audit::Notebook;
+use super::audit::PendingAudit;
 use super::auth::Caller;
-use crate::app::exec_plan::ExecPlan;
+use crate::app::exec_spec::ExecPlan;
 
 /// Watches a command, and writes the entry when it is over: at its end, or when nobody reads on.
 pub(super) struct Observer {
-    notebook: Arc<Notebook>,
+    notebook: Arc<PendingAudit>,
     keeps_output: bool,
     asked: Value,
     stdout: Seen,

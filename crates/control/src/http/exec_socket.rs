@@ -41,12 +41,12 @@ use super::known_names::unfit;
 use super::parameter::SandboxParameter;
 use super::process_parameter::{AttachParameter, ProcessParameter};
 use crate::app::exec_follow::{Position, follow};
-use crate::app::exec_plan::{ExecPlan, terminal_size};
+use crate::app::exec_spec::{ExecPlan, terminal_size};
 use crate::app::process::{exit_event, process};
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
 use crate::key_ends::KeyEnd;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// How long a client has to say what it wants to start.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ struct Attached {
     position: Position,
     report: ExecInfo,
     events: ExecEvents,
-    _place: Place,
+    _place: Permit,
 }
 
 /// The exec that input and signals go to.
@@ -159,7 +159,7 @@ fn accept(upgrade: Upgrade) -> Result<WebSocketUpgrade, ApiError> {
 async fn begin(
     control: Arc<Control>,
     caller: &Caller,
-    (id, place): (SandboxId, Place),
+    (id, place): (SandboxId, Permit),
     socket: &mut WebSocket,
 ) -> Result<Attached, ApiError> {
     let first = tokio::time::timeout(START_DEADLINE, socket.recv()).await;

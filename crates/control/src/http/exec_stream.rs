@@ -17,7 +17,7 @@ use super::sse;
 use crate::app::exec::{ExecError, TIMEOUT_GRACE, failed, lost, timed_out};
 use crate::app::exec_follow::Position;
 use crate::app::process::exit_event;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ struct State {
     stdout: Utf8Pieces,
     stderr: Utf8Pieces,
     pending: VecDeque<Bytes>,
-    _place: Place,
+    _place: Permit,
 }
 
 /// Data of the `started` event.
@@ -61,7 +61,7 @@ pub(super) fn response(
     events: ExecEvents,
     position: &Position,
     limit: Option<Duration>,
-    place: Place,
+    place: Permit,
 ) -> Response {
     let started = StartedEvent {
         exec_id: position.exec.as_str(),

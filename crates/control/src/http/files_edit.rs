@@ -16,7 +16,7 @@ use super::body::JsonObject;
 use super::error::ApiError;
 use super::files_query::{RecursiveParameter, SinceParameter};
 use super::parameter::{PathParameter, SandboxParameter};
-use crate::app::file_wish;
+use crate::app::file_spec;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
 
@@ -31,7 +31,7 @@ pub(super) async fn make_directory(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<MakeDirectory>,
 ) -> Result<StatusCode, ApiError> {
-    let request = file_wish::make_directory(body)?;
+    let request = file_spec::make_directory(body)?;
     caller.notebook.names_file(&request.path);
     locate(&control, &caller.project, &id).await?;
     control.node.make_directory(&id, request).await?;
@@ -49,7 +49,7 @@ pub(super) async fn move_file(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<MoveFile>,
 ) -> Result<StatusCode, ApiError> {
-    let request = file_wish::move_file(body)?;
+    let request = file_spec::move_file(body)?;
     caller
         .notebook
         .names_file(&format!("{} to {}", request.from, request.to));
@@ -69,7 +69,7 @@ pub(super) async fn change_mode(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ChangeMode>,
 ) -> Result<StatusCode, ApiError> {
-    let request = file_wish::change_mode(body)?;
+    let request = file_spec::change_mode(body)?;
     caller.notebook.names_file(&request.path);
     locate(&control, &caller.project, &id).await?;
     control.node.change_mode(&id, request).await?;

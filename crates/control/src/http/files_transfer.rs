@@ -13,7 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http_body_util::BodyExt;
 
 use super::error::ApiError;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// A sender may pause this long between two pieces of a file.
 const UPLOAD_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ pub(super) async fn download(
     media_type: &'static str,
     length: Option<u64>,
     mut content: FileBytes,
-    place: Place,
+    place: Permit,
 ) -> Result<Response, ApiError> {
     let kind = [
         (CONTENT_TYPE, media_type),
@@ -99,7 +99,7 @@ pub(super) async fn download(
 
 /// The first `size` bytes; an error when there are fewer. A file that grows is cut, because its
 /// length is already announced.
-fn exactly(size: u64, content: FileBytes, place: Place) -> FileBytes {
+fn exactly(size: u64, content: FileBytes, place: Permit) -> FileBytes {
     futures::stream::unfold(Some((content, size, place)), async |state| {
         let (mut content, left, place) = state?;
         if left == 0 {

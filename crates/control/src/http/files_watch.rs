@@ -22,7 +22,7 @@ use super::parameter::{PathParameter, SandboxParameter};
 use super::sse;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
@@ -66,10 +66,10 @@ pub(super) async fn watch(
 struct Stream {
     changes: Option<FileChanges>,
     pending: VecDeque<Bytes>,
-    _place: Place,
+    _place: Permit,
 }
 
-fn response(changes: FileChanges, place: Place) -> Response {
+fn response(changes: FileChanges, place: Permit) -> Response {
     let stream = Stream {
         changes: Some(changes),
         pending: VecDeque::from([sse::event("ready", &Nothing {})]),

@@ -13,7 +13,7 @@ use super::auth::Caller;
 use super::body::JsonObject;
 use super::error::ApiError;
 use super::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
-use crate::app::fork_plan::ForkPlan;
+use crate::app::fork_spec::ForkPlan;
 use crate::app::{sandbox_fork, sandbox_promote};
 use crate::control::Control;
 

@@ -26,7 +26,7 @@ use super::parameter::{LooseFlag, OutputNames, Outputs, SandboxParameter, parame
 use super::sse;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ fn kept(
     id: SandboxId,
     wanted: Wanted,
     reports: Vec<ExecInfo>,
-    place: Place,
+    place: Permit,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     futures::stream::iter(reports)
         .then(move |report| {
@@ -104,7 +104,7 @@ fn followed(
     id: SandboxId,
     wanted: Wanted,
     reports: Vec<ExecInfo>,
-    place: Place,
+    place: Permit,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let opening = async move {
         let mut all = SelectAll::new();

@@ -16,7 +16,7 @@ use super::body::JsonObject;
 use super::error::ApiError;
 use super::parameter::SandboxParameter;
 use crate::app::network_set::{self, NetworkChange};
-use crate::app::{egress_presets, egress_wish, network_read};
+use crate::app::{egress_presets, egress_spec, network_read};
 use crate::control::Control;
 use crate::time::now_ms;
 
@@ -44,7 +44,7 @@ pub(super) async fn set(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<NetworkWish>,
 ) -> Result<Json<Network>, ApiError> {
-    let change = NetworkChange::Replace(egress_wish::of_network(body)?);
+    let change = NetworkChange::Replace(egress_spec::of_network(body)?);
     let network = network_set::change(control, caller.project, id, change).await?;
     Ok(Json(network))
 }
@@ -98,7 +98,7 @@ pub(super) async fn set_default(
     Extension(caller): Extension<Caller>,
     JsonObject(body): JsonObject<NetworkWish>,
 ) -> Result<Json<NetworkDefault>, ApiError> {
-    let policy = egress_wish::of_network(body)?;
+    let policy = egress_spec::of_network(body)?;
     let written = control
         .store
         .set_network_default(&caller.project, &policy, now_ms());

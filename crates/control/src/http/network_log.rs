@@ -24,7 +24,7 @@ use super::sse;
 use crate::app::network_read::{self, present_record};
 use crate::app::sandbox_read::locate;
 use crate::control::Control;
-use crate::limit::Place;
+use crate::limit::Permit;
 use crate::rates::WatchUnderWay;
 
 const LIMIT_MAX: u64 = 1000;
@@ -137,7 +137,7 @@ struct Stream {
     pending: VecDeque<Bytes>,
     is_over: bool,
     away_since: Option<Instant>,
-    _place: (Place, WatchUnderWay),
+    _place: (Permit, WatchUnderWay),
 }
 
 impl Stream {

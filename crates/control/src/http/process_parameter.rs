@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use super::parameter::{Flag, Number, OutputName, parameters};
-use crate::limit::Place;
+use crate::limit::Permit;
 
 /// The longest wait for an exit. Clients give up after 30 seconds without an answer.
 const WAIT_SECONDS_MAX: u64 = 25;
@@ -69,7 +69,7 @@ impl AttachParameter {
 pub(super) fn part_of(
     events: ExecEvents,
     bytes: u64,
-    place: Place,
+    place: Permit,
 ) -> BoxStream<'static, Result<Bytes, NodeError>> {
     futures::stream::unfold(Some((events, bytes, place)), async |state| {
         let (mut events, left, place) = state?;

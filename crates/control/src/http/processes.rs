@@ -27,7 +27,7 @@ use super::process_parameter::{
 };
 use super::{exec_stream, process_parameter};
 use crate::app::exec_follow::{Position, follow};
-use crate::app::exec_plan::terminal_size;
+use crate::app::exec_spec::terminal_size;
 use crate::app::process::process;
 use crate::app::sandbox_read::locate;
 use crate::control::Control;

@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::exec_audit::code_detail;
 use super::parameter::SandboxParameter;
 use super::{contexts, exec};
-use crate::app::exec_plan::ExecPlan;
+use crate::app::exec_spec::ExecPlan;
 use crate::app::{sandbox_read, template};
 use crate::control::Control;
 

@@ -14,7 +14,7 @@ use super::body::JsonObject;
 use super::error::ApiError;
 use super::list_query::ListParameter;
 use super::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
-use crate::app::sandbox_new::NewSandbox;
+use crate::app::sandbox_spec::NewSandbox;
 use crate::app::{sandbox_create, sandbox_delete, sandbox_list, sandbox_read};
 use crate::control::Control;
 

@@ -14,7 +14,7 @@ use super::body::JsonObject;
 use super::error::ApiError;
 use super::parameter::SandboxParameter;
 use crate::app::sandbox_state::{self, StateChange};
-use crate::app::{Invalid, lifecycle_wish};
+use crate::app::{Invalid, lifetime_spec};
 use crate::control::Control;
 
 /// Stops the guest's processors. Memory stays where it is. May be repeated.
@@ -111,7 +111,7 @@ pub(super) async fn set_lifecycle(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ChangeLifecycle>,
 ) -> Result<Json<Lifecycle>, ApiError> {
-    let change = lifecycle_wish::change(body)?;
+    let change = lifetime_spec::change(body)?;
     let lifecycle = sandbox_state::set_lifecycle(&control, &caller.project, &id, change).await?;
     Ok(Json(lifecycle))
 }

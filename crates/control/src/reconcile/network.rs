@@ -7,7 +7,7 @@ use std::time::Duration;
 use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::{Backoff, ErrorCode};
 
-use crate::app::network_set::{of, send, take_back};
+use crate::app::network_set::{expected_egress, send, take_back};
 use crate::control::Control;
 use crate::store::{SandboxRow, StoreError};
 use crate::time::now_ms;
@@ -88,7 +88,7 @@ async fn overtake(control: &Control, row: &SandboxRow) -> Result<bool, StoreErro
     control
         .store
         .set_egress(
-            of(row, row.egress.reserved),
+            expected_egress(row, row.egress.reserved),
             &row.egress.policy,
             epoch,
             now_ms(),

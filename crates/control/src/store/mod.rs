@@ -33,7 +33,7 @@ pub use events::EventRow;
 pub use idempotency::{Idempotency, Inserted, Subject};
 pub use identity::DatabaseIdentity;
 pub use key::{KeyRow, KnownKey, Revoked};
-pub use network::{EgressOf, EgressRow};
+pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};
 pub use projects::{LimitsRow, ProjectRow};
 pub use quota::{OverQuota, Used};

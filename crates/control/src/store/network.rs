@@ -56,7 +56,7 @@ impl EgressRow {
 
 /// A sandbox, and the epochs that its caller knows of.
 #[derive(Debug, Clone, Copy)]
-pub struct EgressOf<'a> {
+pub struct ExpectedEgress<'a> {
     pub project: &'a ProjectId,
     pub sandbox: &'a SandboxId,
     pub epoch: u64,
@@ -71,7 +71,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn set_egress(
         &self,
-        of: EgressOf<'_>,
+        of: ExpectedEgress<'_>,
         policy: &EgressPolicy,
         epoch: u64,
         now_ms: i64,
@@ -97,7 +97,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn reserve_egress(
         &self,
-        of: EgressOf<'_>,
+        of: ExpectedEgress<'_>,
         epoch: u64,
         now_ms: i64,
     ) -> Result<bool, StoreError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dayfly_control::ReconcileSettings;
-use dayfly_control::store::EgressOf;
+use dayfly_control::store::ExpectedEgress;
 use dayfly_control::time::now_ms;
 use dayfly_node_api::NodeError;
 use dayfly_types::egress::EgressPolicy;
@@ -245,8 +245,8 @@ fn epochs<'a>(
     sandbox: &'a SandboxId,
     epoch: u64,
     reserved: u64,
-) -> EgressOf<'a> {
-    EgressOf {
+) -> ExpectedEgress<'a> {
+    ExpectedEgress {
         project,
         sandbox,
         epoch,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use dayfly_vmm::SlotIndex;
 
 use super::{Effect, Effects};
-use crate::egress::{EgressGate, GateError, Permit};
+use crate::egress::{EgressGate, EgressPermit, GateError};
 
 #[derive(Debug)]
 pub(crate) struct ObservedGate {
@@ -22,12 +22,12 @@ impl ObservedGate {
 
 #[async_trait]
 impl EgressGate for ObservedGate {
-    async fn permit(&self, permit: Permit) -> Result<(), GateError> {
+    async fn permit(&self, permit: EgressPermit) -> Result<(), GateError> {
         let work = self.inner.permit(permit);
         self.effects.around_async(Effect::EgressPermit, work).await
     }
 
-    fn adopt(&self, permit: Permit) {
+    fn adopt(&self, permit: EgressPermit) {
         self.inner.adopt(permit);
     }
 

@@ -7,7 +7,7 @@ use dayfly_vmm::SlotIndex;
 
 /// What one start of one sandbox may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit {
+pub struct EgressPermit {
     pub sandbox: SandboxId,
     pub slot: SlotIndex,
     /// Tells this start of the sandbox from every other one, so that nothing that was meant for an
@@ -35,10 +35,10 @@ pub enum GateError {
 pub trait EgressGate: Send + Sync + std::fmt::Debug + 'static {
     /// Puts a permit in force, the first of its start or a later epoch of it. When this returns,
     /// connections that it does not allow have been ended.
-    async fn permit(&self, permit: Permit) -> Result<(), GateError>;
+    async fn permit(&self, permit: EgressPermit) -> Result<(), GateError>;
 
     /// Takes over a permit that an earlier life of this program may have put in force.
-    fn adopt(&self, permit: Permit);
+    fn adopt(&self, permit: EgressPermit);
 
     /// Takes back whatever the slot had.
     async fn withdraw(&self, slot: SlotIndex);
@@ -53,11 +53,11 @@ pub struct NoEgress;
 
 #[async_trait]
 impl EgressGate for NoEgress {
-    async fn permit(&self, _permit: Permit) -> Result<(), GateError> {
+    async fn permit(&self, _permit: EgressPermit) -> Result<(), GateError> {
         Ok(())
     }
 
-    fn adopt(&self, _permit: Permit) {}
+    fn adopt(&self, _permit: EgressPermit) {}
 
     async fn withdraw(&self, _slot: SlotIndex) {}
 

@@ -23,7 +23,7 @@ use futures::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::gate::{EgressGate, GateError, Permit};
+use super::gate::{EgressGate, EgressPermit, GateError};
 use super::log::NetworkLogs;
 use super::process::{EgressProcess, StartEgressError};
 use crate::disk_lane::off_runtime;
@@ -45,13 +45,13 @@ pub struct HostEgress {
     process: EgressProcess,
     netns_directory: PathBuf,
     logs: Arc<NetworkLogs>,
-    wanted: Mutex<BTreeMap<u32, Wanted>>,
+    wanted: Mutex<BTreeMap<u32, SlotPermit>>,
     link: watch::Sender<Option<EgressClient>>,
 }
 
 #[derive(Debug)]
-struct Wanted {
-    permit: Permit,
+struct SlotPermit {
+    permit: EgressPermit,
     served: Served,
     /// One call at a time about one slot.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -142,7 +142,7 @@ impl HostEgress {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Wanted>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, SlotPermit>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -224,7 +224,7 @@ impl HostEgress {
     async fn apply_what_is_not_in_force(&self) {
         let waiting: Vec<u32> = {
             let wanted = self.lock();
-            let is_waiting = |one: &Wanted| one.served != Served::Epoch(one.permit.epoch);
+            let is_waiting = |one: &SlotPermit| one.served != Served::Epoch(one.permit.epoch);
             let waiting = wanted.iter().filter(|(_, one)| is_waiting(one));
             waiting.map(|(slot, _)| *slot).collect()
         };
@@ -295,7 +295,7 @@ impl HostEgress {
         Ok(())
     }
 
-    fn snapshot(&self, slot: u32) -> Option<(Permit, Served)> {
+    fn snapshot(&self, slot: u32) -> Option<(EgressPermit, Served)> {
         let wanted = self.lock();
         wanted
             .get(&slot)
@@ -303,7 +303,7 @@ impl HostEgress {
     }
 
     /// Notes what is in force, unless the slot has another holder by now.
-    fn note(&self, slot: u32, permit: &Permit) {
+    fn note(&self, slot: u32, permit: &EgressPermit) {
         if let Some(one) = self.lock().get_mut(&slot)
             && one.permit.start == permit.start
         {
@@ -321,13 +321,13 @@ impl HostEgress {
         }
     }
 
-    fn want(&self, permit: Permit) -> u32 {
+    fn want(&self, permit: EgressPermit) -> u32 {
         let slot = permit.slot.0;
         let mut wanted = self.lock();
         match wanted.get_mut(&slot) {
             Some(one) if one.permit.start == permit.start => one.permit = permit,
             Some(_) | None => {
-                let one = Wanted {
+                let one = SlotPermit {
                     permit,
                     served: Served::No,
                     turn: Arc::default(),
@@ -339,7 +339,7 @@ impl HostEgress {
     }
 }
 
-fn lifecycle_of(permit: &Permit) -> SandboxRun {
+fn lifecycle_of(permit: &EgressPermit) -> SandboxRun {
     SandboxRun {
         sandbox: permit.sandbox.clone(),
         slot: permit.slot.0,
@@ -349,12 +349,12 @@ fn lifecycle_of(permit: &Permit) -> SandboxRun {
 
 #[async_trait]
 impl EgressGate for HostEgress {
-    async fn permit(&self, permit: Permit) -> Result<(), GateError> {
+    async fn permit(&self, permit: EgressPermit) -> Result<(), GateError> {
         let slot = self.want(permit);
         self.apply(slot).await
     }
 
-    fn adopt(&self, permit: Permit) {
+    fn adopt(&self, permit: EgressPermit) {
         self.want(permit);
     }
 

@@ -15,7 +15,7 @@ mod log;
 mod process;
 
 pub use audit::{EgressHome, audit};
-pub use gate::{EgressGate, GateError, NoEgress, Permit};
+pub use gate::{EgressGate, EgressPermit, GateError, NoEgress};
 pub use host_gate::HostEgress;
 pub use log::{LogError, NetworkLogs};
 pub use process::{EGRESS_GROUP, EgressProcess, StartEgressError};

@@ -466,7 +466,7 @@ impl Owner {
             published
         };
         let published = blocking(publish).await;
-        published.map(|manifest| told_in_full(&manifest, start.elapsed()))
+        published.map(|manifest| with_total_time(&manifest, start.elapsed()))
     }
 
     pub(super) fn draft(
@@ -519,7 +519,7 @@ impl Owner {
 
 /// The manifest for the caller, with the time that it took to make it durable, which it could not
 /// hold itself.
-pub(super) fn told_in_full(manifest: &CaptureManifest, took: Duration) -> Arc<CaptureManifest> {
+pub(super) fn with_total_time(manifest: &CaptureManifest, took: Duration) -> Arc<CaptureManifest> {
     let mut manifest = manifest.clone();
     manifest.cost.total_us = micros(took);
     Arc::new(manifest)

@@ -188,7 +188,7 @@ impl Owner {
         if self.room.is_waiting() {
             return Err(waits_for_room());
         }
-        let wanted = Wanted {
+        let wanted = RoomRequest {
             memory_mib: self.record.machine.memory.into(),
             process: self.vm.as_ref().map(|vm| vm.process()),
             run_directory: match needs {
@@ -243,7 +243,7 @@ impl Owner {
 }
 
 /// What a capture is about to ask for.
-struct Wanted {
+struct RoomRequest {
     memory_mib: u64,
     process: Option<EngineProcess>,
     /// Where the disk layer is that is sealed.
@@ -255,7 +255,7 @@ struct Wanted {
 /// With room for all of memory nothing can go wrong. With less, what the engine has of its own is
 /// looked at: the guest can only have changed what is there, and what it changes until it stands
 /// still is cut off by the limit.
-fn book(ledger: &Arc<Ledger>, wanted: &Wanted) -> Result<CaptureRoom, Refusal> {
+fn book(ledger: &Arc<Ledger>, wanted: &RoomRequest) -> Result<CaptureRoom, Refusal> {
     let layer = wanted.run_directory.as_deref().map(written_mib);
     let beside_mib = layer.map_or(0, |mib| mib + 1) + limits::CAPTURE_OVERHEAD_MIB;
     let try_with = |memory_mib: u64| {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::CaptureWish;
-use super::capture::{Drafted, keep_layer, told_in_full};
+use super::capture::{Drafted, keep_layer, with_total_time};
 use super::owner::Owner;
 use crate::effects::Captures;
 use crate::failure::{capture_error, node_error};
@@ -114,7 +114,7 @@ impl Owner {
             }
             is_over.send_replace(true);
             published
-                .map(|manifest| told_in_full(&manifest, took))
+                .map(|manifest| with_total_time(&manifest, took))
                 .map_err(|error| capture_error(WHAT, &error))
         });
         Ok(ForkSource::Early(Box::new(EarlyCapture {

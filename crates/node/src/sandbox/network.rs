@@ -6,13 +6,13 @@ use dayfly_vmm::SlotIndex;
 
 use super::handle::wrong_state;
 use super::owner::Owner;
-use crate::egress::Permit;
+use crate::egress::EgressPermit;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
 
 /// The permit of a sandbox that has a slot.
-pub(crate) fn permit_of(record: &SandboxRecord, slot: SlotIndex) -> Permit {
-    Permit {
+pub(crate) fn permit_of(record: &SandboxRecord, slot: SlotIndex) -> EgressPermit {
+    EgressPermit {
         sandbox: record.id.clone(),
         slot,
         start: record.network_start,
@@ -29,7 +29,7 @@ pub(super) async fn permit(parts: &Parts, record: &SandboxRecord) {
     };
     if let Err(error) = parts.egress.permit(permit_of(record, slot)).await {
         let error = crate::error_chain(&error);
-        tracing::warn!(sandbox_id = %record.id, error, "it reaches nothing for now");
+        tracing::warn!(sandbox_id = %record.id, error, "the sandbox reaches nothing outside for now");
     }
 }
 

@@ -450,7 +450,7 @@ impl Owner {
         }
         self.abandon_capture().await;
         while let Err(error) = self.forget_record().await {
-            tracing::error!(sandbox_id = %self.record.id, error = %crate::error_chain(&error), "cannot forget");
+            tracing::error!(sandbox_id = %self.record.id, error = %crate::error_chain(&error), "cannot remove the record of a deleted sandbox; trying again");
             self.pause_and_collect(incoming).await;
         }
         self.promise = None;

@@ -9,7 +9,7 @@ use dayfly_types::{IdleAction, SandboxState};
 use super::activity::guest_is_busy;
 use super::handle::wrong_state;
 use super::owner::Owner;
-use super::sleep::Wanted;
+use super::sleep::SleepWhen;
 
 /// How long to wait before an idle sandbox that could not be put to sleep is tried again.
 const SLEEP_RETRY: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ impl Owner {
         match self.record.lifecycle.on_timeout {
             IdleAction::Delete => true,
             IdleAction::Hibernate => {
-                if let Err(error) = self.hibernate_if(Wanted::WhileIdle).await {
+                if let Err(error) = self.hibernate_if(SleepWhen::WhileIdle).await {
                     tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
                     let later = self.parts.clock.now().plus(SLEEP_RETRY);
                     self.activity.note(later);

@@ -22,8 +22,8 @@ use crate::origin::origin_of_capture;
 
 /// Whether a sandbox is put to sleep by somebody or by its idleness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Anyway,
+pub(super) enum SleepWhen {
+    Always,
     /// Not when a call has begun meanwhile.
     WhileIdle,
 }
@@ -83,10 +83,10 @@ impl Owner {
 
     /// Captures to disk and ends the machine.
     pub(super) async fn hibernate(&mut self) -> Result<(), NodeError> {
-        self.hibernate_if(Wanted::Anyway).await
+        self.hibernate_if(SleepWhen::Always).await
     }
 
-    pub(super) async fn hibernate_if(&mut self, wanted: Wanted) -> Result<(), NodeError> {
+    pub(super) async fn hibernate_if(&mut self, wanted: SleepWhen) -> Result<(), NodeError> {
         if self.record.state == SandboxState::Hibernated {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Owner {
         let _pin = self.parts.pins.pin(&wish.id);
         self.change(LifecycleEvent::Hibernate, None).await?;
         // A call that began before this was announced counts; one that begins now waits for it.
-        if wanted == Wanted::WhileIdle && self.activity.has_open_calls() {
+        if wanted == SleepWhen::WhileIdle && self.activity.has_open_calls() {
             return self.force(SandboxState::Running).await;
         }
         if let Err(error) = self.capture_to_end(&wish, &agent, room).await {

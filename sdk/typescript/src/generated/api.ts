@@ -1688,7 +1688,7 @@ export interface components {
              * @description Always a number: 128 + n for signal n.
              */
             exit_code: number;
-            /** @description A word for a model that would otherwise wonder. */
+            /** @description What to do about it, in words for a model. */
             hint?: string | null;
             /** @description Limits of its own that the command ran into: memory, cpu, processes. */
             limits_hit?: string[];
@@ -2317,7 +2317,7 @@ export interface components {
             exit: number;
             /** Format: int32 */
             exit_code: number;
-            /** @description A word for a model that would otherwise wonder. */
+            /** @description What to do about it, in words for a model. */
             hint?: string | null;
             omitted?: components["schemas"]["Omission"][];
             /**

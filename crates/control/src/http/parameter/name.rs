@@ -9,9 +9,9 @@ use utoipa::openapi::{Object, ObjectBuilder};
 
 use super::scalar::text_like;
 use super::{Parameter, SmallNumber};
-use crate::app::exec_plan::check_user;
+use crate::app::exec_spec::check_user;
 use crate::app::path::{AbsolutePath, PATH_CHARACTERS_MAX};
-use crate::app::{file_wish, metadata};
+use crate::app::{file_spec, metadata};
 use crate::gateway::parse_port;
 use crate::http::error::ApiError;
 use crate::store::Cursor;
@@ -105,9 +105,9 @@ kinds! {
     UserName -> String = text_like("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$"),
         |_, text| Ok(check_user(text).map(|()| text.to_owned())?);
     /// Permission bits, in octal.
-    ModeBits -> u32 = text_like("^[0-7]{3,4}$"), |_, text| Ok(file_wish::mode_bits(text)?);
+    ModeBits -> u32 = text_like("^[0-7]{3,4}$"), |_, text| Ok(file_spec::mode_bits(text)?);
     /// From when on changes count.
-    Since -> ChangesSince = text_like(ID), |_, text| Ok(file_wish::since(text)?),
+    Since -> ChangesSince = text_like(ID), |_, text| Ok(file_spec::since(text)?),
         or ChangesSince::Create;
 
     /// Labels that something must have.

@@ -19,13 +19,13 @@ const REVOCATIONS_MAX: usize = 64;
 
 /// The visitors of all sandboxes.
 #[derive(Debug, Default)]
-pub(super) struct Visits {
-    rooms: Mutex<HashMap<SandboxId, Room>>,
+pub(super) struct ProxiedConnections {
+    sandboxes: Mutex<HashMap<SandboxId, SandboxConnections>>,
 }
 
 #[derive(Debug)]
-struct Room {
-    /// Who holds an [`Approach`]. The room is there for as long as somebody does.
+struct SandboxConnections {
+    /// Who holds an [`PendingConnection`]. The room is there for as long as somebody does.
     waiting: usize,
     /// Who was let in.
     inside: usize,
@@ -35,8 +35,8 @@ struct Room {
 /// A visitor at the door: not let in yet, but told of every link that is revoked from now on. So a
 /// link that is revoked while it is being looked up still cuts who came by it.
 #[derive(Debug)]
-pub(super) struct Approach {
-    visits: Arc<Visits>,
+pub(super) struct PendingConnection {
+    connections: Arc<ProxiedConnections>,
     sandbox: SandboxId,
     revoked: broadcast::Receiver<Arc<str>>,
     is_inside: bool,
@@ -44,21 +44,21 @@ pub(super) struct Approach {
 
 /// By what a visitor came, which must not outlast it.
 #[derive(Debug, Clone)]
-pub(super) enum Leave {
+pub(super) enum Grant {
     Key(KeyEnd),
-    Link(LinkLeave),
+    Link(LinkGrant),
 }
 
 /// The link by which a visitor came.
 #[derive(Debug, Clone)]
-pub(super) struct LinkLeave {
+pub(super) struct LinkGrant {
     pub(super) link: Arc<str>,
     pub(super) expires_in: Duration,
 }
 
 /// What ends a visit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VisitLimits {
+pub(super) struct ConnectionLimits {
     pub(super) connections_max: usize,
     pub(super) idle_max: Duration,
 }
@@ -80,7 +80,7 @@ struct Ending {
 
 /// A visitor inside. Clones are one visit, which is over when the last of them is dropped.
 #[derive(Debug, Clone)]
-pub(super) struct Visit {
+pub(super) struct ProxiedConnection {
     ending: Arc<Ending>,
     activity: Arc<Activity>,
     idle_max: Duration,
@@ -94,60 +94,65 @@ pub(super) struct Activity {
     last_ms: AtomicU64,
 }
 
-impl Visits {
+impl ProxiedConnections {
     // Every change below leaves the map whole, so a panic elsewhere does not spoil it.
-    fn rooms(&self) -> MutexGuard<'_, HashMap<SandboxId, Room>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sandboxes(&self) -> MutexGuard<'_, HashMap<SandboxId, SandboxConnections>> {
+        self.sandboxes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn approach(self: &Arc<Self>, sandbox: &SandboxId) -> Approach {
-        let mut rooms = self.rooms();
-        let room = rooms.entry(sandbox.clone()).or_insert_with(|| Room {
-            waiting: 0,
-            inside: 0,
-            revoked: broadcast::channel(REVOCATIONS_MAX).0,
-        });
-        room.waiting += 1;
-        Approach {
-            visits: Arc::clone(self),
+    pub(super) fn pending(self: &Arc<Self>, sandbox: &SandboxId) -> PendingConnection {
+        let mut sandboxes = self.sandboxes();
+        let sandbox_connections =
+            sandboxes
+                .entry(sandbox.clone())
+                .or_insert_with(|| SandboxConnections {
+                    waiting: 0,
+                    inside: 0,
+                    revoked: broadcast::channel(REVOCATIONS_MAX).0,
+                });
+        sandbox_connections.waiting += 1;
+        PendingConnection {
+            connections: Arc::clone(self),
             sandbox: sandbox.clone(),
-            revoked: room.revoked.subscribe(),
+            revoked: sandbox_connections.revoked.subscribe(),
             is_inside: false,
         }
     }
 
     /// Cuts everybody who came by a link. The link must be gone from the database already.
     pub(super) fn revoke(&self, sandbox: &SandboxId, link: &str) {
-        if let Some(room) = self.rooms().get(sandbox) {
+        if let Some(sandbox_connections) = self.sandboxes().get(sandbox) {
             // Nobody may be listening just now.
-            let _ = room.revoked.send(Arc::from(link));
+            let _ = sandbox_connections.revoked.send(Arc::from(link));
         }
     }
 }
 
-impl Approach {
+impl PendingConnection {
     /// Lets the visitor in. `leave` lasts for as long as the visit may.
     ///
     /// # Errors
     /// [`TooMany`].
     pub(super) fn enter(
         mut self,
-        leave: Leave,
-        limits: VisitLimits,
+        grant: Grant,
+        limits: ConnectionLimits,
         stop: CancellationToken,
-    ) -> Result<Visit, TooMany> {
-        if let Some(room) = self.visits.rooms().get_mut(&self.sandbox) {
-            if room.inside >= limits.connections_max {
+    ) -> Result<ProxiedConnection, TooMany> {
+        if let Some(sandbox_connections) = self.connections.sandboxes().get_mut(&self.sandbox) {
+            if sandbox_connections.inside >= limits.connections_max {
                 let what = "connections to one sandbox";
                 return Err(TooMany { what });
             }
-            room.inside += 1;
+            sandbox_connections.inside += 1;
         }
         self.is_inside = true;
         let ending = Arc::<Ending>::default();
         let activity = Arc::new(Activity::new());
         let over = CancellationToken::new();
-        let visit = Visit {
+        let connection = ProxiedConnection {
             ending: Arc::clone(&ending),
             activity: Arc::clone(&activity),
             idle_max: limits.idle_max,
@@ -158,7 +163,7 @@ impl Approach {
             let reason = tokio::select! {
                 () = over.cancelled() => return,
                 () = stop.cancelled() => Cut::Stopping,
-                () = leave_ended(&mut self.revoked, leave) => Cut::LinkEnded,
+                () = leave_ended(&mut self.revoked, grant) => Cut::LinkEnded,
                 () = activity.idle(limits.idle_max) => Cut::Idle,
             };
             let _ = ending.reason.set(reason);
@@ -166,30 +171,30 @@ impl Approach {
             // The place is free when the visitor is gone, not when it is told to go.
             over.cancelled().await;
         });
-        Ok(visit)
+        Ok(connection)
     }
 }
 
-impl Drop for Approach {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
-        let mut rooms = self.visits.rooms();
-        let Some(room) = rooms.get_mut(&self.sandbox) else {
+        let mut sandboxes = self.connections.sandboxes();
+        let Some(sandbox_connections) = sandboxes.get_mut(&self.sandbox) else {
             return;
         };
-        room.waiting -= 1;
-        room.inside -= usize::from(self.is_inside);
-        if room.waiting == 0 {
-            rooms.remove(&self.sandbox);
+        sandbox_connections.waiting -= 1;
+        sandbox_connections.inside -= usize::from(self.is_inside);
+        if sandbox_connections.waiting == 0 {
+            sandboxes.remove(&self.sandbox);
         }
     }
 }
 
-async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, leave: Leave) {
-    let leave = match leave {
-        Leave::Key(end) => return end.reached().await,
-        Leave::Link(leave) => leave,
+async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, grant: Grant) {
+    let grant = match grant {
+        Grant::Key(end) => return end.reached().await,
+        Grant::Link(grant) => grant,
     };
-    let expired = tokio::time::sleep(leave.expires_in);
+    let expired = tokio::time::sleep(grant.expires_in);
     tokio::pin!(expired);
     loop {
         let news = tokio::select! {
@@ -197,7 +202,7 @@ async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, leave: Leave) 
             news = revoked.recv() => news,
         };
         match news {
-            Ok(link) if link != leave.link => {}
+            Ok(link) if link != grant.link => {}
             // Having missed some, it may have missed its own.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
             // The room outlives the approach.
@@ -206,7 +211,7 @@ async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, leave: Leave) 
     }
 }
 
-impl Visit {
+impl ProxiedConnection {
     /// Waits until the visitor must leave.
     pub(super) fn cut(&self) -> WaitForCancellationFutureOwned {
         self.ending.signal.clone().cancelled_owned()

@@ -9,8 +9,8 @@ use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::lifecycle_wish::LifecycleWish;
-use super::{Invalid, egress_wish, metadata, quantity, volume_mounts};
+use super::lifetime_spec::LifecycleWish;
+use super::{Invalid, egress_spec, metadata, quantity, volume_mounts};
 
 const TEMPLATE_DEFAULT: &str = "base";
 /// What a published client asks for when its user names no template.
@@ -75,7 +75,7 @@ impl TryFrom<CreateSandbox> for NewSandbox {
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
             volumes: volume_mounts::parse(body.volumes.unwrap_or_default())?,
-            network: egress_wish::of_request(body.network, body.egress_allowlist)?,
+            network: egress_spec::of_request(body.network, body.egress_allowlist)?,
         })
     }
 }

@@ -7,8 +7,8 @@ use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{CellName, LifetimeRules, SnapshotId, limits};
 use serde::Serialize;
 
-use super::lifecycle_wish::LifecycleWish;
-use super::{Invalid, egress_wish, ids, metadata, quantity};
+use super::lifetime_spec::LifecycleWish;
+use super::{Invalid, egress_spec, ids, metadata, quantity};
 
 /// The source of a child.
 pub const PARENT_KEY: &str = "fork_parent_id";
@@ -76,7 +76,7 @@ fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
         lifecycle: wish.check()?,
         all_or_nothing: options.all_or_nothing.unwrap_or(false),
         reseed_user_space: options.reseed_user_space.unwrap_or(false),
-        network: egress_wish::of_request(options.network, options.egress_allowlist)?,
+        network: egress_spec::of_request(options.network, options.egress_allowlist)?,
     })
 }
 
@@ -112,7 +112,7 @@ impl Tree {
         Ok(Self(format!("{TREE_PREFIX}{rest}")))
     }
 
-    /// Reads a name that was written before; `None` when it is none.
+    /// Reads a name that was written before; `None` when the text is no such name.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let tree = text
             .starts_with(TREE_PREFIX)

@@ -5,7 +5,7 @@ use dayfly_node_api as node;
 use dayfly_types::SnapshotId;
 
 use super::Invalid;
-use super::exec_plan::check_user;
+use super::exec_spec::check_user;
 use super::path::AbsolutePath;
 
 /// The word for "since the sandbox began".
