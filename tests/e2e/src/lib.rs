@@ -15,10 +15,12 @@ pub mod processes;
 pub mod recorder;
 pub mod screen;
 pub mod small_disk;
+pub mod times;
 pub mod wait;
 
 pub use daemon::{Daemon, DaemonOptions};
 pub use guest::{create, exec, exec_as_root, output, output_of_root, refusal, shell};
+pub use times::Times;
 pub use wait::{patience, patient, until};
 
 use std::path::PathBuf;

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use dayfly_client::ClientError;
-use dayfly_e2e::{Daemon, DaemonOptions, create, exec, setting_or_skip};
+use dayfly_e2e::{Daemon, DaemonOptions, Times, create, exec, setting_or_skip};
+
+const REFUSALS: usize = 40;
 
 #[tokio::test]
 async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
@@ -22,9 +24,8 @@ async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
     let first = create(&client, "base").await?;
     let second = create(&client, "base").await?;
     exec(&client, &first.id, "echo here > /dev/shm/mark").await?;
-    // The fastest of five: a busy host may delay any one of them, not all.
-    let mut fastest = Duration::MAX;
-    for _ in 0..5 {
+    let mut times = Times::default();
+    for _ in 0..REFUSALS {
         let start = Instant::now();
         let refusal = client
             .create_sandbox(&dayfly_api::CreateSandbox::default())
@@ -35,18 +36,14 @@ async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
         let ClientError::Api(error) = refusal else {
             anyhow::bail!("not an answer: {refusal}")
         };
-        dayfly_e2e::figure!("refused after {took:?}: {}", error.message);
         ensure!(
             error.status == 503 && error.code == "no_capacity",
             "{error:?}"
         );
         ensure!(error.retry_after.is_some(), "no Retry-After");
-        fastest = fastest.min(took);
+        times.add(took);
     }
-    ensure!(
-        fastest < Duration::from_millis(100),
-        "the fastest refusal took {fastest:?}"
-    );
+    times.judge("a refusal", 95, Duration::from_millis(100))?;
     for (id, wanted) in [(&first.id, "here"), (&second.id, "")] {
         let answer = exec(&client, id, "cat /dev/shm/mark 2>/dev/null; true").await?;
         ensure!(answer.stdout.trim() == wanted, "{answer:?}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use dayfly_api::{CreateSandbox, CreateSnapshot, CreateVolume, VolumeMount};
 use dayfly_client::Client;
-use dayfly_e2e::{Daemon, DaemonOptions, create, exec, figure, setting_or_skip, until};
+use dayfly_e2e::{Daemon, DaemonOptions, Times, create, exec, figure, setting_or_skip, until};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -26,29 +26,13 @@ const RATIO_MAX: f64 = 1.3;
 /// What was found under one condition.
 #[derive(Default)]
 struct Phase {
-    exec: Vec<Duration>,
-    create: Vec<Duration>,
-}
-
-fn p99(samples: &[Duration]) -> f64 {
-    let mut ordered = samples.to_vec();
-    ordered.sort();
-    let place = (ordered.len() * 99).div_ceil(100).max(1) - 1;
-    ordered[place].as_secs_f64() * 1000.0
-}
-
-fn p50(samples: &[Duration]) -> f64 {
-    let mut ordered = samples.to_vec();
-    ordered.sort();
-    ordered[(ordered.len() - 1) / 2].as_secs_f64() * 1000.0
+    exec: Times,
+    create: Times,
 }
 
 impl Phase {
     fn tell(&self, name: &str) {
-        let of = |samples: &[Duration]| format!("{:.1} / {:.1}", p50(samples), p99(samples));
-        let (exec, create) = (of(&self.exec), of(&self.create));
-        let n = self.exec.len();
-        figure!("{name}: p50 / p99 ms, n {n}: exec {exec}, create {create}");
+        figure!("{name}: exec {}, create {}", self.exec, self.create);
     }
 }
 
@@ -75,9 +59,9 @@ async fn measure(client: &Client, bystander: &str, phase: &mut Phase) -> Result<
     for _ in 0..BLOCK {
         pools_are_full(client).await?;
         let (took, _) = timed(exec(client, bystander, "true")).await?;
-        phase.exec.push(took);
+        phase.exec.add(took);
         let (took, made) = timed(create(client, "base")).await?;
-        phase.create.push(took);
+        phase.create.add(took);
         client.delete_sandbox(&made.id).await?;
     }
     Ok(())
@@ -160,8 +144,8 @@ async fn measure_loaded(
 fn compare(quiet: &Phase, loaded: &Phase, slow: &Phase) -> Result<()> {
     let to = |phase: &Phase| {
         [
-            p99(&slow.exec) / p99(&phase.exec),
-            p99(&slow.create) / p99(&phase.create),
+            slow.exec.p99_to(&phase.exec),
+            slow.create.p99_to(&phase.create),
         ]
     };
     let ([exec_quiet, create_quiet], [exec_loaded, create_loaded]) = (to(quiet), to(loaded));
