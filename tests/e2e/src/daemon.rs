@@ -78,6 +78,18 @@ impl Daemon {
         Ok(daemon)
     }
 
+    /// Starts a daemon whose `base` is ready, with a client of its administrator: what nearly every
+    /// test begins with.
+    ///
+    /// # Errors
+    /// When it does not come up in time.
+    pub async fn ready(setting: &Setting, options: DaemonOptions) -> Result<(Self, Client)> {
+        let daemon = Self::start(setting, options).await?;
+        daemon.wait_for_template("base", READY_DEADLINE).await?;
+        let client = daemon.client()?;
+        Ok((daemon, client))
+    }
+
     /// Starts the daemon again on the same directory, after it was stopped or killed.
     ///
     /// # Errors
@@ -124,14 +136,6 @@ impl Daemon {
             "the daemon logged last:\n{}",
             lines.get(from..).unwrap_or_default().join("\n")
         )
-    }
-
-    /// Waits until the template that every test can count on is ready.
-    ///
-    /// # Errors
-    /// When it is not ready in time.
-    pub async fn wait_for_templates(&self, limit: Duration) -> Result<()> {
-        self.wait_for_template("base", limit).await
     }
 
     /// Waits until a template is ready, and has it baked if need be.

@@ -18,9 +18,7 @@ async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
         arguments: vec!["--memory-reserve".to_owned(), reserve],
         ..DaemonOptions::default()
     };
-    let daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, options).await?;
     let first = create(&client, "base").await?;
     let second = create(&client, "base").await?;
     exec(&client, &first.id, "echo here > /dev/shm/mark").await?;
@@ -64,9 +62,7 @@ async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
 #[ignore = "soak: fills the host"]
 async fn the_host_holds_as_many_as_admission_says() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let before = dayfly_host::memory::host_memory()?.available_bytes;
     let mut count = 0_u64;
     let refusal = loop {

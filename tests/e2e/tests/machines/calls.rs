@@ -1,7 +1,5 @@
 //! Execs and files, as a client sees them.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use dayfly_api::{Command, ExecRequest};
 use dayfly_client::{ClientError, FileBody};
@@ -10,9 +8,7 @@ use dayfly_e2e::{Daemon, DaemonOptions, create, exec, setting_or_skip, shell};
 #[tokio::test]
 async fn execs_and_files_do_what_they_say() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
 
     // Who, where, and what is there.
@@ -98,8 +94,7 @@ async fn files_round_trip(client: &dayfly_client::Client, id: &str) -> Result<()
 #[tokio::test]
 async fn the_command_line_runs_and_passes_the_status_on() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (daemon, _) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let output = daemon
         .dayfly(&["run", "--", "python3", "-c", "print(6*7)"])
         .await?;

@@ -108,9 +108,7 @@ async fn leaves_no_trace(mib: usize) -> Result<()> {
             .to_vec(),
         ..DaemonOptions::default()
     };
-    let daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, options).await?;
     let canary = canary()?;
     let first = create(&client, "base").await?.id;
     write_everywhere(&client, &first, &canary, mib).await?;

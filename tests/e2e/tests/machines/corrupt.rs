@@ -64,9 +64,7 @@ struct World {
 
 impl World {
     async fn new(setting: &dayfly_e2e::Setting) -> Result<Self> {
-        let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
-        let client = daemon.client()?;
+        let (daemon, client) = Daemon::ready(setting, DaemonOptions::default()).await?;
         let other = create(&client, "base").await?.id;
         output(&client, &other, "echo unharmed > mark && sync").await?;
         let control = snapshot(&client, &other).await?;

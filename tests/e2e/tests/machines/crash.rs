@@ -54,9 +54,7 @@ async fn all_answer(daemon: &Daemon, ids: &[String], before: &[(i64, u64)]) -> R
 #[tokio::test]
 async fn a_killed_daemon_leaves_its_sandboxes_running_and_takes_them_over() -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (mut daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let mut ids = Vec::new();
     for _ in 0..3 {
         let id = create(&client, "base").await?.id;
@@ -107,9 +105,7 @@ async fn a_killed_daemon_leaves_its_sandboxes_running_and_takes_them_over() -> R
 #[tokio::test]
 async fn a_stopped_daemon_leaves_its_sandboxes_running() -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (mut daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     exec(&client, &id, &format!("echo {id} > /dev/shm/mark")).await?;
     let ids = vec![id];
@@ -131,8 +127,7 @@ async fn a_stopped_daemon_leaves_its_sandboxes_running() -> Result<()> {
 #[tokio::test]
 async fn a_killed_supervisor_takes_both_processes_along() -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (mut daemon, _) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let ids = vec![create(&daemon.client()?, "base").await?.id];
     exec(
         &daemon.client()?,
@@ -167,8 +162,7 @@ async fn kills_at_many_points_leave_a_sandbox_whole_or_gone() -> Result<()> {
 
 async fn kills_in_the_middle(delays_ms: &[u64]) -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (mut daemon, _) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     for delay_ms in delays_ms.iter().copied() {
         let client = daemon.client()?;
         let begun = tokio::spawn({

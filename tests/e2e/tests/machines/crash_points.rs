@@ -171,9 +171,7 @@ async fn die_everywhere(operation: Operation) -> Result<()> {
         ..DaemonOptions::default()
     };
     orders.give("")?;
-    let daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, options).await?;
     let subject = operation.prepare(&client).await?;
     orders.give("record")?;
     operation.run(&client, &subject).await;

@@ -5,11 +5,7 @@ use dayfly_e2e::{Daemon, DaemonOptions, create, exec, processes, setting_or_skip
 
 async fn cycles(warm_up: usize, count: usize) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon
-        .wait_for_templates(std::time::Duration::from_secs(60))
-        .await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     // Some first, so that what is allocated once is there before the first measurement.
     for _ in 0..warm_up {
         one_cycle(&client).await?;

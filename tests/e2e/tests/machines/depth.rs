@@ -115,9 +115,7 @@ async fn ready_ms(client: &Client, id: &str, samples: usize) -> Result<u64> {
 
 async fn depth(levels: usize, samples: usize, slower_max: f64) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let captures = daemon.path().join("node/captures");
     let mut line = vec![create(&client, "base").await?.id];
     keeper::start(&client, &line[0], 10).await?;
@@ -191,9 +189,7 @@ async fn twenty_levels_need_no_ancestor_and_are_as_fast() -> Result<()> {
 #[tokio::test]
 async fn one_sandbox_is_captured_eighty_times() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     for number in 1..=80 {
         let taken = client

@@ -98,7 +98,9 @@ async fn the_lists_hold_what_is_called() -> Result<()> {
         return Ok(());
     };
     let daemon = Daemon::start(&recorder.setting(&setting), DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(120)).await?;
+    daemon
+        .wait_for_template("base", Duration::from_secs(120))
+        .await?;
     let client = daemon.client()?;
     take_every_path(&client).await?;
     let node = client.node().await?;

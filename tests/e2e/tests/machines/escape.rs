@@ -25,9 +25,7 @@ struct Rig {
 
 impl Rig {
     async fn new(setting: &dayfly_e2e::Setting) -> Result<Self> {
-        let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
-        let client = daemon.client()?;
+        let (daemon, client) = Daemon::ready(setting, DaemonOptions::default()).await?;
         Ok(Self { daemon, client })
     }
 

@@ -83,9 +83,7 @@ async fn guests_that_took_over_the_channel_harm_only_themselves() -> Result<()> 
 
 async fn channel_under_attack(seeds: RangeInclusive<u32>, how_long: Duration) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let neighbour = create(&client, "base").await?.id;
     let memory = |daemon: &Daemon| -> Result<u64> {
         let pids = [daemon.role_pid("node")?, daemon.role_pid("control")?];

@@ -77,9 +77,7 @@ impl Reader {
 /// One command, cut off twenty times, with a killed node and a hibernation in between.
 async fn read_through_everything(bytes: u64, is_terminal: bool) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let sandbox = create(&client, "base").await?.id;
     let last = Pattern::last_for(bytes, if is_terminal { 2 } else { 1 });
     let request = ExecRequest {
@@ -207,9 +205,7 @@ async fn pace(client: &Client, sandbox: &str) -> Result<Duration> {
 #[tokio::test]
 async fn a_reader_that_stops_stalls_only_itself() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let sandbox = create(&client, "base").await?.id;
     exec(&client, &sandbox, "seq 100000").await?;
     let alone = pace(&client, &sandbox).await?;
@@ -271,9 +267,7 @@ async fn a_reader_that_stops_stalls_only_itself() -> Result<()> {
 #[tokio::test]
 async fn a_log_that_blocks_loses_nothing_and_the_129th_exec_is_refused() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let sandbox = create(&client, "base").await?.id;
     let last = Pattern::last_for(6 * MIB, 1);
     let request = ExecRequest {

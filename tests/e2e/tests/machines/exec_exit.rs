@@ -26,9 +26,7 @@ async fn limited(client: &Client, id: &str, request: ExecRequest) -> Result<(Str
 #[tokio::test]
 async fn every_ending_is_told_apart() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let endings = [
         ("true", 0, "exited"),

@@ -1,7 +1,5 @@
 //! `dayfly exec -it` and `dayfly shell` in a real terminal.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use dayfly_e2e::screen::Screen;
 use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
@@ -42,9 +40,7 @@ async fn interrupt(screen: &Screen) -> Result<()> {
 #[tokio::test]
 async fn a_person_can_work_in_a_sandbox() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
 
     let screen = open(&daemon, &["exec", "-it", &id, "--", "bash"]).await?;

@@ -1,18 +1,9 @@
 //! Trees of real guests through the command line, and what changed on their disks.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use dayfly_api::{ChangeList, CreateSnapshot, ForkSandbox};
-use dayfly_client::{Client, RemoveOptions};
+use dayfly_client::RemoveOptions;
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, output, output_of_root, setting_or_skip};
-
-async fn start(setting: &dayfly_e2e::Setting) -> Result<(Daemon, Client)> {
-    let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
-    Ok((daemon, client))
-}
 
 /// Runs `dayfly`, which must succeed; gives what it printed.
 async fn dayfly(daemon: &Daemon, arguments: &[&str]) -> Result<String> {
@@ -24,7 +15,7 @@ async fn dayfly(daemon: &Daemon, arguments: &[&str]) -> Result<String> {
 #[tokio::test]
 async fn the_command_line_copies_directories_and_manages_files() -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let local = daemon.path().join("project");
     let text = |path: &std::path::Path| path.display().to_string();
@@ -131,7 +122,7 @@ fn told(list: &ChangeList) -> Vec<String> {
 #[tokio::test]
 async fn changes_are_told_since_the_beginning_and_since_a_snapshot() -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let fresh = client.list_changes(&id, "/", None).await?;
     dayfly_e2e::figure!("changes of a fresh sandbox: {:?}", told(&fresh));

@@ -16,13 +16,6 @@ const BESIDE_MAX: Duration = Duration::from_secs(5);
 /// Longer than anything here should take.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-async fn start(setting: &dayfly_e2e::Setting) -> Result<(Daemon, Client)> {
-    let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
-    Ok((daemon, client))
-}
-
 fn daemon_memory(daemon: &Daemon) -> Result<u64> {
     let pids = [daemon.role_pid("node")?, daemon.role_pid("control")?];
     pids.iter().map(|pid| processes::anonymous_kib(*pid)).sum()
@@ -77,7 +70,7 @@ async fn beside<T>(
 
 async fn large_file(mebibytes: u64, disk_gb: Option<f64>) -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let request = CreateSandbox {
         template: Some("base".to_owned()),
         disk_gb,
@@ -168,7 +161,7 @@ async fn hash_inside(client: &Client, id: &str) -> Result<String> {
 
 async fn many_files(count: usize, directory: &str) -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let make = format!(
         "python3 -c \"import os\nos.mkdir('{directory}')\nfor n in range({count}): \
@@ -262,7 +255,7 @@ async fn watched(watch: &mut FileWatch, last: &str) -> Result<(Vec<FileChange>, 
 #[tokio::test]
 async fn ten_thousand_changes_are_told_or_marked_as_lost() -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     exec(&client, &id, "mkdir w").await?;
     let mut watch = client.watch_files(&id, "/workspace/w", true, None).await?;

@@ -159,9 +159,7 @@ async fn own_ways(client: &Client, source: &str, children: &[Sandbox]) -> Result
 
 async fn fork(scale: Scale) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let source = create(&client, "base").await?.id;
     keeper::start(&client, &source, scale.objects_mib).await?;
     let hash = keeper::ask(&client, &source, "hash").await?;

@@ -59,9 +59,7 @@ async fn full(setting: &dayfly_e2e::Setting, disk: &SmallDisk) -> Result<()> {
         parent: Some(disk.path()),
         ..DaemonOptions::default()
     };
-    let daemon = Daemon::start(setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(setting, options).await?;
     let id = create(&client, "base").await?.id;
     let dying = create(&client, "base").await?.id;
     let text =
@@ -116,8 +114,7 @@ async fn a_full_disk_is_a_refusal_and_no_end() -> Result<()> {
 #[tokio::test]
 async fn a_daemon_whose_log_cannot_be_written_goes_on() -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (mut daemon, _) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&daemon.client()?, "base").await?.id;
     daemon.terminate().await?;
     let log = daemon.path().join("daemon.log");

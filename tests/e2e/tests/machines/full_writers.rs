@@ -62,8 +62,7 @@ impl World {
             parent: Some(disk.path()),
             ..DaemonOptions::default()
         };
-        let daemon = Daemon::start(setting, options).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
+        let (daemon, _) = Daemon::ready(setting, options).await?;
         let operator = daemon.client()?;
         Ok(Self {
             greedy: project(&daemon, &operator, "greedy").await?,

@@ -24,9 +24,7 @@ struct Rig {
 
 impl Rig {
     async fn new(setting: &dayfly_e2e::Setting) -> Result<Self> {
-        let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
-        let client = daemon.client()?;
+        let (daemon, client) = Daemon::ready(setting, DaemonOptions::default()).await?;
         let neighbour = create(&client, "base").await?.id;
         // One whole life first, so that what is allocated once does not count as growth.
         let first = create(&client, "base").await?.id;

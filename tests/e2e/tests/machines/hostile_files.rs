@@ -11,17 +11,10 @@ use dayfly_e2e::{
 };
 use tar::EntryType as Kind;
 
-async fn start(setting: &dayfly_e2e::Setting) -> Result<(Daemon, Client)> {
-    let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
-    Ok((daemon, client))
-}
-
 #[tokio::test]
 async fn hostile_names_links_pipes_and_devices_are_contained() -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let make = r#"python3 -c "
 import os
@@ -207,7 +200,7 @@ fn hostile(host: &str) -> Vec<(&'static str, Vec<u8>)> {
 #[tokio::test]
 async fn hostile_archives_change_nothing_outside_of_their_directory() -> Result<()> {
     let setting = setting_or_skip!();
-    let (daemon, client) = start(&setting).await?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     output_of_root(&client, &id, "mkdir -m 777 /out; echo alive > /out/canary").await?;
     // A name that would also exist on the host, were it ever resolved there.

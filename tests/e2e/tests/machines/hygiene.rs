@@ -128,9 +128,7 @@ fn agent_token(daemon: &Daemon, id: &str) -> Result<String> {
 
 async fn hygiene(count: u64, at_once: u64) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let source = create(&client, "base").await?.id;
     prepare(&client, &source).await?;
     let mut seen = Seen::default();

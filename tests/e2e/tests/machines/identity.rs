@@ -131,7 +131,9 @@ async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
         took < patient(Duration::from_millis(100)),
         "the refusal took {took:?}"
     );
-    daemon.wait_for_templates(Duration::from_secs(240)).await?;
+    daemon
+        .wait_for_template("base", Duration::from_secs(240))
+        .await?;
     let mut values: [BTreeSet<String>; 4] = Default::default();
     let mut worst_ms: f64 = 0.0;
     for _ in 0..SANDBOXES {

@@ -48,9 +48,7 @@ fn with_volume(read_only: bool) -> CreateSandbox {
 
 impl World {
     async fn new(setting: &Setting) -> Result<Self> {
-        let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
-        let client = daemon.client()?;
+        let (daemon, client) = Daemon::ready(setting, DaemonOptions::default()).await?;
         let volume = CreateVolume {
             name: "data".to_owned(),
             size_mb: Some(64),

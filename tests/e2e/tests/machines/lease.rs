@@ -58,9 +58,7 @@ async fn runs_by_itself(run_directory: &Path, pid: i32) -> Result<Duration> {
 
 async fn kill_in_captures(moments_ms: &[u64]) -> Result<()> {
     let setting = setting_or_skip!();
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (mut daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     keeper::start(&client, &id, 40).await?;
     let busy = "setsid nohup sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null &";

@@ -9,9 +9,7 @@ use dayfly_e2e::{Daemon, DaemonOptions, setting_or_skip, until};
 #[tokio::test]
 async fn an_expired_sandbox_is_deleted_while_control_is_stopped() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let request = CreateSandbox {
         ttl_seconds: Some(6),
         ..CreateSandbox::default()
@@ -42,9 +40,7 @@ async fn an_expired_sandbox_is_deleted_while_control_is_stopped() -> Result<()> 
 #[tokio::test]
 async fn the_default_is_an_hour_and_persistent_ones_have_none() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let plain = client.create_sandbox(&CreateSandbox::default()).await?;
     ensure!(plain.ttl_seconds == Some(3600) && plain.expires_at.is_some() && !plain.persistent);
     let request = CreateSandbox {

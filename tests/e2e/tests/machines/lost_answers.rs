@@ -40,9 +40,7 @@ async fn create_again(daemon: &Daemon, key: &str, body: &str) -> Result<String> 
 
 async fn lost_answers(count: u32) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     for index in 0..count {
         let key = format!("lost-{index}");
         let body = format!(r#"{{"template":"base","metadata":{{"key":"{key}"}}}}"#);

@@ -1,8 +1,6 @@
 //! What the kernel says about the engine process and about control equals an exact expectation,
 //! and the comparison notices every loosened fact.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use dayfly_e2e::jailed::{self, TUN};
 use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
@@ -48,9 +46,7 @@ fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
 #[tokio::test]
 async fn the_engine_is_jailed_exactly_as_described() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let engine = jailed::engine(&daemon, &id)?;
     let spec = jailed::spec(&daemon, &engine)?;

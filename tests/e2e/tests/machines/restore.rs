@@ -26,11 +26,7 @@ async fn uptime_seconds(client: &dayfly_client::Client, id: &str) -> Result<f64>
 #[tokio::test]
 async fn the_guests_kernel_did_not_boot_for_the_create() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon
-        .wait_for_templates(std::time::Duration::from_secs(60))
-        .await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let first = create(&client, "base").await?;
     let line = processes::command_line(engine_pid(&daemon, &first.id)?);
     // The engine was given a state to load and no kernel that it could have booted.
@@ -63,11 +59,7 @@ async fn the_guests_kernel_did_not_boot_for_the_create() -> Result<()> {
 #[tokio::test]
 async fn idle_sandboxes_of_one_template_share_most_of_their_memory() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon
-        .wait_for_templates(std::time::Duration::from_secs(60))
-        .await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(create(&client, "base").await?.id);

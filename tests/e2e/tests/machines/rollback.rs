@@ -36,9 +36,7 @@ async fn clock_error(client: &Client, id: &str) -> Result<f64> {
 #[tokio::test]
 async fn a_rollback_takes_files_and_memory_back_as_often_as_asked() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     keeper::start(&client, &id, 20).await?;
     change(&client, &id).await?;
@@ -86,9 +84,7 @@ async fn a_rollback_takes_files_and_memory_back_as_often_as_asked() -> Result<()
 #[tokio::test]
 async fn a_paused_sandbox_uses_no_processor_and_goes_on_with_the_right_clock() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     output(&client, &id, "echo here > /dev/shm/mark").await?;
     // Something that would use a processor if it could.

@@ -79,9 +79,7 @@ async fn sleep_by_itself(client: &Client, id: &str) -> Result<Duration> {
 
 async fn cycles(count: usize) -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     keeper::start(&client, &id, 16).await?;
     let (mut slowest_sleep, mut slowest_wake) = (Duration::ZERO, Duration::ZERO);
@@ -144,9 +142,7 @@ async fn a_hundred_sleeps_lose_nothing() -> Result<()> {
 #[tokio::test]
 async fn a_sleep_leaves_no_dead_process_behind() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     let mut pids = Vec::new();
     for _ in 0..2 {
@@ -166,9 +162,7 @@ async fn a_sleep_leaves_no_dead_process_behind() -> Result<()> {
 #[tokio::test]
 async fn only_who_may_wakes_it_and_three_at_once_wake_it_once() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let request = CreateSandbox {
         idle_seconds: Some(3600),
         ..CreateSandbox::default()

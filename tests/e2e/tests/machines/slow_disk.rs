@@ -180,9 +180,7 @@ async fn a_slow_disk_slows_only_those_who_wait_for_it() -> Result<()> {
         environment: vec![("DAYFLY_SLOW_SYNC_FILE".to_owned(), file.clone())],
         ..DaemonOptions::default()
     };
-    let daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, options).await?;
     let volume = CreateVolume {
         name: VOLUME.to_owned(),
         size_mb: Some(64),

@@ -30,8 +30,7 @@ async fn stop_all_ends_what_runs_of_every_project_and_no_group_stays() -> Result
         arguments: vec!["--allow-shared-emulation".to_owned()],
         ..DaemonOptions::default()
     };
-    let mut daemon = Daemon::start(&setting, options).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (mut daemon, _) = Daemon::ready(&setting, options).await?;
     let operator = daemon.client()?;
     let project = CreateProject {
         id: "alpha".to_owned(),

@@ -449,9 +449,7 @@ fn compare_with_page(rows: &Rows) -> Result<()> {
 #[tokio::test]
 async fn a17_an_engine_that_was_taken_over_reaches_what_the_page_says() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     if client.node().await?.isolation != "emulated" {
         dayfly_e2e::figure!("skipped: the page's table is of a host without KVM");
         return daemon.finish().await;

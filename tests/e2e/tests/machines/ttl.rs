@@ -58,9 +58,7 @@ async fn set_deadlines(client: &Client, ids: &[String]) -> Result<Windows> {
 #[tokio::test]
 async fn ten_deadlines_are_kept_without_control() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let mut ids = Vec::new();
     for _ in 0..SANDBOXES {
         ids.push(client.create_sandbox(&CreateSandbox::default()).await?.id);
@@ -137,9 +135,7 @@ async fn falls_asleep(client: &Client, id: &str, last_activity: Instant) -> Resu
 #[tokio::test]
 async fn silent_work_and_a_busy_lease_are_no_idleness() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let (worker, lessee, idle) = (
         create_that_sleeps(&client).await?,
         create_that_sleeps(&client).await?,
@@ -188,9 +184,7 @@ async fn silent_work_and_a_busy_lease_are_no_idleness() -> Result<()> {
 #[tokio::test]
 async fn idleness_counts_from_the_last_exec_however_short() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = client.create_sandbox(&CreateSandbox::default()).await?.id;
     let idle = Duration::from_secs(IDLE_SECONDS);
     // Not a wait for a condition: for so long it does nothing, while that does not matter.

@@ -21,9 +21,7 @@ struct World {
 impl World {
     /// A daemon with one volume of 64 MiB.
     async fn new(setting: &dayfly_e2e::Setting) -> Result<Self> {
-        let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-        daemon.wait_for_templates(Duration::from_secs(60)).await?;
-        let client = daemon.client()?;
+        let (daemon, client) = Daemon::ready(setting, DaemonOptions::default()).await?;
         let volume = CreateVolume {
             name: NAME.to_owned(),
             size_mb: Some(64),
@@ -259,7 +257,7 @@ async fn a_killed_node_lets_in_no_second_writer_and_loses_nothing() -> Result<()
     .await??;
     world
         .daemon
-        .wait_for_templates(Duration::from_secs(20))
+        .wait_for_template("base", Duration::from_secs(20))
         .await?;
     let error = refusal(world.attach(false).await, "volume_busy")?;
     figure!(

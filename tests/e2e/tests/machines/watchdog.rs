@@ -31,9 +31,7 @@ async fn stop_and_wait(daemon: &Daemon, role: &str) -> Result<Duration> {
 #[tokio::test]
 async fn a_stopped_process_is_started_again_and_sandboxes_go_on() -> Result<()> {
     let setting = setting_or_skip!();
-    let daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
-    let client = daemon.client()?;
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let id = create(&client, "base").await?.id;
     // In memory only: a machine that was restored anew would not have it.
     exec(&client, &id, &format!("echo {id} > /dev/shm/mark")).await?;

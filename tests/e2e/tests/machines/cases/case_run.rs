@@ -52,7 +52,7 @@ pub(crate) trait Driver {
 /// A daemon for the cases.
 pub(crate) async fn start(setting: &Setting) -> Result<Daemon> {
     let daemon = Daemon::start(setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(READY_MAX).await?;
+    daemon.wait_for_template("base", READY_MAX).await?;
     Ok(daemon)
 }
 

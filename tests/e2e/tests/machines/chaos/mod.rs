@@ -41,8 +41,7 @@ async fn nothing_acknowledged_is_lost_in_half_an_hour_of_random_faults() -> Resu
 async fn chaos(seed: u64, time: Duration) -> Result<()> {
     let setting = setting_or_skip!();
     figure!("seed {seed}, {} s", time.as_secs());
-    let mut daemon = Daemon::start(&setting, DaemonOptions::default()).await?;
-    daemon.wait_for_templates(Duration::from_secs(60)).await?;
+    let (mut daemon, _) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     let world = World::new(daemon.client()?, daemon.url());
     let mut running = workers::start(&world, seed);
     let end = Instant::now() + time;

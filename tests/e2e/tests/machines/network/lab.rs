@@ -53,8 +53,7 @@ impl Lab {
             arguments: ours.iter().chain(arguments).map(|&s| s.into()).collect(),
             ..DaemonOptions::default()
         };
-        let daemon = Daemon::start(setting, options).await?;
-        daemon.wait_for_templates(READY_MAX).await?;
+        let (daemon, _) = Daemon::ready(setting, options).await?;
         Ok(Self {
             account: Account {
                 log: daemon.path().join("daemon.log"),
