@@ -14,14 +14,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Node, Point};
 use dayfly_node_api::{
-    EnsureExec, EnsureSandbox, EnsureVolume, ForkRequest, NodeApi, NodeCalls, SandboxReport,
-    SnapshotRequest,
+    EnsureExec, EnsureSandbox, EnsureVolume, ForkRequest, LifecycleChange, NodeApi, NodeCalls,
+    SandboxReport, SetNetwork, SnapshotRequest,
 };
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
+use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{DiskMib, ExecId, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
+use dayfly_vmm::EngineProcess;
 use futures::StreamExt;
 
 const PROJECT: &str = "p";
@@ -32,6 +34,9 @@ const DELETED: u32 = 3;
 const NEW: u32 = 4;
 const CHILDREN: [u32; 2] = [5, 6];
 const CHECK: u32 = 9;
+
+const TTL_SECONDS: u64 = 3600;
+const NETWORK_EPOCH: u64 = 7;
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 
@@ -51,6 +56,13 @@ enum Operation {
     DeleteSnapshot,
     Delete,
     DeleteWithVolume,
+    Pause,
+    Resume,
+    SetLifecycle,
+    SetNetwork,
+    MakeVolume,
+    GrowVolume,
+    DeleteVolume,
 }
 
 fn id(number: u32) -> Result<SandboxId> {
@@ -66,6 +78,14 @@ fn volume() -> Result<MountedVolume> {
         name: VolumeName::parse("data")?,
         path: "/volumes/data".to_owned(),
         read_only: false,
+    })
+}
+
+fn named_volume(name: &str, mib: u64) -> Result<EnsureVolume> {
+    Ok(EnsureVolume {
+        project: ProjectId::parse(PROJECT)?,
+        name: VolumeName::parse(name)?,
+        size: DiskMib::new(mib)?,
     })
 }
 
@@ -89,12 +109,7 @@ impl Operation {
     /// What is there and was acknowledged before the operation begins.
     async fn prepare(self, node: &Node) -> Result<()> {
         if self.needs_volume() {
-            node.ensure_volume(EnsureVolume {
-                project: ProjectId::parse(PROJECT)?,
-                name: VolumeName::parse("data")?,
-                size: DiskMib::new(16)?,
-            })
-            .await?;
+            node.ensure_volume(named_volume("data", 16)?).await?;
         }
         let subject = if self.needs_volume() && self != Self::CreateWithVolume {
             with_volume(SUBJECT)?
@@ -114,6 +129,12 @@ impl Operation {
         node.delete_sandbox(&id(DELETED)?).await?;
         if self == Self::Wake {
             node.hibernate(&id(SUBJECT)?).await?;
+        }
+        if self == Self::Resume {
+            node.pause(&id(SUBJECT)?).await?;
+        }
+        if matches!(self, Self::GrowVolume | Self::DeleteVolume) {
+            node.ensure_volume(named_volume("spare", 16)?).await?;
         }
         Ok(())
     }
@@ -150,6 +171,28 @@ impl Operation {
             Self::Rollback => drop(node.rollback(&subject, &snapshot_id("kept")?).await?),
             Self::DeleteSnapshot => node.delete_snapshot(&snapshot_id("kept")?).await?,
             Self::Delete | Self::DeleteWithVolume => node.delete_sandbox(&subject).await?,
+            Self::Pause => drop(node.pause(&subject).await?),
+            Self::Resume => drop(node.resume(&subject).await?),
+            Self::SetLifecycle => {
+                let change = LifecycleChange {
+                    ttl_seconds: Some(Some(TTL_SECONDS)),
+                    ..LifecycleChange::default()
+                };
+                let _ = node.set_lifecycle(&subject, change).await?;
+            }
+            Self::SetNetwork => {
+                let wanted = SetNetwork {
+                    epoch: NETWORK_EPOCH,
+                    policy: EgressPolicy::default(),
+                };
+                drop(node.set_network(&subject, wanted).await?);
+            }
+            Self::MakeVolume => drop(node.ensure_volume(named_volume("spare", 16)?).await?),
+            Self::GrowVolume => drop(node.ensure_volume(named_volume("spare", 32)?).await?),
+            Self::DeleteVolume => {
+                let volume = named_volume("spare", 16)?;
+                node.delete_volume(&volume.project, &volume.name).await?;
+            }
         }
         Ok(())
     }
@@ -212,6 +255,9 @@ async fn check(world: &World, node: &Arc<Node>, operation: Operation) -> Result<
     // Every sandbox that is there goes on, those that sleep by waking.
     for sandbox in &ids {
         let state = node.sandbox(sandbox).await?.state;
+        if state == SandboxState::Paused {
+            node.resume(sandbox).await?;
+        }
         if state != SandboxState::Deleting {
             until_answers(node, sandbox)
                 .await
@@ -283,10 +329,19 @@ async fn points_of(operation: Operation) -> Result<Vec<Point>> {
     Ok(mortal.reaper.recorded())
 }
 
+/// The process that a sandbox's record names.
+fn machine_of(world: &World, sandbox: &SandboxId) -> Result<EngineProcess> {
+    let record = std::fs::read(world.record_of(sandbox))?;
+    let record: serde_json::Value = serde_json::from_slice(&record)?;
+    let process = record.get("process").context("no process")?;
+    Ok(serde_json::from_value(process.clone())?)
+}
+
 async fn die_at(operation: Operation, index: usize) -> Result<()> {
     let (world, mortal) = prepared(operation).await?;
     let bystander = mortal.node.sandbox(&id(BYSTANDER)?).await?;
-    let before = world.slots.running();
+    let its_machine = machine_of(&world, &bystander.id)?;
+    ensure!(world.slots.running().contains(&its_machine), "no bystander");
     mortal.reaper.die_after(index);
     let (node, reaper) = (Arc::clone(&mortal.node), Arc::clone(&mortal.reaper));
     let work = mortal.spawn(async move { operation.run(&node).await });
@@ -304,11 +359,8 @@ async fn die_at(operation: Operation, index: usize) -> Result<()> {
         bystander.generation == after.generation && bystander.state == after.state,
         "somebody else's sandbox changed"
     );
-    // The first machine was the subject's or, when it sleeps, the bystander's: it goes on running.
     ensure!(
-        before
-            .iter()
-            .any(|process| world.slots.running().contains(process)),
+        world.slots.running().contains(&its_machine),
         "the bystander's machine is gone"
     );
     let here = Arc::clone(&world);
@@ -363,4 +415,11 @@ tests! {
     a_node_may_die_anywhere_in_the_delete_of_a_snapshot: DeleteSnapshot,
     a_node_may_die_anywhere_in_a_delete: Delete,
     a_node_may_die_anywhere_in_a_delete_with_a_volume: DeleteWithVolume,
+    a_node_may_die_anywhere_in_a_pause: Pause,
+    a_node_may_die_anywhere_in_a_resume: Resume,
+    a_node_may_die_anywhere_in_a_change_of_a_lifetime: SetLifecycle,
+    a_node_may_die_anywhere_in_a_change_of_a_network: SetNetwork,
+    a_node_may_die_anywhere_in_the_making_of_a_volume: MakeVolume,
+    a_node_may_die_anywhere_in_the_growth_of_a_volume: GrowVolume,
+    a_node_may_die_anywhere_in_the_delete_of_a_volume: DeleteVolume,
 }

@@ -16,7 +16,6 @@ use tempfile::TempDir;
 use super::guest::Guest;
 
 pub(crate) const TEMPLATE: &str = "base";
-const READY_MAX: Duration = Duration::from_secs(120);
 const LOG_LINES_SHOWN: usize = 40;
 /// Where a guest has the attacker.
 pub(crate) const ATTACKER: &str = "/tmp/attacker";
