@@ -12,7 +12,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 
+use super::auth::key_ended;
 use super::error::ApiError;
+use super::key_bound::is_key_end;
 use super::known_names::unfit;
 
 /// A body must arrive within this time, however slowly it is sent.
@@ -64,6 +66,8 @@ async fn read(body: Body) -> Result<Bytes, ApiError> {
             let message = format!("a JSON body may have at most {JSON_BODY_BYTES_MAX} bytes");
             Err(ApiError::new(ErrorCode::TooLarge, message))
         }
+        // The body may notice before whoever waits for the answer.
+        Err(error) if is_key_end(error.as_ref()) => Err(key_ended()),
         Err(_) => Err(ApiError::invalid("the body broke off")),
     }
 }
@@ -74,4 +78,19 @@ fn parse<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, ApiError> {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
     serde_json::from_slice(bytes).map_err(|error| unfit(&error.to_string(), Some(&T::name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key_bound::bound_body;
+    use super::*;
+    use crate::key_ends::KeyEnds;
+
+    #[tokio::test]
+    async fn a_body_that_ended_with_its_key_did_not_break_off() {
+        let end = KeyEnds::default().of("key", Some(0));
+        let silence = futures::stream::pending::<Result<Bytes, std::io::Error>>();
+        let refused = read(bound_body(Body::from_stream(silence), end)).await;
+        assert_eq!(refused.unwrap_err().code, ErrorCode::Unauthorized);
+    }
 }

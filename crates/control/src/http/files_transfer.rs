@@ -13,6 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http_body_util::BodyExt;
 
 use super::error::ApiError;
+use super::key_bound::is_key_end;
 use crate::limit::Permit;
 
 /// A sender may pause this long between two pieces of a file.
@@ -47,6 +48,9 @@ pub(super) fn upload(body: Body) -> FileBytes {
                 "the upload stood still",
             )),
             Ok(None) => return None,
+            Ok(Some(Err(error))) if is_key_end(&error) => {
+                Err(NodeError::new(ErrorCode::Unauthorized, error.to_string()))
+            }
             Ok(Some(Err(_))) => Err(NodeError::new(
                 ErrorCode::InvalidRequest,
                 "the upload broke off",

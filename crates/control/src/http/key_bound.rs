@@ -61,6 +61,11 @@ impl hyper::body::Body for BoundBody {
     }
 }
 
+/// Whether a body could not be read because its key has ended.
+pub(super) fn is_key_end(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<KeyEnded>())
+}
+
 fn bound(body: Body, end: KeyEnd) -> Body {
     Body::new(BoundBody {
         body: Some(body),
