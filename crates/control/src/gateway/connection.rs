@@ -25,7 +25,7 @@ pub(super) struct ProxiedConnections {
 
 #[derive(Debug)]
 struct SandboxConnections {
-    /// Who holds an [`PendingConnection`]. The room is there for as long as somebody does.
+    /// Who holds a [`PendingConnection`]. This is there for as long as somebody does.
     waiting: usize,
     /// Who was let in.
     inside: usize,
@@ -131,7 +131,7 @@ impl ProxiedConnections {
 }
 
 impl PendingConnection {
-    /// Lets the visitor in. `leave` lasts for as long as the visit may.
+    /// Lets the visitor in, for as long as `grant` lasts.
     ///
     /// # Errors
     /// [`TooMany`].
@@ -158,12 +158,12 @@ impl PendingConnection {
             idle_max: limits.idle_max,
             _over: Arc::new(over.clone().drop_guard()),
         };
-        // Ends with the visit, whose drop it waits for.
+        // Ends with the connection, whose drop it waits for.
         tokio::spawn(async move {
             let reason = tokio::select! {
                 () = over.cancelled() => return,
                 () = stop.cancelled() => Cut::Stopping,
-                () = leave_ended(&mut self.revoked, grant) => Cut::LinkEnded,
+                () = grant_ended(&mut self.revoked, grant) => Cut::LinkEnded,
                 () = activity.idle(limits.idle_max) => Cut::Idle,
             };
             let _ = ending.reason.set(reason);
@@ -189,7 +189,7 @@ impl Drop for PendingConnection {
     }
 }
 
-async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, grant: Grant) {
+async fn grant_ended(revoked: &mut broadcast::Receiver<Arc<str>>, grant: Grant) {
     let grant = match grant {
         Grant::Key(end) => return end.reached().await,
         Grant::Link(grant) => grant,
@@ -205,7 +205,7 @@ async fn leave_ended(revoked: &mut broadcast::Receiver<Arc<str>>, grant: Grant) 
             Ok(link) if link != grant.link => {}
             // Having missed some, it may have missed its own.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-            // The room outlives the approach.
+            // The sender outlives every receiver.
             Err(broadcast::error::RecvError::Closed) => return,
         }
     }

@@ -1,9 +1,9 @@
 //! The way from outside to a service in a sandbox.
 //!
 //! ```text
-//! visitor -> address -> access -> visit -> the node's connection -> heads -> service
-//!            which port  may it    counted    only from here on       cleaned
-//!                                             a sandbox may wake
+//! visitor -> address -> access -> connection -> the node's connection -> heads -> service
+//!            which port  may it    counted          only from here on       cleaned
+//!                                                   a sandbox may wake
 //! ```
 //! Visitors and services are both hostile. A visitor must not reach the node before it has shown a
 //! key or a link's token, and learns nothing from a refusal. A service must not see what the

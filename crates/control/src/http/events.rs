@@ -61,9 +61,10 @@ pub(super) async fn follow(
     EventParameter { after }: EventParameter,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let after = beginning(after, &headers)?;
     let share = control.rates.watch(&caller.project, Instant::now())?;
     let place = control.limits.watch(&caller.project)?;
-    let after = match beginning(after, &headers)? {
+    let after = match after {
         Some(after) => after,
         None => control.store.last_event(&caller.project).await?,
     };

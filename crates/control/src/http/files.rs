@@ -162,12 +162,13 @@ pub(super) async fn write(
     options: WriteParameter,
     request: Request,
 ) -> Result<Json<FileWritten>, ApiError> {
+    let place = options.place()?;
     check_announced_length(&request)?;
     locate(&control, &caller.project, &id).await?;
     let _place = control.limits.transfer(&caller.project)?;
     let wanted = FileWrite {
         path: path.as_str().to_owned(),
-        place: options.place()?,
+        place,
         user: options.user,
         mode: options.mode,
     };

@@ -45,7 +45,7 @@ parameters! {
     /// Which part of a record is wanted.
     Query LogParameter {
         /// Only records with a greater sequence. Default 0.
-        after: Option<Number<0, { u64::MAX }>>,
+        after: Option<Number<0, SEQUENCE_MAX>>,
         /// At most this many records. Default 500.
         limit: Option<Number<1, LIMIT_MAX>>,
         /// Wait this long for a first record when there is none yet. Default 0.
@@ -57,7 +57,7 @@ impl From<LogParameter> for ReadNetworkLog {
     fn from(given: LogParameter) -> Self {
         let max = given.limit.unwrap_or(LIMIT_DEFAULT);
         Self {
-            after: given.after.unwrap_or(0).min(SEQUENCE_MAX),
+            after: given.after.unwrap_or(0),
             max: usize::try_from(max).unwrap_or(usize::MAX),
             wait: Duration::from_secs(given.wait_seconds.unwrap_or(0)),
         }
