@@ -30,6 +30,7 @@ impl Times {
     /// # Errors
     /// When the promise is not kept.
     pub fn judge(&self, what: &str, percent: usize, limit: Duration) -> Result<()> {
+        ensure!(!self.0.is_empty(), "{what}: nothing was measured");
         let time = self.percentile(percent);
         crate::figure!("{what}: p{percent} {time:?}; {self}");
         ensure!(
@@ -39,9 +40,12 @@ impl Times {
         Ok(())
     }
 
-    /// How many times the p99 of others this p99 is.
+    /// How many times the p99 of others this p99 is. Without a measurement, not a number.
     #[must_use]
     pub fn p99_to(&self, others: &Self) -> f64 {
+        if self.0.is_empty() {
+            return f64::NAN;
+        }
         self.percentile(99).as_secs_f64() / others.percentile(99).as_secs_f64()
     }
 }

@@ -233,8 +233,74 @@ async fn until_none_is_on_its_way_out(node: &Node) -> Result<()> {
     Ok(())
 }
 
+/// How much a change was acknowledged when the node died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Done,
+}
+
+impl Told {
+    /// Holds what is there against what was before and what was asked for. What was acknowledged
+    /// is what was asked for.
+    fn check<T: PartialEq + std::fmt::Debug>(self, found: T, before: T, asked: T) -> Result<()> {
+        let is_fine = found == asked || self == Self::Nothing && found == before;
+        ensure!(
+            is_fine,
+            "{found:?} is there, {asked:?} was asked for, {self:?}"
+        );
+        Ok(())
+    }
+}
+
+/// What the changes of the smaller kind have left.
+async fn check_change(node: &Node, operation: Operation, told: Told) -> Result<()> {
+    let subject = id(SUBJECT)?;
+    let spare = async || {
+        let volumes = node.volumes().await?;
+        let spare = volumes.iter().find(|one| one.name.as_str() == "spare");
+        anyhow::Ok(spare.map(|one| u64::from(one.size.get())))
+    };
+    match operation {
+        Operation::Pause => {
+            let found = node.sandbox(&subject).await?.state;
+            told.check(found, SandboxState::Running, SandboxState::Paused)
+        }
+        Operation::Resume => {
+            let found = node.sandbox(&subject).await?.state;
+            told.check(found, SandboxState::Paused, SandboxState::Running)
+        }
+        Operation::SetLifecycle => {
+            let found = node.lifecycle(&subject).await?.lifecycle.ttl_seconds;
+            told.check(found, None, Some(TTL_SECONDS))
+        }
+        Operation::SetNetwork => {
+            let before = wanted(SUBJECT, PROJECT, None)?.egress_epoch;
+            told.check(node.network(&subject).await?.epoch, before, NETWORK_EPOCH)
+        }
+        Operation::MakeVolume => told.check(spare().await?, None, Some(16)),
+        Operation::GrowVolume => told.check(spare().await?, Some(16), Some(32)),
+        Operation::DeleteVolume => told.check(spare().await?, Some(16), None),
+        // Seen by whether sandboxes and snapshots are there and answer.
+        Operation::Create
+        | Operation::CreateWithVolume
+        | Operation::CreateFromSnapshot
+        | Operation::Snapshot
+        | Operation::SnapshotWithVolume
+        | Operation::Fork
+        | Operation::Hibernate
+        | Operation::HibernateWithVolume
+        | Operation::Wake
+        | Operation::Rollback
+        | Operation::DeleteSnapshot
+        | Operation::Delete
+        | Operation::DeleteWithVolume => Ok(()),
+    }
+}
+
 /// Everything that must hold after a crash and a start, whatever was under way.
-async fn check(world: &World, node: &Arc<Node>, operation: Operation) -> Result<()> {
+async fn check(world: &World, node: &Arc<Node>, operation: Operation, told: Told) -> Result<()> {
+    check_change(node, operation, told).await?;
     until_none_is_on_its_way_out(node).await?;
     let reports = node.sandboxes().await?;
     let ids: BTreeSet<_> = reports.iter().map(|report| report.id.clone()).collect();
@@ -346,11 +412,14 @@ async fn die_at(operation: Operation, index: usize) -> Result<()> {
     let (node, reaper) = (Arc::clone(&mortal.node), Arc::clone(&mortal.reaper));
     let work = mortal.spawn(async move { operation.run(&node).await });
     let work = work.context("no runtime")?;
-    tokio::select! {
-        () = reaper.death() => {}
+    let told = tokio::select! {
+        () = reaper.death() => Told::Nothing,
         // A point of the background may have made the difference; then it lives on and is killed.
-        _ = work => {}
-    }
+        done = work => match done {
+            Ok(Ok(())) => Told::Done,
+            _ => Told::Nothing,
+        },
+    };
     mortal.kill().await;
     let next = MortalNode::start(&world).await?;
     let node = Arc::clone(&next.node);
@@ -364,7 +433,7 @@ async fn die_at(operation: Operation, index: usize) -> Result<()> {
         "the bystander's machine is gone"
     );
     let here = Arc::clone(&world);
-    let checked = next.spawn(async move { check(&here, &node, operation).await });
+    let checked = next.spawn(async move { check(&here, &node, operation, told).await });
     checked.context("no runtime")?.await?
 }
 

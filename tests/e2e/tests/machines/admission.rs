@@ -41,7 +41,11 @@ async fn a_full_node_refuses_within_100_ms_and_harms_nobody() -> Result<()> {
         ensure!(error.retry_after.is_some(), "no Retry-After");
         times.add(took);
     }
-    times.judge("a refusal", 95, Duration::from_millis(100))?;
+    let limit = Duration::from_millis(100);
+    times.judge("a refusal", 95, limit)?;
+    // However busy the host is, not all of them are late.
+    let fastest = times.percentile(0);
+    ensure!(fastest < limit, "the fastest refusal took {fastest:?}");
     for (id, wanted) in [(&first.id, "here"), (&second.id, "")] {
         let answer = exec(&client, id, "cat /dev/shm/mark 2>/dev/null; true").await?;
         ensure!(answer.stdout.trim() == wanted, "{answer:?}");
