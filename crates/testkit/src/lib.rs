@@ -1,8 +1,8 @@
 //! What tests of other crates stand on: a clock that they move, slots without root, an engine
-//! without a hypervisor, and the suite that every driver must pass.
+//! without a hypervisor, and the suites that every driver and every node must pass.
 //!
 //! Only ever a development dependency. It must not know the node or the control plane, which test
-//! themselves with it. Start reading at [`fake_engine`] and [`conformance`].
+//! themselves with it. Start reading at [`fake_engine`], [`conformance`] and [`node_conformance`].
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -12,6 +12,7 @@ pub mod fake_guest;
 pub mod fake_slots;
 mod fake_vm;
 pub mod faults;
+pub mod node_conformance;
 
 pub use clock::TestClock;
 pub use fake_engine::{

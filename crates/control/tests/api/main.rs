@@ -30,6 +30,7 @@ mod logs;
 mod network;
 mod network_change;
 mod network_log;
+mod node_conformance;
 mod one_call;
 mod openapi;
 mod overload;

@@ -138,7 +138,7 @@ async fn a_sandbox_is_taken_back_to_its_own_snapshot_only() {
     let refused = world
         .post(&rollback(&two), json!({"snapshot_id": id}))
         .await;
-    assert_eq!(refused.refusal(), "wrong_state");
+    assert_eq!(refused.refusal(), "invalid_request");
     let unknown = world
         .post(&rollback(&one), json!({"snapshot_id": "snap-x"}))
         .await;

@@ -76,7 +76,7 @@ impl Report {
         !self.findings.is_empty() && self.findings.iter().all(|finding| finding.result.is_ok())
     }
 
-    async fn claim<T>(
+    pub(crate) async fn claim<T>(
         &mut self,
         claim: &'static str,
         work: impl Future<Output = Result<T, Failure>>,

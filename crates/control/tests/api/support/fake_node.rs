@@ -252,7 +252,11 @@ impl NodeApi for FakeNode {
             ExecCommand::Shell(text) => text.clone(),
             ExecCommand::Argv(words) => words.join(" "),
         };
-        self.with(|inner| inner.requests.push(request));
+        self.with(|inner| {
+            let id = &request.spec.exec_id;
+            inner.requests.retain(|known| known.spec.exec_id != *id);
+            inner.requests.push(request);
+        });
         let steps = self
             .with(|inner| inner.scripts.get(&text).cloned())
             .unwrap_or_else(|| vec![Step::Stdout(text.into()), Step::Exit(exited(0))]);
@@ -403,8 +407,12 @@ impl NodeSandboxes for FakeNode {
             tokio::time::sleep(delay).await;
         }
         if let Ok(report) = self.sandbox_now(&wanted.id) {
-            return Ok(report);
+            let is_own = report.project == wanted.project;
+            let foreign = || NodeError::not_found("there is no such sandbox on this node");
+            return is_own.then_some(report).ok_or_else(foreign);
         }
+        self.has_origin(&wanted)?;
+        self.has_volumes(&wanted)?;
         self.begin_network(&wanted);
         let report = made(wanted);
         self.put(report.clone());
@@ -443,19 +451,20 @@ impl NodeSandboxes for FakeNode {
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Paused)
+        self.change(id, &[SandboxState::Running], SandboxState::Paused)
     }
 
     async fn resume(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Running)
+        self.change(id, &[SandboxState::Paused], SandboxState::Running)
     }
 
     async fn hibernate(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Hibernated)
+        let from = [SandboxState::Running, SandboxState::Paused];
+        self.change(id, &from, SandboxState::Hibernated)
     }
 
     async fn wake(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
-        self.change(id, SandboxState::Running)
+        self.change(id, &[SandboxState::Hibernated], SandboxState::Running)
     }
 
     async fn rollback(

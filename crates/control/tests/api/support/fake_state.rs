@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dayfly_node_api::{
-    EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
+    EnsureSandbox, EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, NodeError, NodeSnapshots, NodeVolumes, SandboxReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
 };
 use dayfly_types::capture::CaptureCost;
+use dayfly_types::volume::MountedVolume;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
 
 use super::fake_node::{FakeNode, made};
@@ -61,7 +62,7 @@ impl FakeNode {
     pub(super) fn awake(&self, id: &SandboxId) -> Result<(), NodeError> {
         let state = self.sandbox_now(id)?.state;
         if state == SandboxState::Hibernated {
-            self.change(id, SandboxState::Running)?;
+            self.change(id, &[state], SandboxState::Running)?;
         }
         if state == SandboxState::Paused {
             let message = "the sandbox is paused; resume it first";
@@ -73,11 +74,16 @@ impl FakeNode {
     pub(super) fn change(
         &self,
         id: &SandboxId,
+        from: &[SandboxState],
         state: SandboxState,
     ) -> Result<SandboxReport, NodeError> {
         self.may_change()?;
         let mut report = self.sandbox_now(id)?;
         if report.state != state {
+            if !from.contains(&report.state) {
+                let message = format!("the sandbox is {}", report.state.as_str());
+                return Err(NodeError::new(ErrorCode::WrongState, message));
+            }
             report.state = state;
             report.generation = report.generation.next();
             self.put(report.clone());
@@ -95,9 +101,10 @@ impl FakeNode {
         let snapshot = found.ok_or_else(|| NodeError::not_found("there is no such snapshot"))?;
         if snapshot.sandbox != *id {
             let message = "that snapshot is not of this sandbox";
-            return Err(NodeError::new(ErrorCode::WrongState, message));
+            return Err(NodeError::new(ErrorCode::InvalidRequest, message));
         }
-        self.change(id, SandboxState::Running)
+        let from = [SandboxState::Paused, SandboxState::Hibernated];
+        self.change(id, &from, SandboxState::Running)
     }
 
     pub(super) fn lifecycle_now(&self, id: &SandboxId) -> Result<LifecycleReport, NodeError> {
@@ -217,7 +224,11 @@ impl FakeNode {
                 });
             }
             let volume = inner.volumes.iter_mut().find(|v| is_wanted(v)).unwrap();
-            volume.size = volume.size.max(wanted.size);
+            if volume.size > wanted.size {
+                let message = "the volume is larger than that";
+                return Err(NodeError::new(ErrorCode::AlreadyExists, message));
+            }
+            volume.size = wanted.size;
             Ok(volume.clone())
         })
     }
@@ -257,6 +268,33 @@ impl FakeNode {
         })
     }
 
+    /// Refuses a sandbox whose snapshot is not there.
+    pub(super) fn has_origin(&self, wanted: &EnsureSandbox) -> Result<(), NodeError> {
+        let Some(snapshot) = &wanted.from_snapshot else {
+            return Ok(());
+        };
+        let is_it = |one: &SnapshotReport| one.id == *snapshot && one.project == wanted.project;
+        let is_there = self.with(|inner| inner.snapshots.iter().any(is_it));
+        let absent = || NodeError::not_found("there is no such snapshot");
+        is_there.then_some(()).ok_or_else(absent)
+    }
+
+    /// Refuses a sandbox that cannot have its volumes: each has one writer, or readers.
+    pub(super) fn has_volumes(&self, wanted: &EnsureSandbox) -> Result<(), NodeError> {
+        let volumes = self.volumes_now();
+        let is_busy = |mount: &MountedVolume| {
+            volumes.iter().any(|volume| {
+                let is_it = volume.project == wanted.project && volume.name == mount.name;
+                is_it && (volume.writer.is_some() || !mount.read_only && !volume.readers.is_empty())
+            })
+        };
+        if wanted.volumes.iter().any(is_busy) {
+            let message = "another sandbox has the volume";
+            return Err(NodeError::new(ErrorCode::VolumeBusy, message));
+        }
+        Ok(())
+    }
+
     pub(super) fn drop_volume(
         &self,
         project: &ProjectId,
@@ -264,9 +302,11 @@ impl FakeNode {
     ) -> Result<(), NodeError> {
         let volumes = self.volumes_now();
         let is_it = |volume: &VolumeReport| volume.project == *project && volume.name == *name;
-        let volume = volumes.iter().find(|volume| is_it(volume));
-        let volume = volume.ok_or_else(|| NodeError::not_found("there is no such volume"))?;
-        if volume.writer.is_some() || !volume.readers.is_empty() {
+        let is_used = |volume: &VolumeReport| volume.writer.is_some() || !volume.readers.is_empty();
+        if volumes
+            .iter()
+            .any(|volume| is_it(volume) && is_used(volume))
+        {
             let message = "a sandbox has the volume";
             return Err(NodeError::new(ErrorCode::VolumeBusy, message));
         }
