@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dayfly_core::lifecycle::{IllegalTransition, LifecycleEvent, Phase, next};
 use dayfly_host::files::{sync_directory, sync_file};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
@@ -18,7 +19,7 @@ use dayfly_types::{
     CpuMillis, DiskMib, Generation, LifetimeRules, Moment, ProjectId, SandboxId, SandboxState,
     SnapshotId, TemplateName,
 };
-use dayfly_vmm::{EngineProcess, MachineSpec, SlotIndex};
+use dayfly_vmm::MachineSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{Effect, Effects};
@@ -48,16 +49,15 @@ pub struct SandboxRecord {
     /// Which bake of the template; its files must stay while this record does.
     pub template_version: String,
     pub machine: MachineSpec,
-    pub state: SandboxState,
+    /// Where it is in its life, and what it has there.
+    #[serde(flatten)]
+    pub phase: Phase,
     pub generation: Generation,
-    pub reason: Option<String>,
     /// The host's boot that `expires` counts from.
     pub boot_id: String,
     pub expires: Option<Moment>,
     /// For a deadline that has to be found again after a reboot. Unix milliseconds.
     pub expires_wall_ms: Option<u64>,
-    pub slot: Option<SlotIndex>,
-    pub process: Option<EngineProcess>,
     /// Shared with the guest at its birth; never leaves the node.
     pub agent_token: String,
     pub ready_ms: Option<u64>,
@@ -72,21 +72,6 @@ pub struct SandboxRecord {
     /// The snapshot that the caller asked for, to show.
     #[serde(default)]
     pub from_snapshot: Option<SnapshotId>,
-    /// The capture that the machine was restored from. `None`: the template itself.
-    #[serde(default)]
-    pub origin: Option<SnapshotId>,
-    /// Captures that the machine has sealed disk layers into since, lowest first.
-    #[serde(default)]
-    pub sealed: Vec<SnapshotId>,
-    /// The capture that a sleeping sandbox wakes from.
-    #[serde(default)]
-    pub asleep_in: Option<SnapshotId>,
-    /// A capture under way whose disk layer may or may not be sealed.
-    #[serde(default)]
-    pub sealing: Option<Sealing>,
-    /// The number of the next disk layer in the run directory.
-    #[serde(default)]
-    pub next_layer: u32,
     #[serde(default)]
     pub volumes: Vec<AttachedVolume>,
     #[serde(default)]
@@ -96,9 +81,6 @@ pub struct SandboxRecord {
     pub egress: EgressPolicy,
     #[serde(default)]
     pub egress_epoch: u64,
-    /// Tells this start of the machine from every other one of any sandbox.
-    #[serde(default)]
-    pub network_start: u64,
     /// `expires` was found again by the wall clock after a reboot, which may have been wrong.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expires_bridged: bool,
@@ -112,14 +94,21 @@ pub struct SandboxRecord {
     pub disk_damaged: bool,
 }
 
-/// What a fresh process must know of a capture that was cut short: if the machine writes to
-/// `layer`, what it wrote to before belongs to the capture.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sealing {
-    pub capture: SnapshotId,
-    pub layer: String,
-    /// The file in the run directory that is being sealed.
-    pub sealed: String,
+impl SandboxRecord {
+    #[must_use]
+    pub const fn state(&self) -> SandboxState {
+        self.phase.state()
+    }
+
+    /// Goes on to the phase after an event, which others tell by the generation. Nothing is written.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`]; nothing has changed then.
+    pub fn advance(&mut self, event: LifecycleEvent) -> Result<(), IllegalTransition> {
+        self.phase = next(&self.phase, event)?;
+        self.generation = self.generation.next();
+        Ok(())
+    }
 }
 
 /// A volume of a sandbox.
@@ -261,12 +250,12 @@ impl Journal {
         let text = serde_json::to_vec_pretty(record).map_err(|e| fail(io::Error::other(e)))?;
         let temporary = directory.join(NEW_RECORD_FILE);
         fs::write(&temporary, text).map_err(fail)?;
-        if record.state == SandboxState::Hibernated {
+        if record.state() == SandboxState::Hibernated {
             // This one has a use after the host lost power.
             sync_file(&temporary).map_err(fail)?;
         }
         fs::rename(&temporary, &path).map_err(fail)?;
-        if record.state == SandboxState::Hibernated {
+        if record.state() == SandboxState::Hibernated {
             let synced = sync_directory(&directory).and_then(|()| sync_directory(&self.directory));
             synced.map_err(fail)?;
         }

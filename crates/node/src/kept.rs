@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_node_api::{KeptSandbox, NodeError};
-use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
+use dayfly_types::{ErrorCode, ProjectId, SandboxId};
 
 use crate::capacity::Promise;
 use crate::disk_lane::off_runtime;
@@ -156,7 +157,7 @@ pub(crate) fn keep_unadopted(parts: &Parts, record: &SandboxRecord, reason: &str
     }
     let entrusted = Entrusted {
         project: Some(record.project.clone()),
-        slot: record.slot.map_or(GlimpsedSlot::None, GlimpsedSlot::Named),
+        slot: (record.phase.slot()).map_or(GlimpsedSlot::None, GlimpsedSlot::Named),
         reason: format!("its machine cannot be taken over now: {reason}"),
         _promise: Some(parts.book(&record.machine, record.disk)),
         is_claimed: false,
@@ -199,7 +200,8 @@ pub(crate) async fn delete(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), Nod
     let Entry::Record(mut record) = look(parts, id).await else {
         return Err(refusal());
     };
-    record.state = SandboxState::Deleting;
+    let ended = record.advance(LifecycleEvent::Delete);
+    ended.map_err(|error| NodeError::new(ErrorCode::WrongState, error.to_string()))?;
     take_over(parts, *record, &mut Reconciled::default()).await;
     claim.settle();
     Ok(())

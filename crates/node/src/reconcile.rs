@@ -8,11 +8,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use dayfly_core::lifecycle::{LifecycleEvent, Sealing};
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose, file_names};
 use dayfly_types::{SandboxId, SandboxState, limits};
 use dayfly_vmm::{AdoptError, SlotError, SlotIndex, Vm};
 
-use crate::journal::{Entry, JournalError, SandboxRecord, Sealing};
+use crate::journal::{Entry, JournalError, SandboxRecord};
 use crate::kept;
 use crate::parts::Parts;
 use crate::sandbox::capture::keep_layer;
@@ -52,7 +53,7 @@ pub(crate) async fn reconcile(parts: &Arc<Parts>) -> Result<Reconciled, Reconcil
     for entry in parts.journal.entries().map_err(ReconcileError::Journal)? {
         match entry {
             Entry::Record(record) => {
-                named.extend(record.slot);
+                named.extend(record.phase.slot());
                 take_over(parts, *record, &mut found).await;
             }
             Entry::Unreadable { id, error, glimpse } => {
@@ -118,42 +119,46 @@ pub(crate) async fn take_over(
     mut record: SandboxRecord,
     found: &mut Reconciled,
 ) -> bool {
+    let is_of_this_boot = record.boot_id == parts.boot_id;
     keep_deadline(parts, &mut record);
     undo_older_failure(&mut record);
-    let vm = match record.state {
+    let vm = match record.state() {
         SandboxState::Running
         | SandboxState::Pausing
         | SandboxState::Paused
         | SandboxState::Resuming
-        | SandboxState::Hibernating => match take_over_machine(parts, &mut record).await {
-            Ok(vm) => vm,
-            Err(reason) => {
-                kept::keep_unadopted(parts, &record, &reason);
-                return false;
+        | SandboxState::Hibernating => {
+            match take_over_machine(parts, &mut record, is_of_this_boot).await {
+                Ok(vm) => vm,
+                Err(reason) => {
+                    kept::keep_unadopted(parts, &record, &reason);
+                    return false;
+                }
             }
-        },
+        }
         // A restore that was cut short: whatever there is of a machine goes, the capture stays.
         SandboxState::Hibernated | SandboxState::Waking => {
             sleep_on(parts, &mut record).await;
             None
         }
         SandboxState::Failed => None,
-        // Nobody was told that a half-made sandbox exists, so it goes. The rest was on its way out.
-        SandboxState::Creating | SandboxState::Deleting | SandboxState::Deleted => {
-            record.state = SandboxState::Deleting;
+        SandboxState::Deleting | SandboxState::Deleted => None,
+        // Nobody was told that a half-made sandbox exists, so it goes.
+        SandboxState::Creating => {
+            advance(&mut record, LifecycleEvent::Delete);
             None
         }
     };
     let has_machine = vm.is_some();
     let promise = has_machine.then(|| parts.book(&record.machine, record.disk));
-    if record.state == SandboxState::Failed {
+    if record.state() == SandboxState::Failed {
         found.failed += 1;
-    } else if record.state == SandboxState::Deleting {
+    } else if record.state() == SandboxState::Deleting {
         found.removed += 1;
     } else {
         found.adopted += 1;
     }
-    if let (true, Some(slot)) = (has_machine, record.slot) {
+    if let (true, Some(slot)) = (has_machine, record.phase.slot()) {
         parts.egress.adopt(permit_of(&record, slot));
     }
     let (owner, handle, incoming) = Owner::new(Arc::clone(parts), record, promise);
@@ -165,10 +170,16 @@ pub(crate) async fn take_over(
 /// An older program wrote that a sleeping sandbox failed when its capture could not be read once.
 /// Nothing happened to it, so it sleeps.
 fn undo_older_failure(record: &mut SandboxRecord) {
-    let is_that = record.reason.as_deref() == Some(OLDER_CAPTURE_FAILURE);
-    if record.state == SandboxState::Failed && is_that && record.asleep_in.is_some() {
-        record.state = SandboxState::Hibernated;
-        record.reason = None;
+    let is_that = record.phase.reason() == Some(OLDER_CAPTURE_FAILURE);
+    if record.state() == SandboxState::Failed && is_that && record.phase.asleep_in().is_some() {
+        advance(record, LifecycleEvent::StillAsleep);
+    }
+}
+
+/// What this module asks for is drawn in the lifecycle; if not, the record stays where it is.
+fn advance(record: &mut SandboxRecord, event: LifecycleEvent) {
+    if let Err(error) = record.advance(event) {
+        tracing::error!(sandbox_id = %record.id, %error, "a record was not brought on");
     }
 }
 
@@ -177,23 +188,31 @@ fn undo_older_failure(record: &mut SandboxRecord) {
 async fn take_over_machine(
     parts: &Arc<Parts>,
     record: &mut SandboxRecord,
+    is_of_this_boot: bool,
 ) -> Result<Option<Box<dyn Vm>>, String> {
-    let Some(mut vm) = adopt(parts, record).await? else {
+    // No process outlives the boot of its host.
+    let found = if is_of_this_boot {
+        adopt(parts, record).await?
+    } else {
+        None
+    };
+    let Some(mut vm) = found else {
         fail(parts, record).await;
         return Ok(None);
     };
     if let Err(reason) = settle_disk(parts, record, vm.as_mut()).await {
         tracing::error!(sandbox_id = %record.id, reason, "a capture that was cut short is in doubt");
     }
-    if record.state != SandboxState::Paused {
+    if record.state() != SandboxState::Paused {
         // A capture or a sleep may have left it stopped. Its guest, if frozen, is let go by the
         // owner's next conversation.
         if let Err(error) = vm.resume().await {
             tracing::warn!(sandbox_id = %record.id, error = %crate::error_chain(&error), "cannot resume");
         }
-        record.state = SandboxState::Running;
     }
-    record.asleep_in = None;
+    if !matches!(record.state(), SandboxState::Paused | SandboxState::Running) {
+        advance(record, LifecycleEvent::TakenOver);
+    }
     write(parts, record);
     Ok(Some(vm))
 }
@@ -205,34 +224,48 @@ async fn settle_disk(
     record: &mut SandboxRecord,
     vm: &mut dyn Vm,
 ) -> Result<(), String> {
-    if let Some(sealing) = record.sealing.clone() {
+    let sealing = (record.phase.disk()).and_then(|layers| layers.sealing.clone());
+    if let Some(sealing) = sealing {
         let now = vm.writable_disk().await;
         let now = now.map_err(|error| crate::error_chain(&error))?;
-        if now == sealing.layer && !record.sealed.contains(&sealing.capture) {
-            record.sealed.push(sealing.capture.clone());
-        }
-        if record.sealed.contains(&sealing.capture) {
-            take_sealed_file(parts, record, &sealing).await?;
-        }
-        record.sealing = None;
+        settle_sealing(parts, record, &sealing, now == sealing.layer).await?;
         write(parts, record);
     }
     // Sealed, and not published: the disk layer alone is kept.
-    for (index, id) in record.sealed.iter().enumerate() {
+    let sealed = record.phase.disk().map(|layers| layers.sealed.clone());
+    let sealed = sealed.unwrap_or_default();
+    for (index, id) in sealed.iter().enumerate() {
         if parts.captures.get(id).is_none() {
-            keep_layer(parts, record, id, &record.sealed[..index])
+            keep_layer(parts, record, id, &sealed[..index])
                 .map_err(|error| crate::error_chain(&error))?;
         }
     }
     Ok(())
 }
 
+async fn settle_sealing(
+    parts: &Arc<Parts>,
+    record: &mut SandboxRecord,
+    sealing: &Sealing,
+    has_happened: bool,
+) -> Result<(), String> {
+    let index = record.phase.slot().ok_or("it has no slot")?;
+    let layers = record.phase.disk_mut().ok_or("it has no disk")?;
+    if has_happened && !layers.sealed.contains(&sealing.capture) {
+        layers.sealed.push(sealing.capture.clone());
+    }
+    if layers.sealed.contains(&sealing.capture) {
+        take_sealed_file(parts, index, sealing).await?;
+    }
+    layers.sealing = None;
+    Ok(())
+}
+
 async fn take_sealed_file(
     parts: &Arc<Parts>,
-    record: &SandboxRecord,
+    index: SlotIndex,
     sealing: &Sealing,
 ) -> Result<(), String> {
-    let index = record.slot.ok_or("it has no slot")?;
     let slot = parts.slots.reopen(index).await;
     let slot = slot.map_err(|error| crate::error_chain(&error))?;
     let from = slot.run_directory.join(&sealing.sealed);
@@ -252,29 +285,24 @@ const OLDER_CAPTURE_FAILURE: &str = "the capture that it slept in cannot be read
 /// written down: that is found out whenever somebody asks.
 async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     // Asleep already, it keeps the slot of the machine that was captured until that is ended.
-    let process = record.process;
-    let had_machine = record.state == SandboxState::Waking && process.is_some();
+    let had_machine = record.state() == SandboxState::Waking && record.phase.process().is_some();
     release(parts, record).await;
-    let capture = record.asleep_in.clone();
-    let capture = capture.and_then(|id| parts.captures.get(&id));
+    let capture = record.phase.asleep_in();
+    let capture = capture.and_then(|id| parts.captures.get(id));
     let writes = record.volumes.iter().any(|volume| !volume.mount.read_only);
     if had_machine && writes && capture.is_none() {
         // Whether its memory has the volume mounted is not known before the capture is there, so it
         // stays on its way, and the next start decides.
-        record.process = process;
         write(parts, record);
         return;
     }
-    record.origin = None;
-    record.sealed.clear();
-    record.state = SandboxState::Hibernated;
-    record.generation = record.generation.next();
     let is_hibernation = |capture: &CaptureManifest| capture.purpose == CapturePurpose::Hibernation;
     if had_machine && writes && capture.as_deref().is_some_and(is_hibernation) {
         // Its memory has the volume mounted, and the disk may have moved on without it.
-        record.state = SandboxState::Failed;
-        record.reason =
-            Some("its wake was cut short after it may have written to a volume".to_owned());
+        let reason = "its wake was cut short after it may have written to a volume";
+        advance(record, LifecycleEvent::Fault(reason.to_owned()));
+    } else if record.state() == SandboxState::Waking {
+        advance(record, LifecycleEvent::WakeUndone);
     }
     write(parts, record);
 }
@@ -286,40 +314,35 @@ fn write(parts: &Parts, record: &SandboxRecord) {
 }
 
 async fn release(parts: &Arc<Parts>, record: &mut SandboxRecord) {
-    if let Some(slot) = record.slot {
+    if let Some(slot) = record.phase.slot() {
         match parts.slots.release(slot).await {
-            Ok(()) => record.slot = None,
+            Ok(()) => record.phase.give_slot_back(),
             Err(error) => {
                 tracing::error!(sandbox_id = %record.id, error = %crate::error_chain(&error), "cannot release the slot");
             }
         }
     }
-    record.process = None;
 }
 
 /// The engine died while nobody watched: its resources go, the reason stays.
 async fn fail(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+    let reason = "the engine ended while the node was down";
+    advance(record, LifecycleEvent::Fault(reason.to_owned()));
     release(parts, record).await;
-    record.state = SandboxState::Failed;
-    record.generation = record.generation.next();
-    record.reason = Some("the engine ended while the node was down".to_owned());
     write(parts, record);
 }
 
 /// The machine, `None` when it is provably gone, or why that cannot be told now.
 async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Result<Option<Box<dyn Vm>>, String> {
-    let (Some(index), Some(process)) = (record.slot, record.process) else {
+    let Some(machine) = record.phase.machine() else {
         return Ok(None);
     };
-    if record.boot_id != parts.boot_id {
-        return Ok(None);
-    }
-    let slot = match parts.slots.reopen(index).await {
+    let slot = match parts.slots.reopen(machine.engine.slot).await {
         Ok(slot) => slot,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(doubt(record, &error)),
     };
-    match parts.engine.adopt(&slot, process).await {
+    match parts.engine.adopt(&slot, machine.engine.process).await {
         Ok(vm) => Ok(Some(vm)),
         Err(AdoptError::Gone) => Ok(None),
         Err(error) => Err(doubt(record, &error)),
@@ -348,7 +371,6 @@ fn keep_deadline(parts: &Arc<Parts>, record: &mut SandboxRecord) {
         return;
     }
     record.boot_id.clone_from(&parts.boot_id);
-    record.process = None;
     record.expires = record.expires_wall_ms.map(|wall_ms| {
         let now = parts
             .clock
@@ -359,4 +381,6 @@ fn keep_deadline(parts: &Arc<Parts>, record: &mut SandboxRecord) {
         parts.clock.now().plus(left.max(limits::WALL_CLOCK_HOLD))
     });
     record.expires_bridged = record.expires.is_some();
+    // Whoever knows the former deadline learns of this one.
+    record.generation = record.generation.next();
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use dayfly_core::admission::Demand;
 use dayfly_core::expiry;
+use dayfly_core::lifecycle::Phase;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{
     EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeError, NodeSandboxes,
     SnapshotReport, SnapshotRequest,
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
-use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId, limits};
+use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
 use futures::StreamExt;
 
 use crate::disk_lane::off_runtime;
@@ -127,30 +128,21 @@ impl Node {
             template: origin.template.name.clone(),
             template_version: origin.template.version.clone(),
             machine: restore.machine.clone(),
-            state: SandboxState::Creating,
+            phase: Phase::creating(lies_on),
             generation: FIRST_GENERATION,
-            reason: None,
             boot_id: self.config.boot_id.clone(),
             expires: expiry::deadline(clock.now(), ttl_seconds),
             expires_wall_ms: expiry::wall_deadline_ms(clock.wall(), ttl_seconds),
-            slot: None,
-            process: None,
             agent_token: hex::encode(token),
             ready_ms: None,
             lifecycle: wanted.lifecycle,
             cpu: wanted.cpu,
             disk,
             from_snapshot: wanted.from_snapshot.clone(),
-            origin: lies_on,
-            sealed: Vec::new(),
-            asleep_in: None,
-            sealing: None,
-            next_layer: 0,
             volumes: volumes_of(wanted),
             reseed_user_space: wanted.reseed_user_space,
             egress: wanted.egress.clone(),
             egress_epoch: wanted.egress_epoch,
-            network_start: 0,
             expires_bridged: false,
             metadata: kept_metadata(wanted),
             created_at_ms: wanted.created_at_ms,

@@ -9,6 +9,7 @@ pub mod capture;
 pub mod clock;
 pub mod code;
 pub mod egress;
+pub mod engine;
 pub mod exec;
 pub mod file;
 pub mod generation;
@@ -25,6 +26,7 @@ pub mod volume;
 pub use backoff::Backoff;
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
+pub use engine::{EngineProcess, SlotIndex};
 pub use generation::Generation;
 pub use ids::{
     CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, SnapshotId, TemplateName,

@@ -4,14 +4,10 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use dayfly_types::{CpuMillis, MemoryMib, Vcpus};
+pub use dayfly_types::{EngineProcess, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Accelerator;
-
-/// Which slot of a node. Reused only after the former holder's resources are gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SlotIndex(pub u32);
 
 /// One acquired slot, as plain data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,14 +70,6 @@ pub struct EngineCommand {
     pub limits: SlotLimits,
     /// What runs the guest, and so what the process needs of the kernel.
     pub accelerator: Accelerator,
-}
-
-/// A process that cannot be confused with a later one of the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct EngineProcess {
-    pub pid: i32,
-    /// Field 22 of `/proc/PID/stat`.
-    pub start_time_ticks: u64,
 }
 
 /// Why an engine process was not started.

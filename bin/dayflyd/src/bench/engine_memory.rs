@@ -43,7 +43,7 @@ fn engine_pid(node: &Path, id: &str) -> Result<i32> {
         Entry::Record(record) if record.id.as_str() == id => Some(record),
         Entry::Record(_) | Entry::Unreadable { .. } | Entry::Empty { .. } => None,
     });
-    let process = record.and_then(|record| record.process);
+    let process = record.and_then(|record| record.phase.process());
     let process = process.with_context(|| format!("no engine of {id} is in the journal"))?;
     Ok(process.pid)
 }

@@ -77,7 +77,9 @@ fn slots_of_sandboxes(directory: &DataDirectory) -> Result<Option<BTreeSet<Strin
     let mut slots = BTreeSet::new();
     for entry in entries {
         match entry {
-            Entry::Record(record) => slots.extend(record.slot.map(|slot| slot.0.to_string())),
+            Entry::Record(record) => {
+                slots.extend(record.phase.slot().map(|slot| slot.0.to_string()))
+            }
             Entry::Unreadable { glimpse, .. } => match glimpse.slot {
                 GlimpsedSlot::Named(slot) => {
                     slots.insert(slot.0.to_string());

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use dayfly_core::lifecycle::RunningEngine;
 use dayfly_guest_client::{AgentClient, CallError, DiskMount};
 use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
 use dayfly_node_api::NodeError;
@@ -229,9 +230,11 @@ async fn note(
     record: &mut SandboxRecord,
     parked: &Parked,
 ) -> Result<(), BringUpError> {
-    record.slot = Some(parked.slot.index);
-    record.process = Some(parked.vm.process());
-    record.network_start = unix_nanos(parts.clock.as_ref());
+    record.phase.take_engine(RunningEngine {
+        slot: parked.slot.index,
+        process: parked.vm.process(),
+        network_start: unix_nanos(parts.clock.as_ref()),
+    });
     let (parts, record) = (Arc::clone(parts), record.clone());
     let written = disk.run(move || parts.journal.write(&record)).await;
     written.map_err(BringUpError::Journal)

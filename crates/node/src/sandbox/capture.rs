@@ -15,6 +15,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use dayfly_core::lifecycle::{DiskLayers, Sealing};
 use dayfly_guest_client::{AgentClient, QuiesceSpec};
 use dayfly_guest_proto::copy_mark;
 use dayfly_node_api::NodeError;
@@ -35,7 +36,6 @@ use crate::bake::engine_identity;
 use crate::disk_lane::off_runtime;
 use crate::effects::{Captures, Effect};
 use crate::failure::{capture_error, node_error};
-use crate::journal::Sealing;
 
 const WHAT: &str = "the sandbox could not be captured";
 
@@ -105,7 +105,7 @@ impl Owner {
     /// Takes the files of a capture; the sandbox goes on.
     pub(super) async fn take_capture(&mut self, wish: &CaptureWish) -> Result<Taken, NodeError> {
         if matches!(
-            self.record.state,
+            self.record.state(),
             SandboxState::Hibernated | SandboxState::Waking
         ) {
             self.wake().await?;
@@ -153,8 +153,8 @@ impl Owner {
     }
 
     pub(super) fn running_agent(&self) -> Result<AgentClient, NodeError> {
-        if self.record.state != SandboxState::Running {
-            return Err(wrong_state(self.record.state));
+        if self.record.state() != SandboxState::Running {
+            return Err(wrong_state(self.record.state()));
         }
         self.agent.clone().ok_or_else(|| {
             let text = "the guest agent does not answer now";
@@ -163,23 +163,31 @@ impl Owner {
     }
 
     fn check_chain(&self) -> Result<(), NodeError> {
-        if self.record.sealed.len() < limits::DISK_CHAIN_MAX {
+        let layers = self.layers()?.sealed.len();
+        if layers < limits::DISK_CHAIN_MAX {
             return Ok(());
         }
         let text = format!(
-            "the sandbox was captured {} times since it last woke; hibernate and wake it once",
-            self.record.sealed.len()
+            "the sandbox was captured {layers} times since it last woke; hibernate and wake it once"
         );
         Err(NodeError::new(ErrorCode::TooMany, text))
     }
 
     pub(super) async fn slot(&self) -> Result<Slot, NodeError> {
-        let index = self
-            .record
-            .slot
-            .ok_or_else(|| wrong_state(self.record.state))?;
+        let index = (self.record.phase.slot()).ok_or_else(|| wrong_state(self.record.state()))?;
         let reopened = self.parts.slots.reopen(index).await;
         reopened.map_err(|error| node_error(WHAT, &error))
+    }
+
+    /// What the disk lies on.
+    fn layers(&self) -> Result<&DiskLayers, NodeError> {
+        let state = self.record.state();
+        (self.record.phase.disk()).ok_or_else(|| wrong_state(state))
+    }
+
+    fn layers_mut(&mut self) -> Result<&mut DiskLayers, NodeError> {
+        let state = self.record.state();
+        (self.record.phase.disk_mut()).ok_or_else(|| wrong_state(state))
     }
 
     async fn begin_capture(&self, id: &SnapshotId) -> Result<(), NodeError> {
@@ -206,7 +214,8 @@ impl Owner {
 
     /// Drops what a capture that was cut short by a delete has made.
     pub(super) async fn abandon_capture(&mut self) {
-        if let Some(sealing) = self.record.sealing.take() {
+        let layers = self.record.phase.disk_mut();
+        if let Some(sealing) = layers.and_then(|layers| layers.sealing.take()) {
             self.abandon(&sealing.capture).await;
         }
     }
@@ -230,9 +239,10 @@ impl Owner {
         // Whether the disk is sealed decides what the capture's directory is from now on: part of
         // this machine's disk, or nothing. When the engine does not say, it stays in doubt.
         if taken.is_err() {
-            if self.record.sealing.is_some() {
+            let layers = self.layers()?;
+            if layers.sealing.is_some() {
                 self.settle_sealing().await?;
-            } else if !self.record.sealed.contains(id) {
+            } else if !layers.sealed.contains(id) {
                 self.abandon(id).await;
             }
         }
@@ -249,15 +259,19 @@ impl Owner {
         let template = off_runtime(look).await?;
         let record = &self.record;
         let empty = template.restore.disks.empty_layer.clone();
-        let layer = format!("disk-{}.img", self.record.next_layer + 1);
-        let vm = self.vm.as_mut().ok_or_else(|| wrong_state(record.state))?;
+        let layer = format!("disk-{}.img", self.layers()?.next_layer + 1);
+        let vm = self
+            .vm
+            .as_mut()
+            .ok_or_else(|| wrong_state(record.state()))?;
         let sealed = vm.writable_disk().await;
         let sealed = sealed.map_err(|error| node_error(WHAT, &error))?;
         vm.prepare_seal(&layer, &empty)
             .await
             .map_err(|error| node_error(WHAT, &error))?;
-        self.record.next_layer += 1;
-        self.record.sealing = Some(Sealing {
+        let layers = self.layers_mut()?;
+        layers.next_layer += 1;
+        layers.sealing = Some(Sealing {
             capture: id.clone(),
             layer,
             sealed,
@@ -366,7 +380,7 @@ impl Owner {
                 }),
             }),
         };
-        let state = self.record.state;
+        let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         let failed = |error: &(dyn std::error::Error + 'static)| node_error(WHAT, error);
         let paused = Instant::now();
@@ -419,30 +433,27 @@ impl Owner {
 
     /// Gives the guest a new disk layer; the old one becomes the capture's. Answers its size.
     async fn seal(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
-        let state = self.record.state;
-        let sealing = self
-            .record
-            .sealing
-            .clone()
-            .ok_or_else(|| wrong_state(state))?;
+        let state = self.record.state();
+        let sealing = self.layers()?.sealing.clone();
+        let sealing = sealing.ok_or_else(|| wrong_state(state))?;
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         vm.seal_disk(&sealing.layer)
             .await
             .map_err(|error| node_error(WHAT, &error))?;
         // From here on the machine cannot do without the sealed file.
-        self.record.sealed.push(id.clone());
+        self.layers_mut()?.sealed.push(id.clone());
         let from = slot.run_directory.join(&sealing.sealed);
         let take = move |captures: &Captures, id: &_| captures.take_layer(id, &from);
         let bytes = self.on_captures(id, take).await;
         let bytes = bytes.map_err(|error| capture_error(WHAT, &error))?;
-        self.record.sealing = None;
+        self.layers_mut()?.sealing = None;
         self.write_record().await?;
         Ok(bytes)
     }
 
     /// Gives the capture a second name of the disk.
     async fn link_disk(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
-        let state = self.record.state;
+        let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         let name = vm.writable_disk().await;
         let name = name.map_err(|error| node_error(WHAT, &error))?;
@@ -475,18 +486,16 @@ impl Owner {
         taken: Taken,
         start: Instant,
     ) -> Result<Drafted, NodeError> {
-        let record = &self.record;
+        let (record, layers) = (&self.record, self.layers()?);
         // The capture's own layer is not below itself.
-        let sealed: Vec<SnapshotId> = record
-            .sealed
-            .iter()
+        let sealed: Vec<SnapshotId> = (layers.sealed.iter())
             .filter(|id| **id != wish.id)
             .cloned()
             .collect();
         let (memory_below, disk_below) = self
             .parts
             .captures
-            .below(record.origin.as_ref(), &sealed)
+            .below(layers.origin.as_ref(), &sealed)
             .map_err(|error| capture_error(WHAT, &error))?;
         let mut cost = taken.cost;
         cost.total_us = micros(start.elapsed());

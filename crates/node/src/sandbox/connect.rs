@@ -19,7 +19,7 @@ pub(super) async fn connect_again(
     parts: &Arc<Parts>,
     record: &SandboxRecord,
 ) -> Option<AgentClient> {
-    let slot = record.slot?;
+    let slot = record.phase.slot()?;
     let connected = match parts.slots.reopen(slot).await {
         Ok(slot) => {
             let opened = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE).await;

@@ -110,7 +110,7 @@ impl Owner {
     /// How long to wait before the next try, while it is ours to let the guest go on: one that its
     /// user paused stays so.
     pub(super) fn room_pause(&self) -> Option<Duration> {
-        let is_ours = self.record.state == SandboxState::Running && self.vm.is_some();
+        let is_ours = self.record.state() == SandboxState::Running && self.vm.is_some();
         (self.room.is_waiting() && is_ours).then(|| self.room.backoff.peek())
     }
 

@@ -16,7 +16,8 @@ pub(crate) fn keep_layer(
     sealed: &[SnapshotId],
 ) -> Result<(), CaptureError> {
     parts.captures.keep_disk_only(id);
-    let (_, disk_below) = parts.captures.below(record.origin.as_ref(), sealed)?;
+    let origin = record.phase.disk().and_then(|disk| disk.origin.as_ref());
+    let (_, disk_below) = parts.captures.below(origin, sealed)?;
     let draft = CaptureDraft {
         id: id.clone(),
         purpose: CapturePurpose::Layer,

@@ -15,7 +15,7 @@ pub(crate) fn permit_of(record: &SandboxRecord, slot: SlotIndex) -> EgressPermit
     EgressPermit {
         sandbox: record.id.clone(),
         slot,
-        start: record.network_start,
+        start: record.phase.network_start(),
         epoch: record.egress_epoch,
         policy: record.egress.clone(),
     }
@@ -24,7 +24,7 @@ pub(crate) fn permit_of(record: &SandboxRecord, slot: SlotIndex) -> EgressPermit
 /// Lets a machine that is about to run reach what its record says. A failure is a denial, and the
 /// gate goes on trying.
 pub(super) async fn permit(parts: &Parts, record: &SandboxRecord) {
-    let Some(slot) = record.slot else {
+    let Some(slot) = record.phase.slot() else {
         return;
     };
     if let Err(error) = parts.egress.permit(permit_of(record, slot)).await {
@@ -40,10 +40,10 @@ impl Owner {
         wanted: SetNetwork,
     ) -> Result<NetworkReport, NodeError> {
         if matches!(
-            self.record.state,
+            self.record.state(),
             SandboxState::Deleting | SandboxState::Deleted
         ) {
-            return Err(wrong_state(self.record.state));
+            return Err(wrong_state(self.record.state()));
         }
         let record = &self.record;
         let is_repeated = wanted.epoch == record.egress_epoch && wanted.policy == record.egress;
@@ -70,8 +70,7 @@ impl Owner {
 }
 
 pub(super) fn network_report(parts: &Parts, record: &SandboxRecord) -> NetworkReport {
-    let is_enforced = record
-        .slot
+    let is_enforced = (record.phase.slot())
         .is_some_and(|slot| parts.egress.is_in_force(slot, record.egress_epoch));
     NetworkReport {
         policy: record.egress.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_core::lifecycle::{self, LifecycleEvent};
+use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{NodeError, SandboxReport, Stage};
@@ -87,7 +87,7 @@ impl Owner {
             agent: None,
             refusal: None,
             expires: record.expires,
-            process: record.process,
+            process: record.phase.process(),
             captures: captures_of(&record),
         };
         let (publish, published) = watch::channel(first);
@@ -139,7 +139,7 @@ impl Owner {
     ) {
         self.vm = vm;
         self.tell_ledger().await;
-        let next = if self.record.state == SandboxState::Deleting {
+        let next = if self.record.state() == SandboxState::Deleting {
             Next::TearDown
         } else {
             Next::Serve
@@ -196,7 +196,7 @@ impl Owner {
             // A parked engine may have died on the shelf; one started now has not.
             let text = crate::error_chain(error);
             tracing::warn!(sandbox_id = %self.record.id, error = %text, "restore failed, trying once more");
-            if let Some(slot) = self.record.slot
+            if let Some(slot) = self.record.phase.slot()
                 && self.release_slot(slot).await
             {
                 outcome = self.attempt(origin, Supply::FreshOnly).await;
@@ -242,13 +242,13 @@ impl Owner {
             let failed = hook.timed_out || hook.exit_code != Some(0);
             tracing::info!(sandbox_id = %self.record.id, hook = ?hook.name, failed, "hook ran");
         }
-        let event = if self.record.state == SandboxState::Waking {
+        let event = if self.record.state() == SandboxState::Waking {
             LifecycleEvent::WakeDone
         } else {
             LifecycleEvent::Ready
         };
         self.vm = Some(vm);
-        self.transition(event, None).await?;
+        self.transition(event).await?;
         let now = unix_nanos(self.parts.clock.as_ref());
         let effects = &self.parts.effects;
         effects
@@ -408,7 +408,7 @@ impl Owner {
     }
 
     fn needs_agent(&self) -> bool {
-        let may_answer = self.record.state == SandboxState::Running && !self.room.is_waiting();
+        let may_answer = self.record.state() == SandboxState::Running && !self.room.is_waiting();
         self.agent.is_none() && self.vm.is_some() && may_answer
     }
 
@@ -419,25 +419,27 @@ impl Owner {
         self.room.is_over();
         let reason = format!("the engine ended: {exit}");
         tracing::warn!(sandbox_id = %self.record.id, reason, "failed");
-        if let Some(slot) = self.record.slot {
+        let failed = self.advance(LifecycleEvent::Fault(reason));
+        if let Some(slot) = self.record.phase.slot() {
             self.release_slot(slot).await;
         }
         self.promise = None;
-        if let Err(error) = self.change(LifecycleEvent::Fault, Some(reason)).await {
+        if let Err(error) = failed.and(self.write_record().await) {
             tracing::error!(sandbox_id = %self.record.id, %error, "cannot record a failure");
         }
+        self.publish_now();
     }
 
     /// Ends everything of the sandbox. Goes on until it is done; every step may be repeated.
     async fn tear_down(&mut self, incoming: &mut mpsc::Receiver<Request>) {
-        if let Err(error) = self.change(LifecycleEvent::Delete, None).await {
+        if let Err(error) = self.change(LifecycleEvent::Delete).await {
             tracing::warn!(sandbox_id = %self.record.id, %error, "deleting without a record of it");
         }
         self.leave_volumes().await;
         self.agent = None;
         // The record names the slot from the moment it was taken, also when the creation was cut
         // short, so nothing that was made can be missed here.
-        while let Some(slot) = self.record.slot {
+        while let Some(slot) = self.record.phase.slot() {
             if self.release_slot(slot).await {
                 break;
             }
@@ -454,8 +456,9 @@ impl Owner {
             self.pause_and_collect(incoming).await;
         }
         self.promise = None;
-        self.record.state = SandboxState::Deleted;
-        self.record.generation = self.record.generation.next();
+        if let Err(error) = self.advance(LifecycleEvent::Gone) {
+            tracing::error!(sandbox_id = %self.record.id, %error, "gone out of turn");
+        }
         // Deletes that arrived in the meantime are answered with the first; other requests are
         // dropped, which tells their callers that the sandbox is gone.
         while let Ok(request) = incoming.try_recv() {
@@ -480,8 +483,7 @@ impl Owner {
         self.parts.egress.withdraw(slot).await;
         match self.parts.slots.release(slot).await {
             Ok(()) => {
-                self.record.slot = None;
-                self.record.process = None;
+                self.record.phase.give_slot_back();
                 true
             }
             Err(error) => {
@@ -493,44 +495,27 @@ impl Owner {
     }
 
     /// Moves to the next state: journal first, then everybody else.
-    pub(super) async fn change(
-        &mut self,
-        event: LifecycleEvent,
-        reason: Option<String>,
-    ) -> Result<(), NodeError> {
-        let written = self.transition(event, reason).await;
+    pub(super) async fn change(&mut self, event: LifecycleEvent) -> Result<(), NodeError> {
+        let written = self.transition(event).await;
         self.publish_now();
         written
     }
 
+    /// Moves to the next state here alone, for who writes it down a step later.
+    pub(super) fn advance(&mut self, event: LifecycleEvent) -> Result<(), NodeError> {
+        let advanced = self.record.advance(event);
+        advanced.map_err(|error| NodeError::new(ErrorCode::WrongState, error.to_string()))
+    }
+
     /// Moves to the next state in the journal alone.
-    pub(super) async fn transition(
-        &mut self,
-        event: LifecycleEvent,
-        reason: Option<String>,
-    ) -> Result<(), NodeError> {
-        let to = match lifecycle::next(self.record.state, event) {
-            Ok(state) => state,
-            // A repeated delete finds the sandbox where it should be.
-            Err(_)
-                if event == LifecycleEvent::Delete
-                    && self.record.state == SandboxState::Deleting =>
-            {
-                return Ok(());
-            }
-            Err(error) => return Err(NodeError::new(ErrorCode::WrongState, error.to_string())),
-        };
-        let before = (self.record.state, self.record.generation);
-        self.record.state = to;
-        self.record.generation = self.record.generation.next();
-        if reason.is_some() {
-            self.record.reason = reason;
-        }
+    pub(super) async fn transition(&mut self, event: LifecycleEvent) -> Result<(), NodeError> {
+        let before = (self.record.phase.clone(), self.record.generation);
+        let holds_unwritten = event.holds_unwritten();
+        self.advance(event)?;
         let written = self.write_record().await;
-        // A state that the journal does not have could neither be left nor be found again. An end
-        // is an end, written down or not.
-        if written.is_err() && !matches!(event, LifecycleEvent::Delete | LifecycleEvent::Fault) {
-            (self.record.state, self.record.generation) = before;
+        // A state that the journal does not have could neither be left nor be found again.
+        if written.is_err() && !holds_unwritten {
+            (self.record.phase, self.record.generation) = before;
         }
         written
     }
@@ -547,7 +532,7 @@ impl Owner {
             agent: self.agent.clone(),
             refusal: self.refusal.clone(),
             expires: self.record.expires,
-            process: self.record.process,
+            process: self.record.phase.process(),
             captures: captures_of(&self.record),
         });
     }

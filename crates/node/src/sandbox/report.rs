@@ -9,26 +9,18 @@ use crate::parts::Parts;
 
 /// The captures that must stay for a sandbox.
 pub(super) fn captures_of(record: &SandboxRecord) -> Vec<SnapshotId> {
-    let sealing = record.sealing.iter().map(|sealing| &sealing.capture);
-    record
-        .origin
-        .iter()
-        .chain(&record.sealed)
-        .chain(&record.asleep_in)
-        .chain(sealing)
-        .cloned()
-        .collect()
+    record.phase.captures().cloned().collect()
 }
 
 /// Why a sleeping sandbox cannot be woken now. Found out anew each time, never written down.
 pub(super) fn unavailable(parts: &Parts, record: &SandboxRecord) -> Option<String> {
     if !matches!(
-        record.state,
+        record.state(),
         SandboxState::Hibernated | SandboxState::Waking
     ) {
         return None;
     }
-    let capture = record.asleep_in.as_ref()?;
+    let capture = record.phase.asleep_in()?;
     if parts.captures.get(capture).is_some() {
         return None;
     }
@@ -48,9 +40,9 @@ pub(super) fn report(
         id: record.id.clone(),
         project: record.project.clone(),
         template: record.template.clone(),
-        state: record.state,
+        state: record.state(),
         generation: record.generation,
-        reason: record.reason.clone(),
+        reason: record.phase.reason().map(str::to_owned),
         memory: record.machine.memory,
         vcpus: record.machine.vcpus,
         ready_ms: record.ready_ms,

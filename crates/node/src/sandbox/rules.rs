@@ -19,7 +19,7 @@ impl Owner {
     pub(super) fn idle_limit(&self) -> Option<Duration> {
         let rules = self.record.lifecycle;
         // A guest that stands still for want of room is not idle.
-        let runs = self.record.state == SandboxState::Running && !self.room.is_waiting();
+        let runs = self.record.state() == SandboxState::Running && !self.room.is_waiting();
         let counts = runs && !rules.persistent;
         rules
             .idle_seconds
@@ -76,10 +76,10 @@ impl Owner {
         change: LifecycleChange,
     ) -> Result<LifecycleReport, NodeError> {
         if matches!(
-            self.record.state,
+            self.record.state(),
             SandboxState::Deleting | SandboxState::Deleted
         ) {
-            return Err(wrong_state(self.record.state));
+            return Err(wrong_state(self.record.state()));
         }
         let rules = &mut self.record.lifecycle;
         rules.persistent = change.persistent.unwrap_or(rules.persistent);

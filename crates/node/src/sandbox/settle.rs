@@ -29,20 +29,26 @@ impl Owner {
             let _ = publication.wait_for(|is_over| *is_over).await;
         }
         self.settle_sealing().await?;
-        for index in 0..self.record.sealed.len() {
-            let id = self.record.sealed[index].clone();
-            if self.parts.captures.get(&id).is_none() {
-                let kept = self.publish_layer(&id, index).await;
+        for (index, id) in self.sealed().iter().enumerate() {
+            if self.parts.captures.get(id).is_none() {
+                let kept = self.publish_layer(id, index).await;
                 kept.map_err(|error| capture_error(WHAT, &error))?;
             }
         }
         Ok(())
     }
 
+    fn sealed(&self) -> &[SnapshotId] {
+        (self.record.phase.disk()).map_or(&[], |layers| &layers.sealed)
+    }
+
     /// Finds out whether a seal whose answer was lost has happened: the engine says which file the
     /// guest writes to.
     pub(super) async fn settle_sealing(&mut self) -> Result<(), NodeError> {
-        let (Some(sealing), Some(vm)) = (self.record.sealing.clone(), self.vm.as_mut()) else {
+        let (Some(layers), Some(vm)) = (self.record.phase.disk_mut(), self.vm.as_mut()) else {
+            return Ok(());
+        };
+        let Some(sealing) = layers.sealing.clone() else {
             return Ok(());
         };
         let now = vm.writable_disk().await;
@@ -50,11 +56,10 @@ impl Owner {
         let id = &sealing.capture;
         if now != sealing.layer {
             self.abandon(id).await;
-            self.record.sealing = None;
-            return self.write_record().await;
+            return self.sealing_is_settled().await;
         }
-        if !self.record.sealed.contains(id) {
-            self.record.sealed.push(id.clone());
+        if !layers.sealed.contains(id) {
+            layers.sealed.push(id.clone());
             self.publish_now();
         }
         let from = self.slot().await?.run_directory.join(&sealing.sealed);
@@ -62,14 +67,20 @@ impl Owner {
         let take = move |captures: &Captures, id: &_| captures.take_if_there(id, &from);
         let taken = self.on_captures(id, take).await;
         taken.map_err(|error| capture_error(WHAT, &error))?;
-        self.record.sealing = None;
+        self.sealing_is_settled().await
+    }
+
+    async fn sealing_is_settled(&mut self) -> Result<(), NodeError> {
+        if let Some(layers) = self.record.phase.disk_mut() {
+            layers.sealing = None;
+        }
         self.write_record().await
     }
 
     /// Refuses an id under which an earlier call sealed a layer and then failed.
     pub(super) fn check_unused(&self, id: &SnapshotId) -> Result<(), NodeError> {
         let published = self.parts.captures.get(id);
-        let is_spent = self.record.sealed.contains(id)
+        let is_spent = self.sealed().contains(id)
             || published.is_some_and(|capture| capture.purpose == CapturePurpose::Layer);
         if !is_spent {
             return Ok(());
@@ -80,10 +91,11 @@ impl Owner {
 
     /// Keeps the disk layer of a capture that failed behind its seal.
     pub(super) async fn keep_layer_if_sealed(&self, id: &SnapshotId) {
-        let Some(index) = self.record.sealed.iter().position(|sealed| sealed == id) else {
+        let Some(index) = self.sealed().iter().position(|sealed| sealed == id) else {
             return;
         };
-        if self.parts.captures.get(id).is_some() || self.record.sealing.is_some() {
+        let is_in_doubt = (self.record.phase.disk()).is_some_and(|disk| disk.sealing.is_some());
+        if self.parts.captures.get(id).is_some() || is_in_doubt {
             return;
         }
         if let Err(error) = self.publish_layer(id, index).await {
@@ -97,7 +109,8 @@ impl Owner {
     /// also when its capture could not be published.
     async fn publish_layer(&self, id: &SnapshotId, index: usize) -> Result<(), CaptureError> {
         let (parts, record, id) = (Arc::clone(&self.parts), self.record.clone(), id.clone());
-        let keep = move || keep_layer(&parts, &record, &id, &record.sealed[..index]);
+        let below = self.sealed()[..index].to_vec();
+        let keep = move || keep_layer(&parts, &record, &id, &below);
         self.disk.run(keep).await
     }
 }

@@ -31,29 +31,29 @@ pub(super) enum SleepWhen {
 impl Owner {
     /// Stops the guest's processors. Memory stays where it is.
     pub(super) async fn pause(&mut self) -> Result<(), NodeError> {
-        if self.record.state == SandboxState::Paused {
+        if self.record.state() == SandboxState::Paused {
             return Ok(());
         }
-        self.transition(LifecycleEvent::Pause, None).await?;
-        let state = self.record.state;
+        self.transition(LifecycleEvent::Pause).await?;
+        let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.pause().await {
-            self.force(SandboxState::Running).await?;
+            self.change(LifecycleEvent::PauseUndone).await?;
             return Err(node_error("the sandbox could not be paused", &error));
         }
-        self.change(LifecycleEvent::PauseDone, None).await
+        self.change(LifecycleEvent::PauseDone).await
     }
 
     /// Lets the guest's processors run, with the right time on its clock.
     pub(super) async fn resume(&mut self) -> Result<(), NodeError> {
-        if self.record.state == SandboxState::Running {
+        if self.record.state() == SandboxState::Running {
             return Ok(());
         }
-        self.transition(LifecycleEvent::Resume, None).await?;
-        let state = self.record.state;
+        self.transition(LifecycleEvent::Resume).await?;
+        let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
         if let Err(error) = vm.resume().await {
-            self.force(SandboxState::Paused).await?;
+            self.change(LifecycleEvent::ResumeUndone).await?;
             return Err(node_error("the sandbox could not be resumed", &error));
         }
         self.room.is_over();
@@ -69,16 +69,7 @@ impl Owner {
             }
         }
         self.activity.note(self.parts.clock.now());
-        self.change(LifecycleEvent::ResumeDone, None).await
-    }
-
-    /// Goes back to where a failed step began.
-    async fn force(&mut self, state: SandboxState) -> Result<(), NodeError> {
-        self.record.state = state;
-        self.record.generation = self.record.generation.next();
-        let written = self.write_record().await;
-        self.publish_now();
-        written
+        self.change(LifecycleEvent::ResumeDone).await
     }
 
     /// Captures to disk and ends the machine.
@@ -87,14 +78,14 @@ impl Owner {
     }
 
     pub(super) async fn hibernate_if(&mut self, wanted: SleepWhen) -> Result<(), NodeError> {
-        if self.record.state == SandboxState::Hibernated {
+        if self.record.state() == SandboxState::Hibernated {
             return Ok(());
         }
-        if self.record.state != SandboxState::Paused {
+        if self.record.state() != SandboxState::Paused {
             self.running_agent()?;
         }
         let room = self.book_capture(Needs::Memory).await?;
-        if self.record.state == SandboxState::Paused {
+        if self.record.state() == SandboxState::Paused {
             self.resume().await?;
         }
         let agent = self.running_agent()?;
@@ -105,29 +96,26 @@ impl Owner {
             expires_at: None,
         };
         let _pin = self.parts.pins.pin(&wish.id);
-        self.change(LifecycleEvent::Hibernate, None).await?;
+        self.change(LifecycleEvent::Hibernate).await?;
         // A call that began before this was announced counts; one that begins now waits for it.
         if wanted == SleepWhen::WhileIdle && self.activity.has_open_calls() {
-            return self.force(SandboxState::Running).await;
+            return self.change(LifecycleEvent::HibernateUndone).await;
         }
         if let Err(error) = self.capture_to_end(&wish, &agent, room).await {
-            self.force(SandboxState::Running).await?;
+            self.change(LifecycleEvent::HibernateUndone).await?;
             return Err(error);
         }
-        self.record.asleep_in = Some(wish.id.clone());
         // Written before the machine ends: whoever finds this record wakes from the capture.
-        if let Err(error) = self.transition(LifecycleEvent::HibernateDone, None).await {
-            self.record.asleep_in = None;
+        let asleep = LifecycleEvent::HibernateDone(wish.id.clone());
+        if let Err(error) = self.transition(asleep).await {
             if let Some(agent) = self.agent.clone() {
                 self.let_go(&agent).await;
             }
-            self.force(SandboxState::Running).await?;
+            self.change(LifecycleEvent::HibernateUndone).await?;
             return Err(error);
         }
         self.release_guard().await;
         self.end_machine().await;
-        self.record.origin = None;
-        self.record.sealed.clear();
         self.promise = None;
         let written = self.write_record().await;
         self.publish_now();
@@ -140,7 +128,7 @@ impl Owner {
         self.agent = None;
         self.vm = None;
         self.room.is_over();
-        while let Some(slot) = self.record.slot {
+        while let Some(slot) = self.record.phase.slot() {
             if self.release_slot(slot).await {
                 break;
             }
@@ -150,17 +138,16 @@ impl Owner {
 
     /// Restores a sleeping sandbox; finds a running one as it should be.
     pub(super) async fn wake(&mut self) -> Result<(), NodeError> {
-        if self.record.state == SandboxState::Running {
+        if self.record.state() == SandboxState::Running {
             return Ok(());
         }
         if let Some(reason) = unavailable(&self.parts, &self.record) {
             return Err(NodeError::new(ErrorCode::WrongState, reason));
         }
-        if self.record.state != SandboxState::Hibernated {
-            return Err(wrong_state(self.record.state));
-        }
-        let id = self.record.asleep_in.clone();
-        let id = id.ok_or_else(|| NodeError::internal("a sleeping sandbox has no capture"))?;
+        let asleep_in = self.record.phase.asleep_in().cloned();
+        let is_asleep = self.record.state() == SandboxState::Hibernated;
+        let id = asleep_in.filter(|_| is_asleep);
+        let id = id.ok_or_else(|| wrong_state(self.record.state()))?;
         let promise = self.promised()?;
         let mut origin = origin_of_capture(&self.parts, &id, IdentityEvent::Wake).await?;
         // What slept with its volumes mounted still has them; what goes back to a snapshot whose
@@ -168,8 +155,8 @@ impl Owner {
         let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
         let are_mounted = purpose == Some(CapturePurpose::Hibernation);
         self.add_volumes(&mut origin, are_mounted).await?;
-        self.change(LifecycleEvent::Wake, None).await?;
-        self.start_from(id, origin, promise).await
+        self.change(LifecycleEvent::Wake).await?;
+        self.start_from(origin, promise).await
     }
 
     fn promised(&self) -> Result<Promise, NodeError> {
@@ -182,34 +169,26 @@ impl Owner {
     /// Restores what was prepared. After a failure the sandbox sleeps on, unless its machine may
     /// have written to a volume that its memory still has mounted: memory that is older than its
     /// disk must not run again.
-    async fn start_from(
-        &mut self,
-        id: SnapshotId,
-        origin: Origin,
-        promise: Promise,
-    ) -> Result<(), NodeError> {
+    async fn start_from(&mut self, origin: Origin, promise: Promise) -> Result<(), NodeError> {
         self.promise = Some(promise);
-        // What the new machine lies on, also when this process dies before it says so.
-        self.record.origin = Some(id);
-        self.record.sealed.clear();
-        self.record.next_layer = 0;
         let under_way = self.parts.pool.create_begins();
         let started = self.start_machine(&origin).await;
         under_way.linger();
         if let Err(error) = started {
-            self.end_machine().await;
-            self.record.origin = None;
-            self.promise = None;
             let writes = |volume: &VolumeDisk| volume.is_mounted && !volume.read_only;
-            if self.may_have_run && origin.volumes.iter().any(writes) {
-                let reason = "its wake failed after it may have written to a volume".to_owned();
-                self.change(LifecycleEvent::Fault, Some(reason)).await?;
+            let has_moved_on = self.may_have_run && origin.volumes.iter().any(writes);
+            self.advance(if has_moved_on {
+                let reason = "its wake failed after it may have written to a volume";
+                LifecycleEvent::Fault(reason.to_owned())
             } else {
-                self.force(SandboxState::Hibernated).await?;
-            }
-            return Err(error);
+                LifecycleEvent::WakeUndone
+            })?;
+            self.end_machine().await;
+            self.promise = None;
+            let written = self.write_record().await;
+            self.publish_now();
+            return written.and(Err(error));
         }
-        self.record.asleep_in = None;
         // Another machine, on a disk that was whole when it was captured.
         self.record.disk_damaged = false;
         let written = self.write_record().await;
@@ -223,10 +202,10 @@ impl Owner {
         let _pin = self.parts.pins.pin(to);
         let manifest = self.own_snapshot(to)?;
         if !matches!(
-            self.record.state,
+            self.record.state(),
             SandboxState::Running | SandboxState::Hibernated | SandboxState::Paused
         ) {
-            return Err(wrong_state(self.record.state));
+            return Err(wrong_state(self.record.state()));
         }
         // Everything that can be refused is refused while there still is a machine to go on with.
         let promise = match self.promise.take() {
@@ -238,24 +217,28 @@ impl Owner {
             Ok(origin) => origin,
             Err(error) => {
                 // A sandbox that sleeps has no promise to keep.
-                if self.record.state != SandboxState::Hibernated {
+                if self.record.state() != SandboxState::Hibernated {
                     self.promise = Some(promise);
                 }
                 return Err(error);
             }
         };
-        self.record.asleep_in = Some(to.clone());
         self.record.disk = disk_of(manifest.disk_mib, &self.record.machine);
         // Written or not, there is no way back from here: the machine ends.
-        let _ = self.force(SandboxState::Waking).await;
+        let doubtful = (self.record.phase.disk_mut()).and_then(|disk| disk.sealing.take());
+        let _ = self.change(LifecycleEvent::Rollback(to.clone())).await;
         self.end_machine().await;
-        self.start_from(to.clone(), origin, promise).await
+        if let Some(sealing) = doubtful {
+            // What it may have sealed is part of no disk any more.
+            self.abandon(&sealing.capture).await;
+        }
+        self.start_from(origin, promise).await
     }
 
     async fn prepare_rollback(&mut self, to: &SnapshotId) -> Result<Origin, NodeError> {
         let mut origin = origin_of_capture(&self.parts, to, IdentityEvent::Rollback).await?;
         self.add_volumes(&mut origin, false).await?;
-        if self.record.state == SandboxState::Running
+        if self.record.state() == SandboxState::Running
             && let Some(agent) = self.agent.clone()
         {
             self.unmount_volumes(&agent).await?;
