@@ -8,7 +8,7 @@ use dayfly_types::{CellName, NodeId};
 
 use crate::audit::AuditSettings;
 use crate::gateway::GatewaySettings;
-use crate::key::KeyHash;
+use crate::tenancy::key::KeyHash;
 
 /// Everything [`crate::run()`] needs.
 #[derive(Debug, Clone)]

@@ -9,19 +9,19 @@ use dayfly_types::{CellName, NodeId};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::limit::Limits;
+use crate::admission::rates::Rates;
+use crate::admission::turns::Turns;
 use crate::audit::Audit;
 use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
-use crate::key::KeyHash;
-use crate::key_ends::{KeyEnd, KeyEnds};
-use crate::limit::Limits;
-use crate::rates::Rates;
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
 use crate::store_check::StoreCheck;
+use crate::tenancy::key::KeyHash;
+use crate::tenancy::key_ends::{KeyEnd, KeyEnds};
 use crate::time::now_ms;
-use crate::turns::Turns;
 use crate::view::LiveView;
 
 /// A key that was revoked in another process works for at most this long.

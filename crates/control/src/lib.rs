@@ -2,34 +2,40 @@
 //! bring node and database together.
 //!
 //! It must not know engines, guests or Linux: all it knows of a node is
-//! [`dayfly_node_api::NodeApi`]. Handlers in [`http`] translate, [`app`] decides, [`store`]
-//! remembers, [`reconcile`] repairs. Start reading at [`mod@run`] and [`http::router`].
+//! [`dayfly_node_api::NodeApi`]. A slice for each part of the product ([`sandbox`], [`exec`],
+//! [`files`], ...) has its handlers (`http`, `*_http`) and its use cases, one file each with its
+//! error beside it; [`store`] remembers, [`reconcile`] repairs. Start reading at [`mod@run`] and
+//! [`http::router`].
 #![forbid(unsafe_code)]
 
-pub mod app;
+pub mod admission;
 pub mod audit;
+pub mod code;
 mod conditions;
 pub mod config;
 pub mod control;
+pub mod exec;
+pub mod files;
 pub mod gateway;
 pub mod http;
-pub mod key;
-mod key_ends;
-pub mod limit;
-pub mod rates;
+pub mod input;
+pub mod network;
+pub mod ports;
 pub mod reconcile;
 pub mod run;
-pub mod scope;
-mod share;
+pub mod sandbox;
+pub mod snapshot;
 pub mod store;
 mod store_check;
+pub mod template;
+pub mod tenancy;
 pub mod time;
-mod turns;
 pub mod view;
+pub mod volume;
 
 pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
 pub use http::{ConnectionLimits, openapi, router};
-pub use key::{KeyHash, PresentedKey};
 pub use run::{RunError, Server, run};
+pub use tenancy::key::{KeyHash, PresentedKey};

@@ -14,12 +14,12 @@ use super::connection::LinkGrant;
 use super::preview::PreviewDomain;
 use super::token::TOKEN_START;
 use super::{cookies, query};
-use crate::app::sandbox_read::{FindError, locate};
 use crate::control::{Control, LookedUp};
-use crate::key::{KEY_START, KeyHash, bearer};
-use crate::key_ends::KeyEnd;
-use crate::scope::{Reach, Scope};
+use crate::sandbox::read::{FindError, locate};
 use crate::store::{PortLinkRow, StoreError};
+use crate::tenancy::key::{KEY_START, KeyHash, bearer};
+use crate::tenancy::key_ends::KeyEnd;
+use crate::tenancy::scope::{Reach, Scope};
 use crate::time::now_ms;
 
 const TOKEN_HEADER: &str = "x-dayfly-token";

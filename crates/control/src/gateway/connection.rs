@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::error::GatewayError;
-use crate::key_ends::KeyEnd;
-use crate::limit::TooMany;
+use crate::admission::limit::TooMany;
+use crate::tenancy::key_ends::KeyEnd;
 
 /// Revocations of one sandbox that a visitor has not looked at yet.
 const REVOCATIONS_MAX: usize = 64;

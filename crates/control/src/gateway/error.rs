@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dayfly_node_api::NodeError;
 
-use crate::limit::TooMany;
+use crate::admission::limit::TooMany;
 use crate::store::StoreError;
 
 /// Why a request did not reach a service, or its answer not the visitor.

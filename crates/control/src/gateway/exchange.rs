@@ -17,7 +17,7 @@ use super::bytes::{AnswerBody, NotedStream};
 use super::connection::ProxiedConnection;
 use super::error::GatewayError;
 use super::heads;
-use crate::limit::Permit;
+use crate::admission::limit::Permit;
 
 /// What a visitor asks of a service, ready to be sent.
 pub(super) struct Question<'a> {

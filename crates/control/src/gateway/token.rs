@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::key::KeyHash;
+use crate::tenancy::key::KeyHash;
 
 /// 52 characters of 5 bits: 260 bits.
 const TOKEN_CHARACTERS: usize = 52;

@@ -7,11 +7,11 @@ use dayfly_types::SandboxId;
 use http::Method;
 
 use super::auth::HEALTH_PATH;
-use crate::scope::{Reach, Scope};
+use crate::tenancy::scope::{Reach, Scope};
 
 /// Why a key may not be used for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Denied {
+pub(crate) enum Denied {
     /// It lacks this scope.
     Scope(Scope),
     /// It is for another sandbox. The one that was asked for might as well not be there.
@@ -23,7 +23,7 @@ pub(super) enum Denied {
 }
 
 /// Whether a key of this reach may be used for a request.
-pub(super) fn check(reach: &Reach, method: &Method, path: &str) -> Result<(), Denied> {
+pub(crate) fn check(reach: &Reach, method: &Method, path: &str) -> Result<(), Denied> {
     let needed = needed(method, path).ok_or(Denied::NoSuchRoute)?;
     if let Some(only) = &reach.sandbox
         && !is_for_everybody(path)
@@ -55,7 +55,7 @@ fn sandbox_of(path: &str) -> Option<&str> {
 }
 
 /// The scope that a request needs; `None` for what is not named here, which nobody may ask for.
-pub(super) fn needed(method: &Method, path: &str) -> Option<Scope> {
+pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
     // Anybody may read it, and nobody anything else; the router says so.
     if path == HEALTH_PATH {
         return Some(Scope::Read);
@@ -105,7 +105,7 @@ fn is_about_others(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scope::Scopes;
+    use crate::tenancy::scope::Scopes;
 
     fn reach(scopes: &[Scope], sandbox: Option<&str>) -> Reach {
         Reach {

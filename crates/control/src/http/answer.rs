@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident = [$($status:literal),*];)*) => {
-        $($(#[$doc])* pub(super) struct $name;
+        $($(#[$doc])* pub(crate) struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
@@ -64,7 +64,7 @@ refusals! {
     FileWriteRefusals = [400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504, 507];
 }
 
-pub(super) fn refusal(status: u16) -> Response {
+pub(crate) fn refusal(status: u16) -> Response {
     let schema = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
     let response = ResponseBuilder::new()
         .description(meaning(status))
@@ -108,6 +108,6 @@ fn meaning(status: u16) -> &'static str {
 }
 
 /// Makes sure the envelope is among the document's schemas.
-pub(super) fn envelope_schema() -> (String, RefOr<utoipa::openapi::Schema>) {
+pub(crate) fn envelope_schema() -> (String, RefOr<utoipa::openapi::Schema>) {
     (ErrorBody::name().into_owned(), ErrorBody::schema())
 }

@@ -16,8 +16,8 @@ use super::error::ApiError;
 use super::parameter::{Number, Text, decode, parameters};
 use crate::audit::{Audit, AuditHandle};
 use crate::control::Control;
-use crate::key::without_secret;
 use crate::store::{AuditEvent, AuditRow};
+use crate::tenancy::key::without_secret;
 use crate::time::{now_ms, rfc3339};
 
 const LIMIT_MAX: u64 = 1000;
@@ -33,7 +33,7 @@ const UNANSWERED: u16 = 499;
 
 /// What was asked, as the record tells it.
 #[derive(Debug, Clone)]
-pub(super) struct AuditedRequest {
+pub(crate) struct AuditedRequest {
     id: String,
     method: Method,
     operation: String,
@@ -41,7 +41,7 @@ pub(super) struct AuditedRequest {
     uri: Uri,
 }
 
-pub(super) fn asked(request: &Request) -> AuditedRequest {
+pub(crate) fn asked(request: &Request) -> AuditedRequest {
     let path = request.uri().path();
     let id = request.extensions().get::<RequestId>();
     let mut operation = format!("{} {}", request.method(), without_secrets(path));
@@ -97,7 +97,7 @@ fn subject_of(path: &str) -> Option<String> {
 }
 
 impl AuditedRequest {
-    pub(super) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEvent {
+    pub(crate) fn entry(&self, project: &ProjectId, key_prefix: &str, status: u16) -> AuditEvent {
         AuditEvent {
             project: project.clone(),
             at_ms: now_ms(),
@@ -119,7 +119,7 @@ impl AuditedRequest {
 
 /// What is noted about one request until its entry is written.
 #[derive(Debug)]
-pub(super) struct PendingAudit {
+pub(crate) struct PendingAudit {
     project: ProjectId,
     key_prefix: String,
     asked: AuditedRequest,
@@ -135,7 +135,7 @@ struct AuditDetails {
 }
 
 impl PendingAudit {
-    pub(super) fn new(
+    pub(crate) fn new(
         audit: &Audit,
         project: &ProjectId,
         key_prefix: &str,
@@ -156,26 +156,26 @@ impl PendingAudit {
     }
 
     /// Names what the request is about, where the path does not.
-    pub(super) fn names_subject(&self, subject: &str) {
+    pub(crate) fn names_subject(&self, subject: &str) {
         self.notes().subject = Some(subject.to_owned());
     }
 
     /// Says more than method, path and status.
-    pub(super) fn adds_detail(&self, detail: Value) {
+    pub(crate) fn adds_detail(&self, detail: Value) {
         self.notes().detail = Some(detail);
     }
 
     /// Names the file of the guest, where the query does not.
-    pub(super) fn names_file(&self, path: &str) {
+    pub(crate) fn names_file(&self, path: &str) {
         self.adds_detail(recorded(path, FILE_BYTES_MAX));
     }
 
     /// From here on the entry is the caller's to write, with [`PendingAudit::write`].
-    pub(super) fn is_taken_over(&self) {
+    pub(crate) fn is_taken_over(&self) {
         self.notes().is_taken_over = true;
     }
 
-    pub(super) fn write(&self, status: u16, detail: &Value) {
+    pub(crate) fn write(&self, status: u16, detail: &Value) {
         let entry = AuditEvent {
             detail: detail.to_string(),
             ..self.entry(status)
@@ -184,7 +184,7 @@ impl PendingAudit {
     }
 
     /// The entry is written when the answer is known, or when nobody waits for it any more.
-    pub(super) fn until_answered(self: &Arc<Self>) -> Unanswered {
+    pub(crate) fn until_answered(self: &Arc<Self>) -> Unanswered {
         Unanswered(Some(Arc::clone(self)))
     }
 
@@ -211,10 +211,10 @@ impl PendingAudit {
 
 /// A request whose answer is not known yet.
 #[derive(Debug)]
-pub(super) struct Unanswered(Option<Arc<PendingAudit>>);
+pub(crate) struct Unanswered(Option<Arc<PendingAudit>>);
 
 impl Unanswered {
-    pub(super) async fn answer(mut self, status: StatusCode) {
+    pub(crate) async fn answer(mut self, status: StatusCode) {
         let Some(notebook) = self.0.take() else {
             return;
         };
@@ -255,7 +255,7 @@ parameters! {
 #[utoipa::path(get, path = "/v1/audit", operation_id = "read_audit", tag = "projects",
     params(AuditParameter),
     responses((status = 200, body = AuditList), SearchRefusals))]
-pub(super) async fn read(
+pub(crate) async fn read(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     wanted: AuditParameter,

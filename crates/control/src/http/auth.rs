@@ -15,36 +15,36 @@ use super::access::{self, Denied};
 use super::audit::{AuditedRequest, PendingAudit, asked};
 use super::error::ApiError;
 use super::key_bound::{bound_answer, bound_body};
-use crate::app::sandbox_read::FindError;
+use crate::admission::limit::Permit;
 use crate::control::{Control, LookedUp};
 use crate::gateway::Peer;
-use crate::key::bearer;
-use crate::key_ends::KeyEnd;
-use crate::limit::Permit;
-use crate::scope::{Reach, Scope};
+use crate::sandbox::read::FindError;
 use crate::store::{KeyRow, KnownKey, LimitsRow};
+use crate::tenancy::key::bearer;
+use crate::tenancy::key_ends::KeyEnd;
+use crate::tenancy::scope::{Reach, Scope};
 
-pub(super) const HEALTH_PATH: &str = "/health";
+pub(crate) const HEALTH_PATH: &str = "/health";
 const TOKENS_PATH: &str = "/v1/me/tokens/";
 /// How long what a caller still sends is read and thrown away after its key has ended.
 const ENDED_DRAIN: Duration = Duration::from_millis(200);
 
 /// The owner of the key that came with the request.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
-    pub(super) project: ProjectId,
-    pub(super) key_prefix: String,
-    pub(super) reach: Reach,
-    pub(super) expires_at_ms: Option<i64>,
-    pub(super) limits: LimitsRow,
-    pub(super) end: KeyEnd,
-    pub(super) notebook: Arc<PendingAudit>,
+pub(crate) struct Caller {
+    pub(crate) project: ProjectId,
+    pub(crate) key_prefix: String,
+    pub(crate) reach: Reach,
+    pub(crate) expires_at_ms: Option<i64>,
+    pub(crate) limits: LimitsRow,
+    pub(crate) end: KeyEnd,
+    pub(crate) notebook: Arc<PendingAudit>,
 }
 
 /// Middleware: refuses every request without a key that may do it, except the question for
 /// health. It stands before routing, so that a stranger cannot learn which paths exist, and before
 /// every look-up, so that a key without a right learns nothing either.
-pub(super) async fn require_key(
+pub(crate) async fn require_key(
     State(control): State<Arc<Control>>,
     mut request: Request,
     next: Next,
@@ -112,14 +112,14 @@ fn ends_a_key(request: &Request) -> bool {
 }
 
 /// What a caller is told whose key ends before the answer.
-pub(super) fn key_ended() -> ApiError {
+pub(crate) fn key_ended() -> ApiError {
     let text = "the API key of this request was revoked or has expired meanwhile";
     ApiError::new(ErrorCode::Unauthorized, text)
         .hint("what was begun before may go on; look at it with another key")
 }
 
 /// Whether this is the one request that anybody may make.
-pub(super) fn is_health(request: &Request) -> bool {
+pub(crate) fn is_health(request: &Request) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     reads && request.uri().path() == HEALTH_PATH
 }

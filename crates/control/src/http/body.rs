@@ -22,7 +22,7 @@ const BODY_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A JSON object. No body at all, under any media type, reads as an empty object, and so does null.
 #[derive(Debug)]
-pub(super) struct JsonObject<T>(pub(super) T);
+pub(crate) struct JsonObject<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + ToSchema> FromRequest<S> for JsonObject<T> {
     type Rejection = ApiError;
@@ -84,7 +84,7 @@ fn parse<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, ApiError> {
 mod tests {
     use super::super::key_bound::bound_body;
     use super::*;
-    use crate::key_ends::KeyEnds;
+    use crate::tenancy::key_ends::KeyEnds;
 
     #[tokio::test]
     async fn a_body_that_ended_with_its_key_did_not_break_off() {

@@ -107,7 +107,7 @@ struct TurnedAway {
 
 /// A connection that was let in, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     connections: Arc<Connections>,
     id: u64,
     close: CancellationToken,
@@ -116,7 +116,7 @@ pub(super) struct Seat {
 
 /// A request of a connection, until its answer was sent.
 #[derive(Debug)]
-pub(super) struct Busy {
+pub(crate) struct Busy {
     connections: Arc<Connections>,
     id: u64,
 }
@@ -134,7 +134,7 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn first_head(&self) -> Duration {
+    pub(crate) fn first_head(&self) -> Duration {
         self.limits.first_head
     }
 
@@ -154,7 +154,7 @@ impl Connections {
     }
 
     /// Lets a connection in, if need be by closing an idle one; `None` when it must be turned away.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let peer = PeerGroup::of(address);
         let mut state = self.state();
         let of_peer = if peer.is_loopback {
@@ -300,16 +300,16 @@ impl State {
 
 impl Seat {
     /// Waits until the connection must make room.
-    pub(super) async fn must_close(&self) {
+    pub(crate) async fn must_close(&self) {
         self.close.cancelled().await;
     }
 
     /// Waits until the first request has begun.
-    pub(super) async fn has_begun(&self) {
+    pub(crate) async fn has_begun(&self) {
         self.begun.cancelled().await;
     }
 
-    pub(super) fn begin(&self) -> Busy {
+    pub(crate) fn begin(&self) -> Busy {
         self.begun.cancel();
         let mut state = self.connections.state();
         state.wake(self.id);

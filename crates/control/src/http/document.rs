@@ -15,12 +15,18 @@ use utoipa_axum::routes;
 
 use super::answer::{ReadRefusals, envelope_schema, refusal};
 use super::error::ApiError;
-use super::{
-    audit, auth, contexts, envelope, events, exec, exec_socket, files, files_edit, files_tree,
-    files_watch, forks, known_names, logs, network, network_log, port_gateway, ports, processes,
-    projects, run, sandboxes, snapshots, states, system, templates, tokens, volumes,
-};
+use super::{audit, auth, envelope, known_names, system};
+use crate::code::http as contexts;
 use crate::control::Control;
+use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
+use crate::files::{edit_http, http as files, tree_http, watch_http};
+use crate::network::{http as network, log_http};
+use crate::ports::{gateway_http, http as ports};
+use crate::sandbox::{events_http, forks_http, http as sandboxes, states_http};
+use crate::snapshot::http as snapshots;
+use crate::template::http as templates;
+use crate::tenancy::{projects_http, tokens_http};
+use crate::volume::http as volumes;
 
 const SCHEME: &str = "key";
 /// Where a request without options, or an empty file, has no body.
@@ -53,7 +59,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
         .layer(from_fn_with_state(
             Arc::clone(&control),
-            port_gateway::divert,
+            gateway_http::divert,
         ))
         .layer(from_fn(drain_unread))
         .layer(from_fn(envelope::wrap))
@@ -97,15 +103,15 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(system::health))
         .routes(routes!(system::me))
         .routes(routes!(system::node))
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(projects::list, projects::create))
-        .routes(routes!(projects::get, projects::change))
-        .routes(routes!(tokens::create_for_project))
-        .routes(routes!(projects::usage))
-        .routes(routes!(projects::loads))
+        .routes(routes!(tokens_http::list, tokens_http::create))
+        .routes(routes!(tokens_http::revoke))
+        .routes(routes!(projects_http::list, projects_http::create))
+        .routes(routes!(projects_http::get, projects_http::change))
+        .routes(routes!(tokens_http::create_for_project))
+        .routes(routes!(projects_http::usage))
+        .routes(routes!(projects_http::loads))
         .routes(routes!(audit::read))
-        .routes(routes!(events::follow))
+        .routes(routes!(events_http::follow))
         .routes(routes!(document))
         .routes(routes!(templates::list))
         .routes(routes!(templates::get))
@@ -113,16 +119,16 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(templates::bake))
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::delete))
-        .routes(routes!(states::pause))
-        .routes(routes!(states::resume))
-        .routes(routes!(states::hibernate))
-        .routes(routes!(states::wake))
-        .routes(routes!(states::rollback))
-        .routes(routes!(states::lifecycle, states::set_lifecycle))
+        .routes(routes!(states_http::pause))
+        .routes(routes!(states_http::resume))
+        .routes(routes!(states_http::hibernate))
+        .routes(routes!(states_http::wake))
+        .routes(routes!(states_http::rollback))
+        .routes(routes!(states_http::lifecycle, states_http::set_lifecycle))
         .routes(routes!(snapshots::take))
-        .routes(routes!(forks::fork))
-        .routes(routes!(forks::fork_tree))
-        .routes(routes!(forks::promote))
+        .routes(routes!(forks_http::fork))
+        .routes(routes!(forks_http::fork_tree))
+        .routes(routes!(forks_http::promote))
         .routes(routes!(snapshots::list))
         .routes(routes!(snapshots::get, snapshots::delete))
         .routes(routes!(volumes::create, volumes::list))
@@ -135,26 +141,26 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
     OpenApiRouter::new()
         .routes(routes!(exec::plain))
         .routes(routes!(exec::stream))
-        .routes(routes!(exec_socket::start))
-        .routes(routes!(logs::read))
-        .routes(routes!(processes::list))
-        .routes(routes!(processes::get, processes::delete))
-        .routes(routes!(processes::attach))
-        .routes(routes!(processes::output))
-        .routes(routes!(processes::stdin))
-        .routes(routes!(processes::signal))
-        .routes(routes!(processes::resize))
-        .routes(routes!(exec_socket::attach))
+        .routes(routes!(socket_http::start))
+        .routes(routes!(logs_http::read))
+        .routes(routes!(processes_http::list))
+        .routes(routes!(processes_http::get, processes_http::delete))
+        .routes(routes!(processes_http::attach))
+        .routes(routes!(processes_http::output))
+        .routes(routes!(processes_http::stdin))
+        .routes(routes!(processes_http::signal))
+        .routes(routes!(processes_http::resize))
+        .routes(routes!(socket_http::attach))
         .routes(routes!(contexts::create, contexts::list))
         .routes(routes!(contexts::delete))
         .routes(routes!(contexts::interrupt))
         .routes(routes!(contexts::restart))
         .routes(routes!(contexts::run))
         .routes(routes!(contexts::stream))
-        .routes(routes!(run::run))
+        .routes(routes!(run_http::run))
         .routes(routes!(network::get, network::set))
         .routes(routes!(network::allow))
-        .routes(routes!(network_log::read))
+        .routes(routes!(log_http::read))
         .routes(routes!(network::suggest))
         .routes(routes!(network::default, network::set_default))
         .routes(routes!(network::presets))
@@ -162,15 +168,15 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(ports::create_link, ports::list_links))
         .routes(routes!(ports::revoke_link))
         .routes(routes!(ports::list_all_links))
-        .routes(routes!(files::read, files::write, files_edit::remove))
+        .routes(routes!(files::read, files::write, edit_http::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))
-        .routes(routes!(files_edit::make_directory))
-        .routes(routes!(files_edit::move_file))
-        .routes(routes!(files_edit::change_mode))
-        .routes(routes!(files_edit::list_changes))
-        .routes(routes!(files_watch::watch))
-        .routes(routes!(files_tree::download_tree, files_tree::upload_tree))
+        .routes(routes!(edit_http::make_directory))
+        .routes(routes!(edit_http::move_file))
+        .routes(routes!(edit_http::change_mode))
+        .routes(routes!(edit_http::list_changes))
+        .routes(routes!(watch_http::watch))
+        .routes(routes!(tree_http::download_tree, tree_http::upload_tree))
 }
 
 /// What stands around the routes.

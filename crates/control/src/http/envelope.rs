@@ -17,7 +17,7 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Marks an answer that a service in a sandbox gave, which is not ours to change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FromService;
+pub(crate) struct FromService;
 
 /// The refusal of a server that is not well, and all that is wrong.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ struct Unwell {
 
 /// Middleware: names the request, and turns every refusal into the documented envelope, those of
 /// the framework included.
-pub(super) async fn wrap(request: Request, next: Next) -> Response {
+pub(crate) async fn wrap(request: Request, next: Next) -> Response {
     let id = new_id();
     let span = tracing::info_span!("request", request_id = %id, method = %request.method(),
         path = request.uri().path());

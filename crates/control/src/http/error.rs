@@ -8,16 +8,16 @@ use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
 use http::StatusCode;
 
-use crate::app::Invalid;
-use crate::app::exec::ExecError;
-use crate::app::sandbox_create::CreateError;
-use crate::app::sandbox_delete::DeleteError;
-use crate::app::sandbox_read::FindError;
-use crate::app::template::TemplateError;
+use crate::admission::limit::TooMany;
+use crate::admission::turns::TurnTimeout;
 use crate::audit::Unrecorded;
-use crate::limit::TooMany;
+use crate::exec::collect::ExecError;
+use crate::input::Invalid;
+use crate::sandbox::create::CreateError;
+use crate::sandbox::delete::DeleteError;
+use crate::sandbox::read::FindError;
 use crate::store::{StoreError, Unavailable};
-use crate::turns::TurnTimeout;
+use crate::template::read::TemplateError;
 
 /// The published clients wait at most this long for one refusal.
 const RETRY_AFTER_SECONDS_MAX: u64 = 60;
@@ -148,7 +148,7 @@ fn usual_hint(code: ErrorCode) -> Option<&'static str> {
 }
 
 /// When asking again is worth it, for the refusals that pass by themselves.
-pub(super) fn usual_delay(code: ErrorCode) -> Option<Duration> {
+pub(crate) fn usual_delay(code: ErrorCode) -> Option<Duration> {
     if code == ErrorCode::TemplateBaking {
         return Some(BAKING_RETRY_AFTER);
     }

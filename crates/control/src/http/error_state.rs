@@ -3,13 +3,13 @@
 use dayfly_types::ErrorCode;
 
 use super::error::ApiError;
-use crate::app::origin::OriginError;
-use crate::app::sandbox_fork::ForkError;
-use crate::app::sandbox_promote::PromoteError;
-use crate::app::sandbox_state::StateError;
-use crate::app::snapshot_read::FindSnapshotError;
-use crate::app::snapshot_take::SnapshotError;
-use crate::app::volume::VolumeRefusal;
+use crate::sandbox::fork::ForkError;
+use crate::sandbox::origin::OriginError;
+use crate::sandbox::promote::PromoteError;
+use crate::sandbox::state::StateError;
+use crate::snapshot::read::FindSnapshotError;
+use crate::snapshot::take::SnapshotError;
+use crate::volume::change::VolumeRefusal;
 
 const NEW_KEY_HINT: &str = "use a new Idempotency-Key for a new request";
 

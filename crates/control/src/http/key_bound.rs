@@ -11,7 +11,7 @@ use dayfly_types::ErrorCode;
 use futures::StreamExt;
 use hyper::body::{Frame, SizeHint};
 
-use crate::key_ends::KeyEnd;
+use crate::tenancy::key_ends::KeyEnd;
 
 /// Why a body was cut off.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -62,7 +62,7 @@ impl hyper::body::Body for BoundBody {
 }
 
 /// Whether a body could not be read because its key has ended.
-pub(super) fn is_key_end(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn is_key_end(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<KeyEnded>())
 }
 
@@ -74,7 +74,7 @@ fn bound(body: Body, end: KeyEnd) -> Body {
 }
 
 /// What a caller sends, until its key ends.
-pub(super) fn bound_body(body: Body, end: KeyEnd) -> Body {
+pub(crate) fn bound_body(body: Body, end: KeyEnd) -> Body {
     if hyper::body::Body::is_end_stream(&body) {
         return body;
     }
@@ -83,7 +83,7 @@ pub(super) fn bound_body(body: Body, end: KeyEnd) -> Body {
 
 /// An answer that is still under way when its key ends is cut off. The connection breaks, so that
 /// nobody takes a part for the whole.
-pub(super) fn bound_answer(response: Response, end: KeyEnd) -> Response {
+pub(crate) fn bound_answer(response: Response, end: KeyEnd) -> Response {
     response.map(|body| {
         if hyper::body::Body::size_hint(&body).exact().is_some() {
             return body;
@@ -93,7 +93,7 @@ pub(super) fn bound_answer(response: Response, end: KeyEnd) -> Response {
 }
 
 /// Bytes for a node, until the key ends of whoever sends them.
-pub(super) fn bound_bytes(content: FileBytes, end: KeyEnd) -> FileBytes {
+pub(crate) fn bound_bytes(content: FileBytes, end: KeyEnd) -> FileBytes {
     futures::stream::unfold(Some((content, end)), async |state| {
         let (mut content, end) = state?;
         tokio::select! {

@@ -67,7 +67,7 @@ fn query_names(operation: &Value) -> Vec<String> {
 
 /// Middleware behind the routing: refuses a change whose query has a name that the document does
 /// not.
-pub(super) async fn refuse_unknown_query(request: Request, next: Next) -> Response {
+pub(crate) async fn refuse_unknown_query(request: Request, next: Next) -> Response {
     match unknown_query(&request) {
         Some(error) => error.into_response(),
         None => next.run(request).await,
@@ -92,7 +92,7 @@ fn unknown_query(request: &Request) -> Option<ApiError> {
 }
 
 /// What is wrong with a body, in the words of the parser. `schema` names it in the document.
-pub(super) fn unfit(text: &str, schema: Option<&str>) -> ApiError {
+pub(crate) fn unfit(text: &str, schema: Option<&str>) -> ApiError {
     let Some((name, rest)) = text
         .strip_prefix(UNKNOWN_FIELD)
         .and_then(|rest| rest.split_once('`'))

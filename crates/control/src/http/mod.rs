@@ -1,56 +1,26 @@
-//! The public HTTP API. Handlers translate; [`crate::app`] decides.
+//! What every handler of the public HTTP API stands on. The handlers are in the slices, beside the
+//! use cases: they translate, and those decide.
 //!
 //! From the outside in, a request passes: its id and the error envelope ([`envelope`]), the
 //! draining of refused bodies, the cap on requests, the key ([`auth`]), its handler.
 
-mod access;
-mod answer;
-mod audit;
-mod auth;
-mod body;
-mod connections;
-mod context_parameter;
-mod contexts;
-mod document;
-mod envelope;
-mod error;
-mod error_network;
-mod error_state;
-mod events;
-mod exec;
-mod exec_audit;
-mod exec_socket;
-mod exec_stream;
-mod files;
-mod files_edit;
-mod files_query;
-mod files_transfer;
-mod files_tree;
-mod files_watch;
-mod forks;
-mod key_bound;
-mod known_names;
-mod list_query;
-mod logs;
-mod network;
-mod network_log;
-mod open_streams;
-mod parameter;
-mod port_gateway;
-mod ports;
-mod process_parameter;
-mod processes;
-mod projects;
-mod run;
-mod sandboxes;
-mod serve;
-mod snapshots;
-mod sse;
-mod states;
-mod system;
-mod templates;
-mod tokens;
-mod volumes;
+pub(crate) mod access;
+pub(crate) mod answer;
+pub(crate) mod audit;
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod connections;
+pub(crate) mod document;
+pub(crate) mod envelope;
+pub(crate) mod error;
+pub(crate) mod error_state;
+pub(crate) mod key_bound;
+pub(crate) mod known_names;
+pub(crate) mod open_streams;
+pub(crate) mod parameter;
+pub(crate) mod serve;
+pub(crate) mod sse;
+pub(crate) mod system;
 
 pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;

@@ -8,24 +8,24 @@ use tokio::sync::Notify;
 
 /// The count of one connection.
 #[derive(Debug, Default)]
-pub(super) struct OpenStreams {
+pub(crate) struct OpenStreams {
     count: AtomicUsize,
     changed: Notify,
 }
 
 /// One request, from its head to the last byte of its answer.
 #[derive(Debug)]
-pub(super) struct OpenStream(Arc<OpenStreams>);
+pub(crate) struct OpenStream(Arc<OpenStreams>);
 
 impl OpenStreams {
-    pub(super) fn begin(self: &Arc<Self>) -> OpenStream {
+    pub(crate) fn begin(self: &Arc<Self>) -> OpenStream {
         self.count.fetch_add(1, Ordering::AcqRel);
         self.changed.notify_one();
         OpenStream(Arc::clone(self))
     }
 
     /// Waits until there has been none for this long.
-    pub(super) async fn idle(&self, limit: Duration) {
+    pub(crate) async fn idle(&self, limit: Duration) {
         loop {
             let is_busy = self.count.load(Ordering::Acquire) > 0;
             if is_busy {

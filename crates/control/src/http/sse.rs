@@ -13,12 +13,12 @@ use futures::{Stream, StreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 /// One event, all of it.
-pub(super) const EVENT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
 /// A line that every client skips.
-pub(super) const COMMENT: &[u8] = b": alive\n\n";
+pub(crate) const COMMENT: &[u8] = b": alive\n\n";
 
 /// An answer of events that go out as they come.
-pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+pub(crate) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         // A proxy that stores or rewrites the stream would hold it back.
@@ -29,7 +29,7 @@ pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Re
 }
 
 /// Cuts `text` into events of `name`, each with a part of it under `chunk`.
-pub(super) fn output_events(name: &str, text: &str, out: &mut impl Extend<Bytes>) {
+pub(crate) fn output_events(name: &str, text: &str, out: &mut impl Extend<Bytes>) {
     let (before, after) = (format!("event: {name}\ndata: {{\"chunk\":\""), "\"}\n\n");
     let room = EVENT_BYTES_MAX - before.len() - after.len();
     let mut escaped = String::new();
@@ -52,13 +52,13 @@ pub(super) fn output_events(name: &str, text: &str, out: &mut impl Extend<Bytes>
 }
 
 /// One event with a JSON object.
-pub(super) fn event<T: serde::Serialize>(name: &str, data: &T) -> Bytes {
+pub(crate) fn event<T: serde::Serialize>(name: &str, data: &T) -> Bytes {
     format!("event: {name}\ndata: {}\n\n", ascii_json(data)).into()
 }
 
 /// "The outcome is not known", so that each client says so: an event of a name that nobody uses,
 /// then an error whose data stands before its name.
-pub(super) fn lost_events<T: serde::Serialize>(error: &T) -> [Bytes; 2] {
+pub(crate) fn lost_events<T: serde::Serialize>(error: &T) -> [Bytes; 2] {
     let data = ascii_json(error);
     [
         Bytes::from_static(b"event: lost\ndata: {}\n\n"),

@@ -19,7 +19,7 @@ use crate::store_check;
 /// `store_unavailable` or `audit_unavailable`, and the fields of `Health` stand beside the refusal's.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
-pub(super) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
+pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
     store_check::look(&control).await;
     let held = control.conditions.current();
     let status = if held.is_empty() { "ok" } else { "degraded" };
@@ -54,7 +54,7 @@ fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
 /// Whose key is this?
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "system",
     responses((status = 200, body = Me), ReadRefusals))]
-pub(super) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
+pub(crate) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
     Json(Me {
         project: caller.project.to_string(),
         scopes: caller.reach.scopes.words().map(str::to_owned).collect(),
@@ -66,7 +66,7 @@ pub(super) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
 /// How is the host?
 #[utoipa::path(get, path = "/v1/node", operation_id = "get_node", tag = "system",
     responses((status = 200, body = NodeView), NodeRefusals))]
-pub(super) async fn node(State(control): State<Arc<Control>>) -> Result<Json<NodeView>, ApiError> {
+pub(crate) async fn node(State(control): State<Arc<Control>>) -> Result<Json<NodeView>, ApiError> {
     Ok(Json(present(control.node.status().await?)))
 }
 

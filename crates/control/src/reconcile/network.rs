@@ -7,8 +7,8 @@ use std::time::Duration;
 use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::{Backoff, ErrorCode};
 
-use crate::app::network_set::{expected_egress, send, take_back};
 use crate::control::Control;
+use crate::network::set::{expected_egress, send, take_back};
 use crate::store::{SandboxRow, StoreError};
 use crate::time::now_ms;
 

@@ -10,10 +10,10 @@ use dayfly_types::{Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
 
 use super::acquaintance::Acquaintance;
-use crate::app::sandbox_adopt;
-use crate::app::sandbox_delete::delete_on_node;
 use crate::conditions::{Condition, Conditions};
 use crate::control::Control;
+use crate::sandbox::adopt;
+use crate::sandbox::delete::delete_on_node;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
 use crate::time::now_ms;
 
@@ -122,7 +122,7 @@ impl Sweep {
             let is_late = first_seen.elapsed() >= control.reconcile.orphan_after;
             match row {
                 Some(row) if row.deleted_at_ms.is_some() => delete_again(control, report).await,
-                None if is_late && sandbox_adopt::is_settled(report) => {
+                None if is_late && adopt::is_settled(report) => {
                     adopt(control, report).await;
                 }
                 Some(_) | None => {}
@@ -171,7 +171,7 @@ async fn delete_again(control: &Arc<Control>, report: &SandboxReport) {
 }
 
 async fn adopt(control: &Control, report: &SandboxReport) {
-    if let Err(error) = sandbox_adopt::adopt(control, report).await {
+    if let Err(error) = adopt::adopt(control, report).await {
         tracing::error!(sandbox_id = %report.id, error = &error as &dyn std::error::Error,
             "cannot adopt a sandbox");
     }

@@ -8,7 +8,7 @@ use super::port_links::{PortLinkRow, RawPortLink};
 use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
 use super::{KeyRow, Store, StoreError};
-use crate::scope::{Reach, Scopes};
+use crate::tenancy::scope::{Reach, Scopes};
 
 const ENSURE_PROJECT: &str =
     "INSERT INTO projects (id, created_at_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING";

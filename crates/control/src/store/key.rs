@@ -5,7 +5,7 @@ use sqlx::FromRow;
 
 use super::projects::LimitsRow;
 use super::{Store, StoreError};
-use crate::scope::{Reach, Scopes};
+use crate::tenancy::scope::{Reach, Scopes};
 
 // A maker that was revoked meanwhile makes nothing: what it made may have been ended already.
 const INSERT: &str = "INSERT INTO api_keys \

@@ -4,7 +4,7 @@ use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
 use super::{Store, StoreError};
-use crate::key::KeyHash;
+use crate::tenancy::key::KeyHash;
 
 // A maker that was revoked meanwhile makes nothing: what it made may have been ended already.
 const INSERT: &str = "INSERT INTO port_links (id, project_id, sandbox_id, port, token_hash, \

@@ -14,7 +14,7 @@ use sqlx::query::{Query, QueryAs};
 use sqlx::{Database, FromRow, Pool};
 
 use super::StoreError;
-use crate::turns::{Turn, Turns};
+use crate::admission::turns::{Turn, Turns};
 
 /// The database behind the store. Its statements are ones that PostgreSQL also runs.
 pub(super) type Backend = sqlx::Sqlite;

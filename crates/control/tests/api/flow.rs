@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use dayfly_control::limit::Limits;
+use dayfly_control::admission::limit::Limits;
 use futures::StreamExt;
 use http::{Method, StatusCode};
 use serde_json::json;

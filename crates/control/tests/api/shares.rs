@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use dayfly_control::limit::{Limits, Sizes};
+use dayfly_control::admission::limit::{Limits, Sizes};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

@@ -126,8 +126,8 @@ async fn a_revoked_maker_makes_nothing_more() {
         hash: hash.to_string().repeat(64),
         project: project.clone(),
         prefix: format!("dfk_{}", hash.to_string().repeat(8)),
-        reach: dayfly_control::scope::Reach {
-            scopes: dayfly_control::scope::Scopes::operator(),
+        reach: dayfly_control::tenancy::scope::Reach {
+            scopes: dayfly_control::tenancy::scope::Scopes::operator(),
             sandbox: None,
         },
         label: String::new(),

@@ -8,7 +8,7 @@ use super::{path_segment, query_value};
 use crate::http::error::ApiError;
 
 /// A kind of text that a parameter can be.
-pub(in crate::http) trait Parameter {
+pub(crate) trait Parameter {
     /// What a handler gets of it.
     type Value;
 
@@ -50,14 +50,14 @@ impl<T: Parameter> Parameter for Option<T> {
 
 /// Where requests have a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::http) enum Place {
+pub(crate) enum Place {
     Path,
     Query,
 }
 
 impl Place {
     /// Reads one of them from a request.
-    pub(in crate::http) async fn read<S: Send + Sync, T: Parameter>(
+    pub(crate) async fn read<S: Send + Sync, T: Parameter>(
         self,
         parts: &mut Parts,
         state: &S,
@@ -74,7 +74,7 @@ impl Place {
     }
 
     /// Describes one of them, with the lines of its comment.
-    pub(in crate::http) fn describe<T: Parameter>(self, name: &str, lines: &[&str]) -> Described {
+    pub(crate) fn describe<T: Parameter>(self, name: &str, lines: &[&str]) -> Described {
         let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         let (place, required) = match self {
             Self::Path => (ParameterIn::Path, true),
@@ -105,8 +105,8 @@ macro_rules! parameters {
     )*) => {$(
         $(#[doc = $about])*
         #[derive(Debug)]
-        pub(in crate::http) struct $name {
-            $($(#[doc = $line])* pub(in crate::http) $field: <$type as $crate::http::parameter::Parameter>::Value,)*
+        pub(crate) struct $name {
+            $($(#[doc = $line])* pub(crate) $field: <$type as $crate::http::parameter::Parameter>::Value,)*
         }
 
         impl<S: Send + Sync> axum::extract::FromRequestParts<S> for $name {
@@ -133,4 +133,4 @@ macro_rules! parameters {
         }
     )*};
 }
-pub(in crate::http) use parameters;
+pub(crate) use parameters;

@@ -13,12 +13,12 @@ use utoipa::IntoParams;
 
 use super::error::ApiError;
 
-pub(super) use declare::{Parameter, Place, parameters};
-pub(super) use name::{
+pub(crate) use declare::{Parameter, Place, parameters};
+pub(crate) use name::{
     ContextName, EntryName, EventCursor, KeyPrefix, Labels, LinkName, ModeBits, OfSandbox, Output,
     OutputName, OutputNames, Outputs, PageCursor, PathText, Port, ProjectName, Since, UserName,
 };
-pub(super) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
+pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
 
 parameters! {
     /// A sandbox in the path.
@@ -57,7 +57,7 @@ parameters! {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only describes the parameter")]
-pub(super) struct IdempotencyParameters {
+pub(crate) struct IdempotencyParameters {
     /// Makes the request repeatable: the same key and body answer with what the first one made.
     #[param(rename = "Idempotency-Key", pattern = "^[!-~]{1,128}$")]
     idempotency_key: Option<String>,
@@ -72,7 +72,7 @@ async fn path_segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) 
 }
 
 /// The one value of a name in the query, when it is there.
-pub(super) fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, ApiError> {
+pub(crate) fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, ApiError> {
     let query = parts.uri.query().unwrap_or_default();
     let mut values = query.split('&').filter_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -91,7 +91,7 @@ pub(super) fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, A
 }
 
 /// Undoes form encoding. Strict, because a replaced character would name another file.
-pub(super) fn decode(value: &str) -> Option<String> {
+pub(crate) fn decode(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
     while let [first, after @ ..] = rest {
@@ -112,7 +112,7 @@ pub(super) fn decode(value: &str) -> Option<String> {
 }
 
 /// The caller's key for a repeatable create.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };

@@ -9,11 +9,12 @@ use utoipa::openapi::{Object, ObjectBuilder};
 
 use super::scalar::text_like;
 use super::{Parameter, SmallNumber};
-use crate::app::exec_spec::check_user;
-use crate::app::path::{AbsolutePath, PATH_CHARACTERS_MAX};
-use crate::app::{file_spec, metadata};
+use crate::exec::spec::check_user;
+use crate::files::path::{AbsolutePath, PATH_CHARACTERS_MAX};
+use crate::files::spec;
 use crate::gateway::parse_port;
 use crate::http::error::ApiError;
+use crate::sandbox::metadata;
 use crate::store::Cursor;
 
 const ID: &str = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$";
@@ -28,7 +29,7 @@ macro_rules! kinds {
     )*) => {$(
         $(#[doc = $about])*
         #[derive(Debug)]
-        pub(in crate::http) enum $kind {}
+        pub(crate) enum $kind {}
 
         impl Parameter for $kind {
             type Value = $value;
@@ -105,9 +106,9 @@ kinds! {
     UserName -> String = text_like("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$"),
         |_, text| Ok(check_user(text).map(|()| text.to_owned())?);
     /// Permission bits, in octal.
-    ModeBits -> u32 = text_like("^[0-7]{3,4}$"), |_, text| Ok(file_spec::mode_bits(text)?);
+    ModeBits -> u32 = text_like("^[0-7]{3,4}$"), |_, text| Ok(spec::mode_bits(text)?);
     /// From when on changes count.
-    Since -> ChangesSince = text_like(ID), |_, text| Ok(file_spec::since(text)?),
+    Since -> ChangesSince = text_like(ID), |_, text| Ok(spec::since(text)?),
         or ChangesSince::Create;
 
     /// Labels that something must have.
@@ -136,15 +137,15 @@ kinds! {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Output {
+pub(crate) enum Output {
     Stdout,
     Stderr,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::http) struct Outputs {
-    pub(in crate::http) stdout: bool,
-    pub(in crate::http) stderr: bool,
+pub(crate) struct Outputs {
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
 }
 
 fn nothing(thing: &str) -> impl FnOnce(InvalidId) -> ApiError {

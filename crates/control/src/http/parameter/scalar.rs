@@ -8,26 +8,26 @@ use crate::http::error::ApiError;
 
 /// A number from `MIN` to `MAX`.
 #[derive(Debug)]
-pub(in crate::http) enum Number<const MIN: u64, const MAX: u64> {}
+pub(crate) enum Number<const MIN: u64, const MAX: u64> {}
 
 /// The same, which clients may keep in 32 bits.
 #[derive(Debug)]
-pub(in crate::http) enum SmallNumber<const MIN: usize, const MAX: usize> {}
+pub(crate) enum SmallNumber<const MIN: usize, const MAX: usize> {}
 
 /// `true` or `false`, and `false` when absent.
 #[derive(Debug)]
-pub(in crate::http) enum Flag {}
+pub(crate) enum Flag {}
 
 /// A flag that may also be `1` or `0`, as published clients send it.
 #[derive(Debug)]
-pub(in crate::http) enum LooseFlag {}
+pub(crate) enum LooseFlag {}
 
 /// A text of `MIN` to `MAX` bytes.
 #[derive(Debug)]
-pub(in crate::http) enum Text<const MIN: usize, const MAX: usize> {}
+pub(crate) enum Text<const MIN: usize, const MAX: usize> {}
 
 /// A text of which the document says what it looks like.
-pub(in crate::http) fn text_like(pattern: &str) -> Object {
+pub(crate) fn text_like(pattern: &str) -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     text.pattern(Some(pattern)).build()
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use dayfly_control::limit::Limits;
-use dayfly_control::scope::{Reach, Scopes};
+use dayfly_control::admission::limit::Limits;
 use dayfly_control::store::{KeyRow, Store};
+use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{
     ConnectionLimits, Control, GatewaySettings, PresentedKey, ReconcileSettings, Server,
 };

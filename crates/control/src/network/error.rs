@@ -1,0 +1,34 @@
+//! Errors about what a sandbox may reach, on their way out.
+
+use dayfly_types::ErrorCode;
+
+use crate::http::error::ApiError;
+use crate::network::read::ReadNetworkError;
+use crate::network::set::SetNetworkError;
+
+impl From<ReadNetworkError> for ApiError {
+    fn from(error: ReadNetworkError) -> Self {
+        match error {
+            ReadNetworkError::Find(error) => error.into(),
+            ReadNetworkError::Node(error) => error.into(),
+        }
+    }
+}
+
+impl From<SetNetworkError> for ApiError {
+    fn from(error: SetNetworkError) -> Self {
+        let text = error.to_string();
+        match error {
+            SetNetworkError::Find(error) => error.into(),
+            SetNetworkError::Invalid(error) => error.into(),
+            SetNetworkError::Raced => Self::new(ErrorCode::WrongState, text)
+                .hint("look at GET .../network, and send the change again if it is still wanted"),
+            SetNetworkError::NotWidened(error) => Self {
+                message: text,
+                ..Self::from(error)
+            }
+            .hint("send it again; GET .../network shows what holds"),
+            SetNetworkError::Store(_) | SetNetworkError::Stopped => Self::internal(&error),
+        }
+    }
+}

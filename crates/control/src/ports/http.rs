@@ -1,0 +1,156 @@
+//! What listens in sandboxes, and who may reach it without a key.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::{Extension, Json};
+use dayfly_api::{CreatePortLink, PortLink, PortLinkList, PortList};
+use dayfly_types::{ErrorCode, SandboxId};
+use http::StatusCode;
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Authority;
+
+use crate::control::Control;
+use crate::http::answer::{ChangeRefusals, FindRefusals, StateRefusals};
+use crate::http::auth::{Caller, key_ended};
+use crate::http::body::JsonObject;
+use crate::http::error::ApiError;
+use crate::http::parameter::{LinkName, Port, SandboxParameter, parameters};
+use crate::ports::links::{self, PortError};
+use crate::store::PortOf;
+use crate::tenancy::tokens_http::maker;
+
+/// How the caller reached the API: others reach services through the same listener.
+#[derive(Debug)]
+pub(crate) struct ApiHost(Option<Authority>);
+
+parameters! {
+    /// A port in the path.
+    Path PortParameter {
+        /// The sandbox.
+        id: SandboxId,
+        /// The port in the sandbox.
+        port: Port,
+    }
+
+    /// A link of a port in the path.
+    Path LinkParameter {
+        /// The sandbox.
+        id: SandboxId,
+        /// The port in the sandbox.
+        port: Port,
+        /// The link.
+        link: LinkName,
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ApiHost {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let host = parts.headers.get(HOST);
+        let host = host.and_then(|value| Authority::try_from(value.as_bytes()).ok());
+        Ok(Self(host))
+    }
+}
+
+impl PortParameter {
+    fn of(self, caller: Caller) -> PortOf {
+        PortOf {
+            project: caller.project,
+            sandbox: self.id,
+            port: self.port,
+        }
+    }
+}
+
+/// What listens in the sandbox now. One that is hibernated has nothing, and is not woken.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports", operation_id = "list_ports", tag = "ports", params(SandboxParameter),
+    responses((status = 200, body = PortList), StateRefusals))]
+pub(crate) async fn list(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter { id }: SandboxParameter,
+    ApiHost(host): ApiHost,
+) -> Result<Json<PortList>, ApiError> {
+    let ports = links::list(&control, &caller.project, &id, host.as_ref()).await?;
+    Ok(Json(PortList { ports }))
+}
+
+/// Opens a port to those who have the token, or to anybody. The token is shown once.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "create_port_link", tag = "ports", params(PortParameter),
+    request_body(content = Option<CreatePortLink>),
+    responses((status = 201, body = PortLink), ChangeRefusals))]
+pub(crate) async fn create_link(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    parameter: PortParameter,
+    ApiHost(host): ApiHost,
+    JsonObject(body): JsonObject<CreatePortLink>,
+) -> Result<(StatusCode, Json<PortLink>), ApiError> {
+    let maker = maker(&caller);
+    let of = parameter.of(caller);
+    let link = links::create(&control, &of, &body, &maker, host.as_ref()).await?;
+    Ok((StatusCode::CREATED, Json(link)))
+}
+
+/// The links of a port that work now, without their tokens.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "list_port_links", tag = "ports", params(PortParameter),
+    responses((status = 200, body = PortLinkList), FindRefusals))]
+pub(crate) async fn list_links(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    parameter: PortParameter,
+    ApiHost(host): ApiHost,
+) -> Result<Json<PortLinkList>, ApiError> {
+    let of = parameter.of(caller);
+    let items = links::links(&control, &of, host.as_ref()).await?;
+    Ok(Json(PortLinkList { items }))
+}
+
+/// The links of all ports of a sandbox that work now, without their tokens.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/links", operation_id = "list_sandbox_links", tag = "ports", params(SandboxParameter),
+    responses((status = 200, body = PortLinkList), FindRefusals))]
+pub(crate) async fn list_all_links(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter { id }: SandboxParameter,
+    ApiHost(host): ApiHost,
+) -> Result<Json<PortLinkList>, ApiError> {
+    let items = links::links_of_sandbox(&control, &caller.project, &id, host.as_ref());
+    let items = items.await?;
+    Ok(Json(PortLinkList { items }))
+}
+
+/// Ends a link, and every connection that came by it.
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}/ports/{port}/links/{link}", operation_id = "revoke_port_link", tag = "ports", params(LinkParameter),
+    responses((status = 204), FindRefusals))]
+pub(crate) async fn revoke_link(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    LinkParameter { id, port, link }: LinkParameter,
+) -> Result<StatusCode, ApiError> {
+    let of = PortParameter { id, port }.of(caller);
+    links::revoke(control, of, link).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<PortError> for ApiError {
+    fn from(error: PortError) -> Self {
+        let text = error.to_string();
+        match error {
+            PortError::Find(error) => error.into(),
+            PortError::Invalid(error) => error.into(),
+            PortError::MakerEnded => key_ended(),
+            PortError::NoLink { .. } => Self::new(ErrorCode::NotFound, text),
+            PortError::TooManyLinks => {
+                Self::new(ErrorCode::TooMany, text).hint("revoke some, or wait until they expire")
+            }
+            PortError::Node(error) => error.into(),
+            PortError::Store(_) | PortError::Randomness(_) | PortError::Stopped => {
+                Self::internal(&error)
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Creating a sandbox.
+//!
+//! The order is what makes a crash harmless: first the row, then the node. A row without a
+//! sandbox is found by the reconciler; a sandbox without a row cannot come to be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dayfly_api::Sandbox;
+use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
+use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
+
+use crate::admission::rates::CreatePermit;
+use crate::control::Control;
+use crate::input::ids::{self, NoRandomness};
+use crate::network::read;
+use crate::sandbox::delete;
+use crate::sandbox::origin::{self, OriginError};
+use crate::sandbox::read::present;
+use crate::sandbox::spec::NewSandbox;
+use crate::store::{EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, StoreError};
+use crate::time::now_ms;
+
+/// The published clients give up after 30 seconds; this leaves time for the answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
+
+/// Why there is no new sandbox. Nothing of it stays in any case.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    #[error("cannot start from that")]
+    Origin(#[source] OriginError),
+    #[error("this idempotency key was used before with another request")]
+    IdempotencyConflict,
+    #[error(transparent)]
+    OverQuota(OverQuota),
+    #[error("the node refused the sandbox")]
+    Refused(#[source] NodeError),
+    #[error("the node was lost while it made the sandbox, which is being removed")]
+    NodeLost(#[source] NodeError),
+    #[error("timeout: the sandbox was not ready within {} seconds and is being removed", ANSWER_DEADLINE.as_secs())]
+    TooSlow,
+    #[error("the sandbox of this request was deleted")]
+    Deleted,
+    #[error("cannot record the sandbox")]
+    Store(#[source] StoreError),
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    #[error("the work on the sandbox stopped")]
+    Stopped,
+}
+
+/// Makes a sandbox and waits until it runs.
+///
+/// # Errors
+/// [`CreateError`].
+///
+/// # Cancel safety
+/// Dropping the future does not stop the work. Calling again with the same idempotency key
+/// answers with the same sandbox.
+pub async fn create(
+    control: Arc<Control>,
+    project: ProjectId,
+    new: NewSandbox,
+    idempotency_key: Option<String>,
+    under_way: CreatePermit,
+) -> Result<Sandbox, CreateError> {
+    let tasks = control.tasks.clone();
+    let work = async move {
+        // For as long as the work goes on, whoever waits for it.
+        let _under_way = under_way;
+        create_to_the_end(control, project, new, idempotency_key).await
+    };
+    tasks.spawn(work).await.unwrap_or(Err(CreateError::Stopped))
+}
+
+async fn create_to_the_end(
+    control: Arc<Control>,
+    project: ProjectId,
+    new: NewSandbox,
+    idempotency_key: Option<String>,
+) -> Result<Sandbox, CreateError> {
+    let idempotency = idempotency_key.map(|key| Idempotency {
+        key,
+        request_hash: new.request_hash(),
+    });
+    let row = plan(&control, project, new).await?;
+    let inserted = control
+        .store
+        .insert_sandbox(&row, idempotency.as_ref())
+        .await;
+    let inserted = inserted.map_err(CreateError::Store)?;
+    match inserted.map_err(CreateError::OverQuota)? {
+        Inserted::New => start(&control, row).await,
+        Inserted::Conflict => Err(CreateError::IdempotencyConflict),
+        Inserted::Repeated(subject) => repeat(&control, row.project, &subject.id).await,
+    }
+}
+
+/// Decides everything about the sandbox that can be decided before it exists.
+async fn plan(
+    control: &Control,
+    project: ProjectId,
+    new: NewSandbox,
+) -> Result<SandboxRow, CreateError> {
+    let node = control.node.as_ref();
+    let origin = origin::find(node, &project, &new)
+        .await
+        .map_err(CreateError::Origin)?;
+    let status = match control.view.status() {
+        Some(status) => status,
+        None => node.status().await.map_err(CreateError::Refused)?,
+    };
+    let policy = match new.network {
+        Some(policy) => policy,
+        None => read::default(control, &project)
+            .await
+            .map_err(CreateError::Store)?,
+    };
+    let created_at_ms = now_ms();
+    Ok(SandboxRow {
+        id: SandboxId::from_random(&control.cell, ids::draw()?),
+        project,
+        node: control.node_id.clone(),
+        template: origin.template,
+        state: SandboxState::Creating,
+        generation: Generation::default(),
+        reason: None,
+        metadata: new.metadata,
+        lifecycle: new.lifecycle,
+        expires_at_ms: None,
+        cpu: origin.cpu,
+        cpu_limit: new.cpu,
+        memory_mb: origin.memory_mb,
+        disk_wanted: new.disk,
+        disk_mib: new
+            .disk
+            .map_or(origin.disk_mib, |disk| u64::from(disk.get())),
+        from_snapshot: origin.snapshot,
+        volumes: new.volumes,
+        fork_parent: None,
+        fork_tree: None,
+        egress: EgressRow::first(policy, created_at_ms),
+        isolation: status.isolation.as_str().to_owned(),
+        ready_ms: None,
+        stages: BTreeMap::new(),
+        created_at_ms,
+        deleted_at_ms: None,
+    })
+}
+
+/// What the row asks of a node. Of a repeated call it must not change, so all of it is in the row.
+pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
+    EnsureSandbox {
+        id: row.id.clone(),
+        project: row.project.clone(),
+        template: row.template.clone(),
+        from_snapshot: row.from_snapshot.clone(),
+        lifecycle: row.lifecycle,
+        cpu: row.cpu_limit,
+        disk: row.disk_wanted,
+        volumes: row.volumes.clone(),
+        reseed_user_space: false,
+        egress: row.egress.policy.clone(),
+        egress_epoch: row.egress.epoch,
+        metadata: row.metadata.clone(),
+        created_at_ms: Some(row.created_at_ms),
+    }
+}
+
+/// Asks the node for what the row says.
+async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, CreateError> {
+    let ensured =
+        tokio::time::timeout(ANSWER_DEADLINE, control.node.ensure_sandbox(wanted(&row))).await;
+    match ensured {
+        Ok(Ok(report)) => finish(control, row, report).await,
+        Ok(Err(error)) if error.code == ErrorCode::NodeUnavailable => {
+            undo(control, &row).await;
+            Err(CreateError::NodeLost(error))
+        }
+        Ok(Err(error)) => {
+            if let Err(store) = control.store.forget(&row.project, &row.id, now_ms()).await {
+                tracing::error!(sandbox_id = %row.id, error = &store as &dyn std::error::Error,
+                    "cannot take back the row of a refused sandbox");
+            }
+            Err(CreateError::Refused(error))
+        }
+        Err(_) => {
+            undo(control, &row).await;
+            Err(CreateError::TooSlow)
+        }
+    }
+}
+
+/// Records what the node made, unless a delete came in between.
+async fn finish(
+    control: &Arc<Control>,
+    row: SandboxRow,
+    report: SandboxReport,
+) -> Result<Sandbox, CreateError> {
+    if let Err(error) = control.store.apply_report_in_turn(&report, now_ms()).await {
+        // The sandbox runs and its row exists; the watch writes the state again.
+        tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
+            "cannot record that a sandbox runs");
+    }
+    let current = control.store.sandbox(&row.project, &row.id).await;
+    let current = match current {
+        Ok(current) => current,
+        Err(_) => Some(row.clone()),
+    };
+    let Some(current) = current.filter(|current| is_wanted(current.state)) else {
+        control.tasks.spawn(delete::delete_on_node(
+            Arc::clone(control),
+            row.project.clone(),
+            row.id.clone(),
+        ));
+        return Err(CreateError::Deleted);
+    };
+    control.view.apply(report);
+    Ok(present(&current, control.view.get(&row.id).as_ref()))
+}
+
+pub(crate) fn is_wanted(state: SandboxState) -> bool {
+    !matches!(state, SandboxState::Deleting | SandboxState::Deleted)
+}
+
+/// Removes a sandbox of which nobody knows whether it exists.
+pub(crate) async fn undo(control: &Arc<Control>, row: &SandboxRow) {
+    let marked = control
+        .store
+        .mark_deleting(&row.project, &row.id, KeyFate::Freed)
+        .await;
+    if let Err(error) = marked {
+        tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
+            "cannot mark an unfinished sandbox as deleting");
+    }
+    control.tasks.spawn(delete::delete_on_node(
+        Arc::clone(control),
+        row.project.clone(),
+        row.id.clone(),
+    ));
+}
+
+/// A key whose subject is not of the kind that its request makes.
+pub(crate) fn bad_subject() -> StoreError {
+    StoreError::Corrupt {
+        table: "idempotency_keys",
+        column: "subject_id",
+    }
+}
+
+/// Answers a create that was asked for before.
+async fn repeat(
+    control: &Arc<Control>,
+    project: ProjectId,
+    subject: &str,
+) -> Result<Sandbox, CreateError> {
+    let id = SandboxId::parse(subject).map_err(|_| CreateError::Store(bad_subject()))?;
+    let row = control
+        .store
+        .sandbox(&project, &id)
+        .await
+        .map_err(CreateError::Store)?;
+    match row {
+        // The first call is still under way; the node answers both when it is done.
+        Some(row) if row.state == SandboxState::Creating => start(control, row).await,
+        Some(row) if is_wanted(row.state) => Ok(present(&row, control.view.get(&id).as_ref())),
+        _ => Err(CreateError::Deleted),
+    }
+}

@@ -1,0 +1,142 @@
+//! What happens to sandboxes, as server-sent events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use dayfly_api::SandboxEvent;
+use dayfly_types::ProjectId;
+use http::{HeaderMap, HeaderName};
+
+use crate::admission::limit::Permit;
+use crate::admission::rates::WatchUnderWay;
+use crate::control::Control;
+use crate::http::answer::SearchRefusals;
+use crate::http::auth::Caller;
+use crate::http::error::ApiError;
+use crate::http::parameter::{EventCursor, Parameter, parameters};
+use crate::http::sse;
+use crate::store::EventRow;
+use crate::time::rfc3339;
+
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// After this much silence a comment shows that the connection lives.
+const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
+/// Events that are read at once.
+const PAGE: i64 = 256;
+/// After the database could not be read.
+const RETRY: Duration = Duration::from_millis(500);
+
+parameters! {
+    Query EventParameter {
+        /// The `cursor` of the last event that was seen; `0` for all that are kept. `Last-Event-ID`
+        /// does the same. Default: only what happens from now on.
+        after: Option<EventCursor>,
+    }
+}
+
+/// Where a stream begins. `None` is now.
+fn beginning(after: Option<i64>, headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
+    let header = headers.get(&LAST_EVENT_ID);
+    let header = header.and_then(|value| value.to_str().ok());
+    match (after, header) {
+        (None, Some(cursor)) => EventCursor::parse("after", cursor).map(Some),
+        (after, _) => Ok(after),
+    }
+}
+
+/// What happens to the sandboxes of this project, as server-sent events named `sandbox`, for as
+/// long as the caller stays. Each has its cursor as `id`, from which a later request goes on;
+/// events are kept for a week.
+#[utoipa::path(get, path = "/v1/events", operation_id = "follow_events", tag = "projects",
+    params(EventParameter),
+    responses((status = 200, content_type = "text/event-stream", body = SandboxEvent), SearchRefusals))]
+pub(crate) async fn follow(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    EventParameter { after }: EventParameter,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let after = beginning(after, &headers)?;
+    let share = control.rates.watch(&caller.project, Instant::now())?;
+    let place = control.limits.watch(&caller.project)?;
+    let after = match after {
+        Some(after) => after,
+        None => control.store.last_event(&caller.project).await?,
+    };
+    let stream = Stream {
+        control,
+        project: caller.project,
+        after,
+        // Headers go out with the first byte.
+        pending: VecDeque::from([Bytes::from_static(sse::COMMENT)]),
+        _place: (place, share),
+    };
+    Ok(sse::response(futures::stream::unfold(
+        stream,
+        async |mut stream| Some((stream.next().await, stream)),
+    )))
+}
+
+struct Stream {
+    control: Arc<Control>,
+    project: ProjectId,
+    after: i64,
+    pending: VecDeque<Bytes>,
+    _place: (Permit, WatchUnderWay),
+}
+
+impl Stream {
+    async fn next(&mut self) -> Bytes {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return event;
+            }
+            let signal = self.control.store.new_event();
+            let told = signal.notified();
+            let mut told = std::pin::pin!(told);
+            // Before the look, so that what is written in between is not missed.
+            told.as_mut().enable();
+            let read = self.control.store.events(&self.project, self.after, PAGE);
+            match read.await {
+                Ok(rows) if !rows.is_empty() => {
+                    for row in rows {
+                        self.after = row.seq;
+                        self.pending.push_back(event(row));
+                    }
+                }
+                Ok(_) => {
+                    if tokio::time::timeout(COMMENT_INTERVAL, told).await.is_err() {
+                        return Bytes::from_static(sse::COMMENT);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "events cannot be read"
+                    );
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+fn event(row: EventRow) -> Bytes {
+    let cursor = row.seq.to_string();
+    let id = format!("id: {cursor}\n");
+    let data = SandboxEvent {
+        cursor,
+        at: rfc3339(row.at_ms),
+        sandbox_id: row.sandbox_id,
+        state: row.state,
+        reason: row.reason,
+    };
+    [Bytes::from(id), sse::event("sandbox", &data)]
+        .concat()
+        .into()
+}

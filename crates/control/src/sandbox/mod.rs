@@ -1,0 +1,20 @@
+//! Sandboxes: made, found, listed, forked, put to sleep and deleted.
+
+pub(crate) mod adopt;
+pub mod create;
+pub mod delete;
+pub(crate) mod events_http;
+pub mod fork;
+pub mod fork_spec;
+pub(crate) mod forks_http;
+pub(crate) mod http;
+pub(crate) mod lifetime;
+pub mod list;
+pub(crate) mod list_query;
+pub(crate) mod metadata;
+pub mod origin;
+pub mod promote;
+pub mod read;
+pub mod spec;
+pub mod state;
+pub(crate) mod states_http;

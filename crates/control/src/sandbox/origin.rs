@@ -1,0 +1,96 @@
+//! What a new sandbox is restored from: a template, or a snapshot of the same project.
+
+use dayfly_node_api::{NodeApi, TemplateReport};
+use dayfly_types::{ProjectId, SnapshotId, TemplateName};
+
+use crate::input::{Invalid, quantity};
+use crate::sandbox::spec::{NewSandbox, SandboxSource};
+use crate::snapshot::read::{self, FindSnapshotError};
+use crate::template::read::{self as template, TemplateError};
+
+/// Where a sandbox begins, and the sizes that follow from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) template: TemplateName,
+    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) cpu: u32,
+    pub(crate) memory_mb: u64,
+    pub(crate) disk_mib: u64,
+}
+
+/// Why a sandbox cannot begin there.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    #[error("cannot start from that template")]
+    Template(#[source] TemplateError),
+    #[error("cannot start from that snapshot")]
+    Snapshot(#[source] FindSnapshotError),
+    #[error("the sizes do not fit the template")]
+    Size(#[source] Invalid),
+}
+
+/// Finds what `new` begins with, and checks that its sizes fit.
+///
+/// # Errors
+/// [`OriginError`].
+pub(crate) async fn find(
+    node: &dyn NodeApi,
+    project: &ProjectId,
+    new: &NewSandbox,
+) -> Result<Origin, OriginError> {
+    match &new.source {
+        SandboxSource::Template(name) => {
+            let template = template::find_ready(node, name)
+                .await
+                .map_err(OriginError::Template)?;
+            check_cpu(new, &template)?;
+            check_disk(new, &template)?;
+            Ok(origin(None, &template))
+        }
+        SandboxSource::Snapshot(id) => {
+            let snapshot = read::find(node, project, id)
+                .await
+                .map_err(OriginError::Snapshot)?;
+            let template = template::find(node, &snapshot.template).await;
+            // A snapshot holds all that it needs, so its template may be baking. Whether it fits
+            // an engine of today, and how large its disk is, the node knows.
+            let template = template.map_err(OriginError::Template)?;
+            check_cpu(new, &template)?;
+            Ok(origin(Some(id.clone()), &template))
+        }
+    }
+}
+
+fn origin(snapshot: Option<SnapshotId>, template: &TemplateReport) -> Origin {
+    Origin {
+        template: template.name.clone(),
+        snapshot,
+        cpu: u32::from(template.vcpus.get()),
+        memory_mb: u64::from(template.memory.get()),
+        disk_mib: template.disk_mib,
+    }
+}
+
+fn check_cpu(new: &NewSandbox, template: &TemplateReport) -> Result<(), OriginError> {
+    let processors = u32::from(template.vcpus.get());
+    match new.cpu {
+        Some(limit) if limit.get() > processors * 1000 => {
+            let name = &template.name;
+            let rule = format!("must be at most {processors}, as template {name} has no more");
+            Err(OriginError::Size(Invalid::field("cpu", rule)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn check_disk(new: &NewSandbox, template: &TemplateReport) -> Result<(), OriginError> {
+    match new.disk {
+        Some(disk) if u64::from(disk.get()) < template.disk_mib => {
+            let name = &template.name;
+            let least = quantity::gigabytes(template.disk_mib);
+            let rule = format!("must be at least {least}, which template {name} has");
+            Err(OriginError::Size(Invalid::field("disk_gb", rule)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

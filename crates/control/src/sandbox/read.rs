@@ -1,0 +1,163 @@
+//! Finding sandboxes: rows, with the node's last word on each.
+
+use dayfly_api::Sandbox;
+use dayfly_types::volume::MountedVolume;
+use dayfly_types::{ProjectId, SandboxId, SandboxState};
+
+use crate::control::Control;
+use crate::input::quantity;
+use crate::network::spec::to_wire;
+use crate::sandbox::lifetime;
+use crate::store::{SandboxRow, StoreError};
+use crate::time::rfc3339;
+use crate::view::Live;
+
+/// Why a sandbox was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Never made, made by another project, or deleted: the three look the same from outside.
+    #[error("there is no sandbox {id}")]
+    NotFound { id: SandboxId },
+    #[error("cannot look for sandbox {id}")]
+    Store {
+        id: SandboxId,
+        #[source]
+        source: StoreError,
+    },
+}
+
+/// One sandbox of a project.
+///
+/// # Errors
+/// [`FindError`].
+pub async fn get(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<Sandbox, FindError> {
+    let row = row_alive(control, project, id).await?;
+    Ok(present_now(control, &row))
+}
+
+/// What a sandbox is called that the node keeps and cannot use.
+const UNAVAILABLE: &str = "unavailable";
+
+/// A sandbox as the public API shows it, with the reason when the node cannot use it now.
+#[must_use]
+pub fn present_now(control: &Control, row: &SandboxRow) -> Sandbox {
+    let mut sandbox = present(row, control.view.get(&row.id).as_ref());
+    let is_wanted = !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted);
+    if let Some(reason) = control.view.unavailable(&row.id).filter(|_| is_wanted) {
+        sandbox.status = UNAVAILABLE.to_owned();
+        sandbox.reason = Some(reason);
+    }
+    sandbox
+}
+
+/// Checks that the project has this sandbox, from memory when the node has spoken of it. Whether
+/// it can take a call is for the node to say.
+///
+/// # Errors
+/// [`FindError`].
+pub async fn locate(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<(), FindError> {
+    if control.view.is_of(id, project) {
+        return Ok(());
+    }
+    // Another project's takes the way of one that is not there, so that the time tells nothing.
+    row_alive(control, project, id).await.map(drop)
+}
+
+/// The row of a sandbox that was not deleted.
+///
+/// # Errors
+/// [`FindError`].
+pub(crate) async fn row_alive(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<SandboxRow, FindError> {
+    let row = row(control, project, id).await?;
+    if row.deleted_at_ms.is_some() {
+        return Err(FindError::NotFound { id: id.clone() });
+    }
+    Ok(row)
+}
+
+async fn row(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Result<SandboxRow, FindError> {
+    let found = control.store.sandbox(project, id).await;
+    found
+        .map_err(|source| FindError::Store {
+            id: id.clone(),
+            source,
+        })?
+        .ok_or_else(|| FindError::NotFound { id: id.clone() })
+}
+
+/// A sandbox as the public API shows it.
+#[must_use]
+pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
+    // The wish to delete is newer than what the node says.
+    let live =
+        live.filter(|_| !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted));
+    let live = live.filter(|live| live.report.generation >= row.generation);
+    let report = live.map(|live| &live.report);
+    let lifecycle = report.map_or(row.lifecycle, |report| report.lifecycle);
+    // Only the node knows: it keeps the clock, and a change starts it again.
+    let expires_at_ms = live.map_or(row.expires_at_ms, |live| live.expires_at_ms);
+    let disk_mib = report.map_or(row.disk_mib, |report| report.disk_mib);
+    let stages = report
+        .filter(|report| !report.stages.is_empty())
+        .map(|report| {
+            report
+                .stages
+                .iter()
+                .map(|stage| (stage.name.clone(), stage.micros))
+                .collect()
+        });
+    Sandbox {
+        id: row.id.to_string(),
+        template: row.template.to_string(),
+        status: report
+            .map_or(row.state, |report| report.state)
+            .as_str()
+            .to_owned(),
+        reason: report.map_or(&row.reason, |report| &report.reason).clone(),
+        condition: report
+            .and_then(|report| report.condition)
+            .map(|condition| condition.as_str().to_owned()),
+        cpu: report.map_or(row.cpu, |report| u32::from(report.vcpus.get())),
+        memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
+        created_at: rfc3339(row.created_at_ms),
+        metadata: row.metadata.clone(),
+        persistent: lifecycle.persistent,
+        ttl_seconds: lifecycle.ttl_seconds,
+        expires_at: expires_at_ms.map(rfc3339),
+        idle_seconds: lifecycle.idle_seconds,
+        on_timeout: lifetime::to_wire(lifecycle.on_timeout),
+        disk_gb: quantity::gigabytes(disk_mib),
+        cpu_limit: row.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
+        from_snapshot: row.from_snapshot.as_ref().map(ToString::to_string),
+        volumes: row.volumes.iter().map(present_mount).collect(),
+        network_mode: to_wire(row.egress.policy.mode()),
+        boot_mode: "restore".to_owned(),
+        boot_ms: report.and_then(|report| report.ready_ms).or(row.ready_ms),
+        boot_stages_us: stages.unwrap_or_else(|| row.stages.clone()),
+        isolation: row.isolation.clone(),
+    }
+}
+
+fn present_mount(mount: &MountedVolume) -> dayfly_api::VolumeMount {
+    dayfly_api::VolumeMount {
+        name: mount.name.to_string(),
+        path: Some(mount.path.clone()),
+        read_only: Some(mount.read_only),
+    }
+}

@@ -1,0 +1,176 @@
+//! A wished-for sandbox, checked.
+
+use std::collections::BTreeMap;
+
+use dayfly_api::CreateSandbox;
+use dayfly_types::egress::EgressPolicy;
+use dayfly_types::volume::MountedVolume;
+use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::input::{Invalid, quantity};
+use crate::network::spec;
+use crate::sandbox::lifetime::LifecycleWish;
+use crate::sandbox::metadata;
+use crate::volume::mounts;
+
+const TEMPLATE_DEFAULT: &str = "base";
+/// What a published client asks for when its user names no template.
+const OTHER_DEFAULT: &str = "ubuntu-24.04";
+
+/// What a caller wants. Every value is within its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewSandbox {
+    pub source: SandboxSource,
+    pub metadata: BTreeMap<String, String>,
+    pub lifecycle: LifetimeRules,
+    pub cpu: Option<CpuMillis>,
+    pub disk: Option<DiskMib>,
+    pub volumes: Vec<MountedVolume>,
+    /// `None`: what the project's default says. Left out then, so that a request of an older
+    /// version is the same as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<EgressPolicy>,
+}
+
+/// What a sandbox is restored from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxSource {
+    Template(TemplateName),
+    Snapshot(SnapshotId),
+}
+
+impl NewSandbox {
+    /// The same for two requests exactly when they ask for the same.
+    #[must_use]
+    pub fn request_hash(&self) -> String {
+        hash_of(self)
+    }
+}
+
+/// The same for two requests exactly when they ask for the same.
+#[must_use]
+pub(crate) fn hash_of<T: Serialize>(request: &T) -> String {
+    // Maps in requests are sorted, so equal wishes have equal texts.
+    hex::encode(Sha256::digest(
+        serde_json::to_vec(request).unwrap_or_default(),
+    ))
+}
+
+impl TryFrom<CreateSandbox> for NewSandbox {
+    type Error = Invalid;
+
+    fn try_from(body: CreateSandbox) -> Result<Self, Invalid> {
+        let wish = LifecycleWish {
+            ttl_seconds: body.ttl_seconds,
+            persistent: body.persistent,
+            idle_seconds: body.idle_seconds,
+            on_timeout: body.on_timeout,
+        };
+        let metadata = body.metadata.unwrap_or_default();
+        metadata::check(&metadata)?;
+        Ok(Self {
+            source: source(body.from_snapshot.as_deref(), body.template.as_deref())?,
+            metadata,
+            lifecycle: wish.check()?,
+            cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
+            disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
+            volumes: mounts::parse(body.volumes.unwrap_or_default())?,
+            network: spec::of_request(body.network, body.egress_allowlist)?,
+        })
+    }
+}
+
+/// A snapshot wins: the published clients send a template with every create.
+fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<SandboxSource, Invalid> {
+    if let Some(text) = snapshot {
+        return SnapshotId::parse(text)
+            .map(SandboxSource::Snapshot)
+            .map_err(|error| Invalid::field("from_snapshot", format!("is not an id: {error}")));
+    }
+    let template = match template.unwrap_or(TEMPLATE_DEFAULT) {
+        OTHER_DEFAULT => TEMPLATE_DEFAULT,
+        name => name,
+    };
+    TemplateName::parse(template)
+        .map(SandboxSource::Template)
+        .map_err(|error| Invalid::field("template", format!("is not a name: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dayfly_types::limits;
+
+    fn parse(json: &str) -> Result<NewSandbox, Invalid> {
+        serde_json::from_str::<CreateSandbox>(json)
+            .unwrap()
+            .try_into()
+    }
+
+    #[test]
+    fn null_is_absent() {
+        let nulls = r#"{"template":null,"ttl_seconds":null,"persistent":null,"metadata":null,
+            "from_snapshot":null,"volumes":null,"cpu":null,"disk_gb":null,"idle_seconds":null,
+            "on_timeout":null}"#;
+        assert_eq!(parse(nulls), parse("{}"));
+        assert_eq!(
+            parse("{}").unwrap().lifecycle.ttl_seconds,
+            Some(limits::TTL_SECONDS_DEFAULT)
+        );
+    }
+
+    #[test]
+    fn a_persistent_sandbox_has_a_deadline_only_when_it_is_given() {
+        assert_eq!(
+            parse(r#"{"persistent":true}"#)
+                .unwrap()
+                .lifecycle
+                .ttl_seconds,
+            None
+        );
+        let given = parse(r#"{"persistent":true,"ttl_seconds":9}"#).unwrap();
+        assert_eq!(given.lifecycle.ttl_seconds, Some(9));
+        assert_eq!(
+            parse(r#"{"ttl_seconds":9.0}"#)
+                .unwrap()
+                .lifecycle
+                .ttl_seconds,
+            Some(9)
+        );
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for json in [
+            r#"{"ttl_seconds":0}"#,
+            r#"{"ttl_seconds":31536001}"#,
+            r#"{"template":"A"}"#,
+            r#"{"from_snapshot":"A"}"#,
+            r#"{"volumes":[{"name":"A"}]}"#,
+            r#"{"cpu":0}"#,
+            r#"{"disk_gb":0}"#,
+            r#"{"idle_seconds":1}"#,
+        ] {
+            assert!(matches!(parse(json), Err(Invalid::Field { .. })), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_wins_over_a_template() {
+        let both = parse(r#"{"from_snapshot":"snap-1","template":"ubuntu-24.04"}"#).unwrap();
+        let snapshot = SnapshotId::parse("snap-1").unwrap();
+        assert_eq!(both.source, SandboxSource::Snapshot(snapshot));
+        assert_eq!(both, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
+    }
+
+    #[test]
+    fn equal_wishes_have_equal_hashes() {
+        let one = parse(r#"{"metadata":{"a":"1","b":"2"}}"#).unwrap();
+        let two = parse(r#"{"metadata":{"b":"2","a":"1"},"template":"base"}"#).unwrap();
+        assert_eq!(one.request_hash(), two.request_hash());
+        assert_ne!(one.request_hash(), parse("{}").unwrap().request_hash());
+    }
+}

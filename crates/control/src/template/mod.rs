@@ -1,0 +1,4 @@
+//! What sandboxes are made from.
+
+pub(crate) mod http;
+pub mod read;

@@ -1,0 +1,10 @@
+//! Projects, their keys and what they may use.
+
+pub mod key;
+pub(crate) mod key_ends;
+pub(crate) mod projects;
+pub(crate) mod projects_http;
+pub mod scope;
+pub(crate) mod tokens;
+pub(crate) mod tokens_http;
+pub(crate) mod usage;

@@ -1,0 +1,252 @@
+//! The keys of a project.
+
+use std::sync::Arc;
+
+use dayfly_api::{CreateToken, NewToken, Token};
+use dayfly_types::limits::{TOKEN_LABEL_CHARACTERS_MAX, TOKEN_TTL_SECONDS_MAX, TOKENS_MAX};
+use dayfly_types::{ProjectId, SandboxId};
+
+use crate::audit::Unrecorded;
+use crate::control::Control;
+use crate::input::Invalid;
+use crate::sandbox::read::{FindError, locate};
+use crate::store::{ADMIN_PREFIX, KeyRow, Revoked, StoreError};
+use crate::tenancy::key::{PresentedKey, without_secret};
+use crate::tenancy::scope::{Reach, Scope, Scopes};
+use crate::time::{deadline_ms, now_ms, rfc3339};
+
+const DAY_SECONDS: u64 = 24 * 3600;
+
+/// Why something about keys was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    #[error("this key cannot give away the scope it does not have")]
+    Wider,
+    #[error("this key cannot end that one")]
+    EndsWider,
+    #[error("the project has no key {prefix}")]
+    NotFound { prefix: String },
+    #[error("a project has at most {TOKENS_MAX} keys")]
+    TooMany,
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error("cannot read or write keys")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
+    #[error("the key that makes this one is over")]
+    MakerEnded,
+    #[error("the work on the key stopped")]
+    Stopped,
+    #[error("cannot draw a key")]
+    Randomness(#[source] getrandom::Error),
+}
+
+/// Who makes or ends a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Maker {
+    pub(crate) prefix: String,
+    pub(crate) scopes: Scopes,
+    pub(crate) expires_at_ms: Option<i64>,
+}
+
+/// Makes a key of `project` that may be used for no more, and no longer, than `maker` may.
+///
+/// # Errors
+/// [`TokenError`].
+pub(crate) async fn create(
+    control: &Control,
+    project: &ProjectId,
+    maker: &Maker,
+    wish: CreateToken,
+) -> Result<NewToken, TokenError> {
+    control.audit.ensure_writable()?;
+    let scopes = scopes(maker.scopes, wish.scopes.as_deref())?;
+    let label = wish.label.unwrap_or_default();
+    if label.chars().count() > TOKEN_LABEL_CHARACTERS_MAX || label.chars().any(char::is_control) {
+        let reason =
+            format!("must be at most {TOKEN_LABEL_CHARACTERS_MAX} characters, none of control");
+        return Err(Invalid::field("label", reason).into());
+    }
+    let sandbox = match wish.sandbox_id {
+        None => None,
+        Some(text) => {
+            let wrong = |_| Invalid::field("sandbox_id", "is not the id of a sandbox");
+            let id = SandboxId::parse(&text).map_err(wrong)?;
+            locate(control, project, &id).await?;
+            Some(id)
+        }
+    };
+    let seconds = lifetime(wish.expires_in_days, wish.expires_in_seconds)?;
+    let now = now_ms();
+    if control.store.api_keys(project, now).await?.len() >= TOKENS_MAX {
+        return Err(TokenError::TooMany);
+    }
+    let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
+    let row = KeyRow {
+        hash: key.hash().to_hex(),
+        project: project.clone(),
+        prefix: key.prefix().to_owned(),
+        reach: Reach { scopes, sandbox },
+        label,
+        made_by: Some(maker.prefix.clone()),
+        created_at_ms: now,
+        expires_at_ms: maker.no_longer(deadline_ms(seconds, now)),
+        revoked_at_ms: None,
+    };
+    if !control.store.insert_api_key(&row).await? {
+        return Err(TokenError::MakerEnded);
+    }
+    Ok(NewToken {
+        token_info: present(&row),
+        token: key.reveal().to_owned(),
+    })
+}
+
+impl Maker {
+    /// The earlier of a time and the maker's own end. An operator may give more than it has.
+    pub(crate) fn no_longer(&self, wished: Option<i64>) -> Option<i64> {
+        if self.scopes.has(Scope::Operator) {
+            return wished;
+        }
+        match (wished, self.expires_at_ms) {
+            (Some(wished), Some(own)) => Some(wished.min(own)),
+            (wished, own) => wished.or(own),
+        }
+    }
+}
+
+fn scopes(maker: Scopes, wished: Option<&[String]>) -> Result<Scopes, TokenError> {
+    let Some(words) = wished else {
+        let without_operator = [Scope::Read, Scope::Create, Scope::Exec, Scope::Admin];
+        let held = without_operator
+            .into_iter()
+            .filter(|scope| maker.has(*scope));
+        return Ok(held.collect());
+    };
+    let unknown = || {
+        let reason = "takes read, create, exec, admin and operator";
+        Invalid::field("scopes", reason)
+    };
+    let parsed: Option<Scopes> = words.iter().map(|word| Scope::parse(word)).collect();
+    let parsed = parsed.filter(|_| !words.is_empty()).ok_or_else(unknown)?;
+    if maker.include(parsed) {
+        Ok(parsed)
+    } else {
+        Err(TokenError::Wider)
+    }
+}
+
+fn lifetime(days: Option<u64>, seconds: Option<u64>) -> Result<Option<u64>, Invalid> {
+    let (field, wished) = match (days, seconds) {
+        (None, None) => return Ok(None),
+        (Some(days), None) => ("expires_in_days", days.saturating_mul(DAY_SECONDS)),
+        (None, Some(seconds)) => ("expires_in_seconds", seconds),
+        (Some(_), Some(_)) => {
+            let reason = "and expires_in_seconds exclude each other";
+            return Err(Invalid::field("expires_in_days", reason));
+        }
+    };
+    if (1..=TOKEN_TTL_SECONDS_MAX).contains(&wished) {
+        return Ok(Some(wished));
+    }
+    let reason = format!("must be more than nothing and at most {TOKEN_TTL_SECONDS_MAX} seconds");
+    Err(Invalid::field(field, reason))
+}
+
+/// The keys of a project that work now, oldest first.
+///
+/// # Errors
+/// [`StoreError`].
+pub(crate) async fn list(control: &Control, project: &ProjectId) -> Result<Vec<Token>, StoreError> {
+    let rows = control.store.api_keys(project, now_ms()).await?;
+    Ok(rows.iter().map(present).collect())
+}
+
+/// How much ends with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// It alone. What it made stays.
+    Key,
+    /// Also the keys and links that it made, and that those made. Of a key that was revoked before
+    /// as well.
+    Descendants,
+}
+
+/// Ends a key, at once.
+///
+/// # Errors
+/// [`TokenError`].
+pub(crate) async fn revoke(
+    control: &Arc<Control>,
+    project: &ProjectId,
+    maker: &Maker,
+    prefix: &str,
+    extent: Extent,
+) -> Result<(), TokenError> {
+    let found = control.store.api_key(project, prefix).await?;
+    // The operator's own is replaced where it is kept; without it nobody could let them in again.
+    let is_kept =
+        |key: &KeyRow| key.prefix == ADMIN_PREFIX || !maker.scopes.include(key.reach.scopes);
+    if found.as_ref().is_some_and(is_kept) {
+        return Err(TokenError::EndsWider);
+    }
+    let (own, prefix) = (project.clone(), prefix.to_owned());
+    let work = end(Arc::clone(control), own, prefix.clone(), extent);
+    // To its end, whoever waits for it.
+    let ended = control.tasks.spawn(work).await;
+    match (ended.map_err(|_| TokenError::Stopped)??, extent) {
+        (Revoked::Now, _) | (Revoked::Before, Extent::Descendants) => Ok(()),
+        (Revoked::Before, Extent::Key) | (Revoked::Unknown, _) => {
+            let prefix = without_secret(&prefix).into_owned();
+            Err(TokenError::NotFound { prefix })
+        }
+    }
+}
+
+/// Revokes a key, and cuts off what it opened before anybody is told. Only of the own project: the
+/// ends of keys are known by prefix alone. Of one that was revoked before as well, because whoever
+/// did that may not have come this far.
+async fn end(
+    control: Arc<Control>,
+    project: ProjectId,
+    prefix: String,
+    extent: Extent,
+) -> Result<Revoked, StoreError> {
+    let now = now_ms();
+    let revoked = control.store.revoke_api_key(&project, &prefix, now).await?;
+    if revoked == Revoked::Unknown {
+        return Ok(revoked);
+    }
+    cut_off(&control, &prefix);
+    if extent == Extent::Descendants {
+        // Keys first: none of them makes a link any more.
+        for made in control.store.revoke_made_keys(&prefix, now).await? {
+            cut_off(&control, &made);
+        }
+        for (sandbox, link) in control.store.delete_made_links(&prefix).await? {
+            control.gateway.revoke(&sandbox, &link);
+        }
+    }
+    Ok(revoked)
+}
+
+/// Ends what a key opened. It must be revoked in the database already.
+fn cut_off(control: &Control, prefix: &str) {
+    control.forget_keys();
+    control.key_ends.revoke(prefix);
+}
+
+fn present(row: &KeyRow) -> Token {
+    Token {
+        prefix: row.prefix.clone(),
+        label: row.label.clone(),
+        scopes: row.reach.scopes.words().map(str::to_owned).collect(),
+        sandbox_id: row.reach.sandbox.as_ref().map(ToString::to_string),
+        made_by: row.made_by.clone(),
+        created_at: rfc3339(row.created_at_ms),
+        expires_at: row.expires_at_ms.map(rfc3339),
+    }
+}

@@ -1,0 +1,5 @@
+//! Disks that outlive sandboxes.
+
+pub mod change;
+pub(crate) mod http;
+pub(crate) mod mounts;
