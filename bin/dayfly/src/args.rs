@@ -6,18 +6,19 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use dayfly_api::VolumeMount;
 
-use crate::args_files::{CopyArgs, FilesArgs};
 use crate::args_help::{
     ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, FILES_HELP, FORK_HELP, RUN_HELP, TTL_HELP,
 };
-use crate::args_network::{NET_HELP, NetCommand, NetworkArgs};
-use crate::args_ports::{PORT_HELP, PortCommand};
-use crate::args_state::{
+use crate::files::args::{CopyArgs, FilesArgs};
+use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
+use crate::ports::args::{PORT_HELP, PortCommand};
+use crate::sandbox::args::{
     ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
     VolumeCommand,
 };
-use crate::args_tenancy::{AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand};
-use crate::{durations, env_vars, exit_status, mounts, pairs};
+use crate::tenancy::args::{AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand};
+use crate::volume::mounts;
+use crate::{durations, env_vars, exit_status, pairs};
 
 /// Disposable computers for AI agents.
 #[derive(Debug, Parser)]

@@ -5,7 +5,7 @@ use std::io;
 use dayfly_client::{ClientError, InvalidConfig};
 
 use crate::exit_status;
-use crate::prefixes::PrefixError;
+use crate::sandbox::prefixes::PrefixError;
 use crate::settings::SettingsError;
 
 /// Why a command failed.

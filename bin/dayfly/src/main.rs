@@ -1,42 +1,36 @@
 //! `dayfly`, the command line: a client of the public API and nothing else.
 //!
 //! Data goes to standard output and words to standard error. `args.rs` says what can be asked,
-//! `settings.rs` where the server is, `commands/` what is done, `exit_status.rs` how it ends.
+//! `settings.rs` where the server is, `dispatch.rs` what carries a command out, `exit_status.rs`
+//! how it ends. Each part of the product has its commands and their arguments in a directory.
 #![forbid(unsafe_code)]
 
 mod ages;
 mod args;
-mod args_files;
 mod args_help;
-mod args_network;
-mod args_ports;
-mod args_state;
-mod args_tenancy;
-mod commands;
-mod context_file;
-mod copy_progress;
+mod dispatch;
 mod durations;
 mod env_vars;
 mod error_text;
+mod exec;
 mod exit_status;
 mod failure;
-mod guest_output;
-mod limit_changes;
-mod local_input;
-mod local_tree;
-mod log_output;
-mod mounts;
+mod files;
+mod network;
 mod pairs;
-mod places;
-mod prefixes;
+mod ports;
 mod printer;
-mod progress;
+mod sandbox;
+mod server;
 mod settings;
 mod signals;
 mod sizes;
+mod snapshot;
 mod table;
-mod terminal;
+mod template;
+mod tenancy;
 mod text;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -65,7 +59,7 @@ fn run(args: Args, environment: &Environment, printer: &Printer) -> Result<u8, C
         .enable_all()
         .build()
         .map_err(|source| CommandError::local("cannot start", source))?;
-    let outcome = runtime.block_on(commands::dispatch(args, environment, printer));
+    let outcome = runtime.block_on(dispatch::dispatch(args, environment, printer));
     // A read of standard input, or a write to a pipe that nobody reads, may hold a thread for
     // ever; leaving must not wait for it.
     runtime.shutdown_background();

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use dayfly_client::{ApiKey, InvalidConfig};
 
 use crate::args::GlobalArgs;
-use crate::context_file::{self, Context, ContextFile, ContextFileError};
 use crate::env_vars::{self, Environment};
+use crate::tenancy::context_file::{self, Context, ContextFile, ContextFileError};
 
 /// Where a fresh `dayflyd` listens.
 const URL_DEFAULT: &str = "http://127.0.0.1:7070";

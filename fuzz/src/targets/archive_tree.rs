@@ -11,7 +11,7 @@ use super::Inputs;
 use super::archive_members::archives;
 
 // The command line is a program without a library, and this file needs nothing else of it.
-#[path = "../../../bin/dayfly/src/local_tree.rs"]
+#[path = "../../../bin/dayfly/src/files/local_tree.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "only what unpacks is attacked"))]
 mod local_tree;
 

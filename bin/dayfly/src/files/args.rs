@@ -1,0 +1,180 @@
+//! What can be asked about files.
+
+use std::str::FromStr;
+
+use clap::Subcommand;
+
+use crate::files::places::Place;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// A local path, `-` for standard input, or ID:PATH.
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Place,
+    /// A local path, `-` for standard output, or ID:PATH.
+    #[arg(value_name = "DESTINATION")]
+    pub(crate) destination: Place,
+    /// User of the sandbox whose permissions count [default: agent].
+    #[arg(long, short, value_name = "USER")]
+    pub(crate) user: Option<String>,
+}
+
+/// A place in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GuestPlace {
+    /// An id, or the beginning of one.
+    pub(crate) sandbox: String,
+    pub(crate) path: String,
+}
+
+/// Why a text is no place in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("give it as ID:PATH")]
+pub(crate) struct NotInSandbox;
+
+impl FromStr for GuestPlace {
+    type Err = NotInSandbox;
+
+    fn from_str(text: &str) -> Result<Self, NotInSandbox> {
+        match text.parse() {
+            Ok(Place::Guest { sandbox, path }) if !path.is_empty() => Ok(Self { sandbox, path }),
+            Ok(Place::Guest { .. } | Place::Local(_) | Place::Standard) => Err(NotInSandbox),
+        }
+    }
+}
+
+/// A place in a sandbox, or all of its disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WholeOrPlace(pub(crate) GuestPlace);
+
+impl FromStr for WholeOrPlace {
+    type Err = NotInSandbox;
+
+    fn from_str(text: &str) -> Result<Self, NotInSandbox> {
+        if let Ok(place) = text.parse() {
+            return Ok(Self(place));
+        }
+        let sandbox = text.strip_suffix(':').unwrap_or(text);
+        if sandbox.is_empty() || sandbox.contains(['/', ':']) {
+            return Err(NotInSandbox);
+        }
+        Ok(Self(GuestPlace {
+            sandbox: sandbox.to_owned(),
+            path: "/".to_owned(),
+        }))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FilesArgs {
+    /// User of the sandbox whose permissions count [default: agent].
+    #[arg(long, short, value_name = "USER", global = true)]
+    pub(crate) user: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: FilesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilesCommand {
+    /// List a directory.
+    #[command(visible_alias = "list")]
+    Ls {
+        #[arg(value_name = "ID:PATH")]
+        place: GuestPlace,
+        /// How many levels; links are not followed.
+        #[arg(long, short, value_name = "N", default_value_t = 1)]
+        depth: u32,
+        /// At most this many entries [default: all].
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Only what comes behind this name.
+        #[arg(long, value_name = "NAME")]
+        after: Option<String>,
+    },
+    /// Show what a path is, without following a link.
+    Stat {
+        #[arg(value_name = "ID:PATH")]
+        place: GuestPlace,
+    },
+    /// Make directories.
+    Mkdir {
+        #[arg(value_name = "ID:PATH", required = true)]
+        places: Vec<GuestPlace>,
+        /// Also those above; one that is there already is a success.
+        #[arg(long, short)]
+        parents: bool,
+        /// Permission bits, such as 0755.
+        #[arg(long, short, value_name = "MODE")]
+        mode: Option<String>,
+    },
+    /// Give a file or a directory another path, in the same sandbox.
+    Mv {
+        #[arg(value_name = "ID:PATH")]
+        from: GuestPlace,
+        /// The new path.
+        #[arg(value_name = "PATH")]
+        to: String,
+        /// Replace what is there.
+        #[arg(long, short)]
+        force: bool,
+    },
+    /// Remove files, or empty directories.
+    Rm {
+        #[arg(value_name = "ID:PATH", required = true)]
+        places: Vec<GuestPlace>,
+        /// Also directories with everything in them.
+        #[arg(long, short)]
+        recursive: bool,
+    },
+    /// Change permission bits.
+    Chmod {
+        /// In octal, such as 0644.
+        #[arg(value_name = "MODE")]
+        mode: String,
+        #[arg(value_name = "ID:PATH", required = true)]
+        places: Vec<GuestPlace>,
+    },
+    /// Print changes of a directory as they happen, one in a line.
+    Watch {
+        #[arg(value_name = "ID:PATH")]
+        place: GuestPlace,
+        /// Also everything below.
+        #[arg(long, short)]
+        recursive: bool,
+    },
+    /// List what differs on a sandbox's disk from its beginning or from a snapshot.
+    Changes {
+        /// All of the disk, or only what is below a path.
+        #[arg(value_name = "ID[:PATH]")]
+        place: WholeOrPlace,
+        /// Snapshot of the sandbox, or the beginning of its id [default: the sandbox's beginning].
+        #[arg(long, value_name = "SNAPSHOT")]
+        since: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_sandbox_has_a_path() {
+        let place: GuestPlace = "sb-a:/x:y".parse().unwrap();
+        assert_eq!(
+            (place.sandbox.as_str(), place.path.as_str()),
+            ("sb-a", "/x:y")
+        );
+        for text in ["", "-", "/x", "./a:b", "sb-a", "sb-a:"] {
+            assert_eq!(text.parse::<GuestPlace>(), Err(NotInSandbox), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sandbox_alone_is_all_of_its_disk() {
+        for text in ["sb-a", "sb-a:", "sb-a:/"] {
+            let WholeOrPlace(place) = text.parse().unwrap();
+            assert_eq!((place.sandbox.as_str(), place.path.as_str()), ("sb-a", "/"));
+        }
+        assert!("/x".parse::<WholeOrPlace>().is_err());
+    }
+}

@@ -1,0 +1,4 @@
+//! Services of a sandbox.
+
+pub(crate) mod args;
+pub(crate) mod links;

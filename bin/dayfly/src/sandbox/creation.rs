@@ -1,0 +1,106 @@
+//! Making a sandbox, with everything that can come in between.
+
+use dayfly_api::{CreateSandbox, Sandbox};
+use dayfly_client::ClientError;
+use tokio::sync::Notify;
+
+use crate::args::CreationArgs;
+use crate::dispatch::Session;
+use crate::durations;
+use crate::failure::CommandError;
+use crate::sandbox::prefixes;
+use crate::sandbox::progress::Progress;
+use crate::signals::StopSignals;
+
+/// The request that the shared flags ask for.
+pub(crate) async fn request(
+    session: &Session<'_>,
+    args: &CreationArgs,
+) -> Result<CreateSandbox, CommandError> {
+    let network = args.network.wish()?;
+    let from_snapshot = match &args.from_snapshot {
+        Some(text) => Some(prefixes::resolve_snapshot(&session.client, text).await?),
+        None => None,
+    };
+    Ok(CreateSandbox {
+        template: args.template.clone(),
+        from_snapshot,
+        ttl_seconds: args.ttl.map(durations::seconds_up),
+        idle_seconds: args.idle.map(durations::seconds_up),
+        on_timeout: args.on_timeout.map(Into::into),
+        volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
+        cpu: args.cpu,
+        disk_gb: args.disk_gb,
+        network,
+        ..CreateSandbox::default()
+    })
+}
+
+/// Creates a sandbox and waits for its template if need be. After a signal nothing is left.
+pub(crate) async fn create(
+    session: &Session<'_>,
+    args: &CreationArgs,
+    request: &CreateSandbox,
+    signals: &mut StopSignals,
+) -> Result<Sandbox, CommandError> {
+    let stop = Notify::new();
+    let creation = async {
+        if args.no_wait {
+            return session.client.create_sandbox(request).await.map(Some);
+        }
+        let mut progress = Progress::new(session.printer, request.template.as_deref());
+        let on_progress = |news: &_| progress.update(news);
+        session
+            .client
+            .create_when_ready_unless(request, stop.notified(), on_progress)
+            .await
+    };
+    tokio::pin!(creation);
+    let signal = tokio::select! {
+        outcome = &mut creation => return finish(outcome),
+        signal = signals.next() => signal,
+    };
+    session.printer.note("stopping");
+    stop.notify_one();
+    // A request that is under way may still make a sandbox, which only its answer names.
+    let outcome = tokio::select! {
+        outcome = &mut creation => outcome,
+        _ = signals.next() => {
+            session.printer.warning("a sandbox may have been created; `dayfly ls` would show it");
+            Ok(None)
+        }
+    };
+    if let Ok(Some(sandbox)) = outcome {
+        delete(session, &sandbox.id, signals).await;
+    }
+    Err(CommandError::Interrupted { signal })
+}
+
+fn finish(outcome: Result<Option<Sandbox>, ClientError>) -> Result<Sandbox, CommandError> {
+    match outcome {
+        Ok(Some(sandbox)) => Ok(sandbox),
+        // Only a stop gives none, and nobody asked for one; say so and not nothing.
+        Ok(None) => Err(CommandError::Refused {
+            what: "the create was stopped".to_owned(),
+            hint: "run the command again",
+        }),
+        Err(source) => Err(CommandError::call("cannot create a sandbox", source)),
+    }
+}
+
+/// Deletes a sandbox at the end of a command; says whether it is gone. A further signal gives up.
+pub(crate) async fn delete(session: &Session<'_>, id: &str, signals: &mut StopSignals) -> bool {
+    let failure = tokio::select! {
+        outcome = session.client.delete_sandbox(id) => match outcome {
+            Ok(()) => return true,
+            Err(error) => error.to_string(),
+        },
+        _ = signals.next() => "stopped".to_owned(),
+    };
+    let failure = crate::text::visible(&failure);
+    session.printer.warning(&format!(
+        "sandbox {id} may still exist ({failure}); `dayfly rm {id}` deletes it, \
+         and so does its time to live"
+    ));
+    false
+}

@@ -1,0 +1,50 @@
+//! `dayfly rm`.
+
+use crate::args::RemoveArgs;
+use crate::dispatch::Session;
+use crate::exit_status;
+use crate::failure::CommandError;
+use crate::sandbox::prefixes;
+use crate::sandbox::removal;
+use crate::sandbox::removal::Kind;
+
+pub(crate) async fn remove(session: &Session<'_>, args: &RemoveArgs) -> Result<u8, CommandError> {
+    let ids = if args.all {
+        let ids = all_ids(session).await?;
+        if !ids.is_empty() && !args.yes && !is_confirmed(session, ids.len())? {
+            session.printer.note("nothing was deleted");
+            return Ok(exit_status::OK);
+        }
+        ids
+    } else {
+        // All names are settled before the first delete, so that a typing error deletes nothing.
+        let mut ids = Vec::new();
+        for text in &args.ids {
+            ids.push(prefixes::resolve(&session.client, text).await?);
+        }
+        ids
+    };
+    removal::remove_all(session, Kind::Sandbox, ids).await
+}
+
+async fn all_ids(session: &Session<'_>) -> Result<Vec<String>, CommandError> {
+    let sandboxes = session
+        .client
+        .list_sandboxes()
+        .await
+        .map_err(|source| CommandError::call("cannot list sandboxes", source))?;
+    Ok(sandboxes.into_iter().map(|sandbox| sandbox.id).collect())
+}
+
+fn is_confirmed(session: &Session<'_>, count: usize) -> Result<bool, CommandError> {
+    if !session.printer.can_ask() {
+        return Err(CommandError::Refused {
+            what: format!("will not delete all {count} sandboxes without being asked twice"),
+            hint: "add --yes",
+        });
+    }
+    let answer = session
+        .printer
+        .ask(&format!("delete all {count} sandboxes? [y/N]"))?;
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}

@@ -1,0 +1,5 @@
+//! The server, and this program.
+
+pub(crate) mod manual;
+pub(crate) mod node;
+pub(crate) mod version;

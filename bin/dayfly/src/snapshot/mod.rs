@@ -1,0 +1,3 @@
+//! Snapshots.
+
+pub(crate) mod commands;

@@ -1,0 +1,3 @@
+//! Templates.
+
+pub(crate) mod commands;

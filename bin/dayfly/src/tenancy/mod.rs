@@ -1,0 +1,9 @@
+//! Servers, projects, keys and what was done with them.
+
+pub(crate) mod args;
+pub(crate) mod audit;
+pub(crate) mod context_file;
+pub(crate) mod limit_changes;
+pub(crate) mod login;
+pub(crate) mod project;
+pub(crate) mod token;

@@ -1,0 +1,123 @@
+//! `dayfly project`.
+
+use dayfly_api::{ChangeLimits, CreateProject, Project};
+
+use crate::dispatch::Session;
+use crate::failure::CommandError;
+use crate::table::Table;
+use crate::tenancy::args::{Limit, LimitArgs, ProjectCommand};
+use crate::{exit_status, text};
+
+pub(crate) async fn project(
+    session: &Session<'_>,
+    command: &ProjectCommand,
+) -> Result<u8, CommandError> {
+    let client = &session.client;
+    match command {
+        ProjectCommand::Create { id, limits } => {
+            let request = CreateProject {
+                id: id.clone(),
+                limits: Some(change(limits)),
+            };
+            let made = client.create_project(&request).await;
+            let what = format!("cannot make project {}", text::visible(id));
+            tell(
+                session,
+                &made.map_err(|source| CommandError::call(what, source))?,
+            )
+        }
+        ProjectCommand::Set { id, limits } => {
+            let changed = client.change_project(id, &change(limits)).await;
+            let what = format!("cannot change project {}", text::visible(id));
+            tell(
+                session,
+                &changed.map_err(|source| CommandError::call(what, source))?,
+            )
+        }
+        ProjectCommand::Ls => list(session).await,
+        ProjectCommand::Usage => usage(session).await,
+    }
+}
+
+fn change(limits: &LimitArgs) -> ChangeLimits {
+    let wish = |limit: Option<Limit>| limit.map(|limit| limit.0);
+    ChangeLimits {
+        sandboxes: wish(limits.sandboxes),
+        vcpus: wish(limits.vcpus),
+        memory_mb: wish(limits.memory_mb),
+        snapshot_mb: wish(limits.snapshot_mb),
+        volume_mb: wish(limits.volume_mb),
+        requests_per_second: wish(limits.requests_per_second),
+        disk_mb: wish(limits.disk_mb),
+        keeps_output: limits.keeps_output,
+    }
+}
+
+fn tell(session: &Session<'_>, project: &Project) -> Result<u8, CommandError> {
+    if session.printer.is_json() {
+        session.printer.json(project)?;
+    } else {
+        session.printer.line(&text::visible(&project.id))?;
+    }
+    Ok(exit_status::OK)
+}
+
+fn number(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
+}
+
+async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
+    let projects = session.client.projects().await;
+    let projects = projects.map_err(|source| CommandError::call("cannot list projects", source))?;
+    let printer = session.printer;
+    if printer.is_json() {
+        printer.json(&projects)?;
+        return Ok(exit_status::OK);
+    }
+    let mut table = Table::new(&[
+        "PROJECT",
+        "SANDBOXES",
+        "VCPUS",
+        "MEMORY MB",
+        "SNAPSHOT MB",
+        "VOLUME MB",
+        "REQUESTS/S",
+    ]);
+    for project in &projects {
+        let limits = &project.limits;
+        table.push(vec![
+            project.id.clone(),
+            number(limits.sandboxes),
+            number(limits.vcpus),
+            number(limits.memory_mb),
+            number(limits.snapshot_mb),
+            number(limits.volume_mb),
+            number(limits.requests_per_second),
+        ]);
+    }
+    printer.table(&table)?;
+    Ok(exit_status::OK)
+}
+
+async fn usage(session: &Session<'_>) -> Result<u8, CommandError> {
+    let usage = session.client.usage().await;
+    let usage = usage.map_err(|source| CommandError::call("cannot read the usage", source))?;
+    let printer = session.printer;
+    if printer.is_json() {
+        printer.json(&usage)?;
+        return Ok(exit_status::OK);
+    }
+    let mut table = Table::new(&["WHAT", "USED", "LIMIT"]);
+    for (what, used, limit) in [
+        ("sandboxes", usage.sandboxes, usage.limits.sandboxes),
+        ("vCPUs", usage.vcpus, usage.limits.vcpus),
+        ("memory MB", usage.memory_mb, usage.limits.memory_mb),
+        ("snapshot MB", usage.snapshot_mb, usage.limits.snapshot_mb),
+        ("volume MB", usage.volume_mb, usage.limits.volume_mb),
+        ("disk MB", usage.disk_mb, usage.limits.disk_mb),
+    ] {
+        table.push(vec![what.to_owned(), used.to_string(), number(limit)]);
+    }
+    printer.table(&table)?;
+    Ok(exit_status::OK)
+}

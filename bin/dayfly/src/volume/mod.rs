@@ -1,0 +1,4 @@
+//! Volumes.
+
+pub(crate) mod commands;
+pub(crate) mod mounts;
