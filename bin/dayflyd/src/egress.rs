@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
 use crate::data_directory::{DataDirectory, Instance};
-use crate::role_node::sibling_program;
+use crate::sibling::sibling_program;
 
 const PROGRAM: &str = "dayfly-egress";
 const DNS_PORT: u16 = 53;

@@ -68,7 +68,7 @@ pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
         .filter(|path| Path::new(path).exists())
         .map(|path| RootFile::same(*path));
     let library = RootFile {
-        source: crate::role_node::sibling_program(MEMORY_LIBRARY_FILE)?,
+        source: crate::sibling::sibling_program(MEMORY_LIBRARY_FILE)?,
         target: PathBuf::from(MEMORY_LIBRARY),
     };
     let spec = EngineRootSpec {

@@ -18,6 +18,7 @@ mod pulse;
 mod role_control;
 mod role_node;
 mod runtime;
+mod sibling;
 mod slow_sync;
 mod stop;
 mod supervise;

@@ -23,6 +23,7 @@ use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::data_directory::{DataDirectory, Instance};
 use crate::egress::Egress;
+use crate::sibling::sibling_program;
 use crate::{crash_point, engine, pulse, role_control, runtime, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
@@ -178,19 +179,6 @@ fn pause_guard() -> Result<PauseGuard> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let arguments = vec![crate::pause_guard::COMMAND.to_owned()];
     Ok(PauseGuard::new(program, arguments))
-}
-
-/// A program that is installed beside this one.
-pub(crate) fn sibling_program(name: &str) -> Result<PathBuf> {
-    let here = std::env::current_exe().context("cannot find this program")?;
-    let path = here.with_file_name(name);
-    if path.exists() {
-        return Ok(path);
-    }
-    anyhow::bail!(
-        "{name} is not beside dayflyd in {}",
-        here.parent().unwrap_or(&here).display()
-    )
 }
 
 fn baker(

@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::job::Line;
+use super::line::Line;
 use super::stream::{ToHost, fail};
 use super::walk::{Found, Walk};
 use super::{guest_error, names};

@@ -6,16 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use dayfly_guest_proto::message::AnswerResult;
-use dayfly_guest_proto::{Answer, ChannelId, GuestError, GuestMessage, Response};
+use dayfly_guest_proto::{ChannelId, GuestError};
 
 use super::changes::ChangedSince;
 use super::directory::ListOptions;
+use super::line::Line;
 use super::transfer::WriteOptions;
-use super::{
-    CHUNK_BYTES, TAG_ANSWER, TAG_ANSWER_PART, changes, directory, guest_error, invalid, operate,
-    pack, transfer, unpack, watch,
-};
+use super::{changes, directory, guest_error, invalid, operate, pack, transfer, unpack, watch};
 use crate::account::Account;
 use crate::sys;
 use crate::volumes::DiskOperation;
@@ -184,10 +181,7 @@ impl Job {
             // Unlike the agent, this process may be the one that has to go.
             let _ = fs::write("/proc/self/oom_score_adj", "0");
         }
-        let line = Line {
-            socket: socket.as_fd(),
-            call: self.call,
-        };
+        let line = Line::new(socket.as_fd(), self.call);
         let is_fine = match self.account.assume() {
             Ok(()) => {
                 self.enter_directory();
@@ -246,47 +240,5 @@ impl Job {
         let _ = places
             .iter()
             .any(|place| std::env::set_current_dir(place).is_ok());
-    }
-}
-
-/// The child's end of the socket. An error means that the agent is no longer interested.
-#[derive(Debug)]
-pub(super) struct Line<'a> {
-    socket: BorrowedFd<'a>,
-    call: u64,
-}
-
-impl Line<'_> {
-    pub(super) const fn socket(&self) -> BorrowedFd<'_> {
-        self.socket
-    }
-
-    pub(super) fn send(&self, tag: u8, bytes: &[u8]) -> io::Result<()> {
-        rustix::io::retry_on_intr(|| rustix::io::write(self.socket, &[&[tag], bytes].concat()))?;
-        Ok(())
-    }
-
-    pub(super) fn receive(&self, packet: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::retry_on_intr(|| {
-            rustix::io::read(self.socket, &mut *packet)
-        })?)
-    }
-
-    pub(super) fn answer(&self, result: Result<Response, GuestError>) -> io::Result<()> {
-        let answer = Answer {
-            call: self.call,
-            result: AnswerResult::from(result),
-        };
-        let bytes = serde_json::to_vec(&GuestMessage::Answer(answer)).map_err(io::Error::other)?;
-        let mut pieces = bytes.chunks(CHUNK_BYTES).peekable();
-        while let Some(piece) = pieces.next() {
-            let tag = if pieces.peek().is_some() {
-                TAG_ANSWER_PART
-            } else {
-                TAG_ANSWER
-            };
-            self.send(tag, piece)?;
-        }
-        Ok(())
     }
 }

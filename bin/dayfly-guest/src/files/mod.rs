@@ -11,6 +11,7 @@ mod archive;
 mod changes;
 mod directory;
 mod job;
+mod line;
 mod names;
 mod operate;
 mod pack;

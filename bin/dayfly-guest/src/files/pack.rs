@@ -16,7 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
-use super::job::Line;
+use super::line::Line;
 use super::operate::{check_regular, failed};
 use super::stream::{ToHost, fail};
 use super::walk::{Found, Walk};

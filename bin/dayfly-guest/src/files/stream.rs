@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use dayfly_guest_proto::{ChannelId, Event, GuestError, GuestMessage};
 use dayfly_types::limits::FILE_BYTES_MAX;
 
-use super::job::Line;
+use super::line::Line;
 use super::{CHUNK_BYTES, PACKET_BYTES_MAX, TAG_COMMIT, TAG_DATA, TAG_END, TAG_VERDICT};
 
 /// The last word about a stream that broke.

@@ -10,7 +10,7 @@ use dayfly_types::file::{FileMode, OpenedFile};
 use dayfly_types::limits::FILE_BYTES_MAX;
 use rustix::fs::OFlags;
 
-use super::job::Line;
+use super::line::Line;
 use super::operate::check_regular;
 use super::stream::{fail, written};
 use super::{

@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::archive::{ArchiveError, Member, MemberKind, Members};
-use super::job::Line;
+use super::line::Line;
 use super::operate::failed;
 use super::stream::{FromHost, fail, written};
 use super::{guest_error, invalid, names};

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::io::Errno;
 
-use super::job::Line;
+use super::line::Line;
 use super::stream::fail;
 use super::watch_tree::{Added, WatchTree, below, entries};
 use super::{CHUNK_BYTES, TAG_DATA, TAG_END, guest_error, names};
