@@ -3068,6 +3068,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What the key begins with. */
                 prefix: string;
             };
             cookie?: never;
@@ -3711,6 +3712,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The project. */
                 project: string;
             };
             cookie?: never;
@@ -3790,6 +3792,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The project. */
                 project: string;
             };
             cookie?: never;
@@ -3909,6 +3912,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The project. */
                 project: string;
             };
             cookie?: never;
