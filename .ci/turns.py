@@ -100,6 +100,15 @@ class Build:
             return False
 
     def call(self, method, path, body=None):
+        """One request. A question is asked again when the server has closed the idle connection."""
+        try:
+            return self.ask(method, path, body)
+        except ConnectionError:
+            if method != "GET":
+                raise
+            return self.ask(method, path, body)
+
+    def ask(self, method, path, body):
         """One request over the connection that is kept."""
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
