@@ -12,7 +12,9 @@ use dayfly_node::bake::{BakeDeps, BakeLimits, EmptyLayerMaker};
 use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
 use dayfly_node::journal::Journal;
 use dayfly_node::slots::{HostSlots, HostSlotsConfig};
-use dayfly_node::{Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve};
+use dayfly_node::{
+    Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve,
+};
 use dayfly_snapshots::{ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore};
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
@@ -48,7 +50,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
     let host_slots = open_slots(&directory, &instance)?;
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
-    let baker = baker(arguments, &directory, &host, &slots, &stop)?;
+    let baker = baker(arguments, &directory, &host, &slots, &effects, &stop)?;
     let egress = Egress::open(arguments, &directory, &instance)?;
     let ports = NodePorts {
         engine: Arc::clone(&host.engine),
@@ -186,6 +188,7 @@ fn baker(
     directory: &DataDirectory,
     host: &HostEngine,
     slots: &Arc<dyn SlotProvider>,
+    effects: &Effects,
     stop: &CancellationToken,
 ) -> Result<Arc<Baker>> {
     let deps = BakeDeps {
@@ -199,6 +202,7 @@ fn baker(
         agent_program: sibling_program("dayfly-guest")?,
         make_empty_layer: empty_layer_maker(),
         limits: BakeLimits::default(),
+        effects: effects.clone(),
     };
     let display = BakeDisplay::new();
     let probe = ProbeFirst {

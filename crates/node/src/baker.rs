@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bake::{BakeDeps, agent_hash, bake_template, engine_identity, fingerprint};
 use crate::disk_lane::off_runtime;
+use crate::effects::Effect;
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
 use crate::template_list::{TemplateList, ready_template};
@@ -74,7 +75,7 @@ impl Baker {
     ) -> Arc<Self> {
         Arc::new(Self {
             templates: TemplateList::new(&plan.catalog, &plan.at_start),
-            deps,
+            deps: deps.observed(),
             plan,
             verifier: Verifier::new(),
             listener,
@@ -85,7 +86,11 @@ impl Baker {
     /// Opens what is baked already, then bakes what is asked for until `stop`.
     pub async fn run(self: Arc<Self>, users: BakeUsers, stop: CancellationToken) {
         let (baker, users) = (Arc::clone(&self), Arc::new(users));
-        if let Err(error) = off_runtime(move || baker.deps.store.sweep()).await {
+        let sweep = move || {
+            let BakeDeps { effects, store, .. } = &baker.deps;
+            effects.around(Effect::TemplateSweep, || store.sweep())
+        };
+        if let Err(error) = off_runtime(sweep).await {
             tracing::warn!(error = %error_chain(&error), "cannot sweep unfinished bakes");
         }
         for recipe in self.in_order_of_opening() {
@@ -269,7 +274,8 @@ impl Baker {
             let captured = captures.all();
             let captured = captured.iter().filter(|capture| capture.template == *name);
             keep.extend(captured.filter_map(|capture| VersionId::parse(&capture.template_version)));
-            if let Err(error) = self.deps.store.remove_old_versions(name, &keep) {
+            let remove = || self.deps.store.remove_old_versions(name, &keep);
+            if let Err(error) = self.deps.effects.around(Effect::TemplateRemove, remove) {
                 tracing::warn!(template = %name, error = %error_chain(&error), "cannot remove old bakes");
             }
         }

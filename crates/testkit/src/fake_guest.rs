@@ -1,7 +1,7 @@
 //! A guest without a machine: it speaks the agent protocol and plays a few scripted commands.
 //!
-//! `true`, `exit N`, `echo WORDS` and `hang` are all it can run, and its files are a map. It goes
-//! wrong only when told to.
+//! `true`, `exit N`, `echo WORDS`, `hang` and `! command -v PROGRAM || ...` are all it can run, and
+//! its files are a map. It goes wrong only when told to.
 
 mod execs;
 mod session;

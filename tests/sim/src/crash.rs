@@ -5,11 +5,12 @@
 //! way is lost. Engines, guests, slots and files are outside and stay, as after a SIGKILL.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_node::{Effects, Node, Point};
+use dayfly_node_api::{EnsureSandbox, NodeCalls as _, SandboxReport};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
@@ -28,6 +29,16 @@ pub struct Reaper {
     is_dead: std::sync::atomic::AtomicBool,
     seen: Mutex<Option<Vec<Point>>>,
     died: Notify,
+    at_death: OnceLock<AtDeath>,
+}
+
+/// What a test does at the moment of the end, before anything is dropped.
+struct AtDeath(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for AtDeath {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("AtDeath")
+    }
 }
 
 impl Reaper {
@@ -55,6 +66,9 @@ impl Reaper {
                 return;
             }
             self.is_dead.store(true, Ordering::SeqCst);
+            if let Some(AtDeath(look)) = self.at_death.get() {
+                look();
+            }
             self.died.notify_one();
         }
         // Ends this task without a word. Nothing behind this point happens.
@@ -68,6 +82,20 @@ impl Reaper {
     /// From now on the points are remembered.
     pub fn record(&self) {
         *self.seen() = Some(Vec::new());
+    }
+
+    /// Whether this point was passed since [`Reaper::record`].
+    #[must_use]
+    pub fn has_seen(&self, point: Point) -> bool {
+        self.seen()
+            .as_ref()
+            .is_some_and(|seen| seen.contains(&point))
+    }
+
+    /// Has this done at the moment of the end. What is dropped afterwards tidies up, which a
+    /// process that was killed does not.
+    pub fn at_death(&self, look: impl Fn() + Send + Sync + 'static) {
+        let _ = self.at_death.set(AtDeath(Box::new(look)));
     }
 
     #[must_use]
@@ -123,6 +151,16 @@ impl MortalNode {
         self.runtime.as_ref().map(|runtime| runtime.spawn(work))
     }
 
+    /// Makes a sandbox. What serves it is a task of the node, and ends with it.
+    ///
+    /// # Errors
+    /// When the node refuses.
+    pub async fn ensure_sandbox(&self, request: EnsureSandbox) -> Result<SandboxReport> {
+        let node = Arc::clone(&self.node);
+        let work = self.spawn(async move { node.ensure_sandbox(request).await });
+        Ok(work.context("no runtime")?.await??)
+    }
+
     /// The end, as by SIGKILL. A blocking task that is in the middle of an effect finishes it, as
     /// if the kill had come a moment later; no effect begins.
     pub async fn kill(mut self) {
@@ -137,9 +175,11 @@ impl MortalNode {
 
 impl Drop for MortalNode {
     fn drop(&mut self) {
-        // A runtime may not be dropped where it would block.
+        // A runtime may not be dropped where others run. What its tasks hold must be gone when the
+        // test is over, temporary directories for one.
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            let end = move || runtime.shutdown_timeout(BLOCKING_LIMIT);
+            let _ = std::thread::spawn(end).join();
         }
     }
 }

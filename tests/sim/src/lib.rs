@@ -18,7 +18,6 @@ use dayfly_node::{
 };
 use dayfly_node::{TemplateSource, TemplateUnavailable};
 use dayfly_node_api::{EnsureSandbox, TemplateReport};
-use dayfly_testkit::fake_guest::FakeGuest;
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
@@ -158,10 +157,9 @@ impl World {
     pub fn with_room_for(sandboxes: u64) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let slots = Arc::new(FakeSlots::new()?);
-        let guests = FakeGuest::factory(FakeGuest::restored);
         Ok(Self {
             clock: Arc::new(TestClock::new()),
-            engine: Arc::new(FakeEngine::with_guest(Arc::clone(&slots), guests)),
+            engine: Arc::new(FakeEngine::new(Arc::clone(&slots))),
             slots,
             host: SimulatedHost {
                 memory_mib: 768 * sandboxes + 10,

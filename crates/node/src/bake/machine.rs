@@ -14,6 +14,7 @@ use super::error::BakeError;
 use super::ports::BakeDeps;
 use super::template::blocking;
 use super::warm_up;
+use crate::effects::{Effect, Effects};
 use crate::guest::open_agent;
 
 /// How much of the console an error quotes.
@@ -54,7 +55,7 @@ pub(super) async fn boot_and_capture(
     }
     progress.report("capturing", 90);
     freeze(vm.as_mut(), agent, slot).await?;
-    let staging = take_files(slot, staging).await?;
+    let staging = take_files(deps.effects.clone(), slot, staging).await?;
     let protocol_generation = u32::from(status.generation);
     Ok(Captured {
         staging,
@@ -97,20 +98,18 @@ async fn freeze(vm: &mut dyn Vm, agent: AgentClient, slot: &Slot) -> Result<(), 
 }
 
 /// Takes what the machine left in its slot. Nothing writes there any more.
-async fn take_files(slot: &Slot, staging: Staging) -> Result<Staging, BakeError> {
+async fn take_files(effects: Effects, slot: &Slot, staging: Staging) -> Result<Staging, BakeError> {
     let run = slot.run_directory.clone();
     blocking(move || {
-        staging
-            .take_memory(&run.join(file_names::MEMORY_IMAGE))
-            .and_then(|()| {
-                let from = run.join(file_names::DEVICE_STATE);
-                staging.take(&from, template_files::DEVICE_STATE)
-            })
-            .and_then(|()| {
-                let from = run.join(file_names::WRITABLE_DISK);
-                staging.take(&from, template_files::BAKED_LAYER)
-            })
-            .map_err(BakeError::Stage)?;
+        let take = || {
+            staging.take_memory(&run.join(file_names::MEMORY_IMAGE))?;
+            let device_state = run.join(file_names::DEVICE_STATE);
+            staging.take(&device_state, template_files::DEVICE_STATE)?;
+            let disk = run.join(file_names::WRITABLE_DISK);
+            staging.take(&disk, template_files::BAKED_LAYER)
+        };
+        let taken = effects.around(Effect::TemplateTake, take);
+        taken.map_err(BakeError::Stage)?;
         Ok(staging)
     })
     .await

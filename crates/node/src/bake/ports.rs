@@ -15,6 +15,8 @@ use dayfly_snapshots::{
 use dayfly_types::{Clock, DiskMib};
 use dayfly_vmm::{Engine, SlotProvider};
 
+use crate::effects::{Effects, ObservedEngine, ObservedSlots};
+
 /// Makes an empty disk layer of the given size at the given path, in the engine's own format.
 pub type EmptyLayerMaker = Arc<
     dyn Fn(
@@ -60,6 +62,18 @@ pub struct BakeDeps {
     pub agent_program: PathBuf,
     pub make_empty_layer: EmptyLayerMaker,
     pub limits: BakeLimits,
+    pub effects: Effects,
+}
+
+impl BakeDeps {
+    /// With a point around each effect of the engine and the slots.
+    #[must_use]
+    pub(crate) fn observed(mut self) -> Self {
+        let effects = &self.effects;
+        self.engine = Arc::new(ObservedEngine::new(self.engine, effects.clone()));
+        self.slots = Arc::new(ObservedSlots::new(self.slots, effects.clone()));
+        self
+    }
 }
 
 /// How long the parts of a bake may take. Emulated machines set the figures.

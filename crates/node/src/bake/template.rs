@@ -14,6 +14,7 @@ use super::held_slot::HeldSlot;
 use super::identity::{agent_hash, engine_identity};
 use super::machine::{self, Captured};
 use super::ports::BakeDeps;
+use crate::effects::Effect;
 
 /// Empty disks in every template, for volumes. With the base and the writable disk, the network,
 /// randomness and the agent's ports they fill the eight places that the smallest machine has.
@@ -76,8 +77,11 @@ async fn prepare(
 ) -> Result<Staging, BakeError> {
     let (store, name) = (deps.store.clone(), recipe.recipe.name.clone());
     let (parts, agent) = (parts.clone(), deps.agent_program.clone());
+    let effects = deps.effects.clone();
     let staging = blocking(move || {
-        let staging = store.begin(&name).map_err(BakeError::Stage)?;
+        let staging = effects
+            .around(Effect::TemplateBegin, || store.begin(&name))
+            .map_err(BakeError::Stage)?;
         staging
             .link(&parts.base, file_names::BASE_IMAGE)
             .map_err(BakeError::Stage)?;
@@ -164,7 +168,13 @@ async fn publish(
         ],
     };
     let (store, staging) = (deps.store.clone(), captured.staging);
-    blocking(move || store.publish(staging, draft).map_err(BakeError::Publish)).await
+    let effects = deps.effects.clone();
+    blocking(move || {
+        let publish = || store.publish(staging, draft);
+        let published = effects.around(Effect::TemplatePublish, publish);
+        published.map_err(BakeError::Publish)
+    })
+    .await
 }
 
 async fn hash_agent(program: &Path) -> Result<String, BakeError> {

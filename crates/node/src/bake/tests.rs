@@ -15,6 +15,7 @@ use dayfly_types::TemplateName;
 use dayfly_vmm::{SlotProvider, VmExit};
 
 use super::*;
+use crate::effects::Effects;
 
 /// Long enough for a loaded machine, never waited for in full by a test that passes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,6 +76,7 @@ fn world() -> World {
             Box::pin(async move { std::fs::write(path, "empty").map_err(Into::into) })
         }),
         limits,
+        effects: Effects::default(),
     };
     let recipes = directory.path().join("recipes");
     std::fs::create_dir(&recipes).unwrap();

@@ -40,7 +40,9 @@ impl Engine for ObservedEngine {
     }
 
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
-        Ok(self.observe(self.inner.boot(slot, spec).await?))
+        let work = self.inner.boot(slot, spec);
+        let booted = self.effects.around_async(Effect::EngineBoot, work).await?;
+        Ok(self.observe(booted))
     }
 
     async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError> {

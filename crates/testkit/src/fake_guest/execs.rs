@@ -127,6 +127,8 @@ impl FakeExec {
                 Some(rest.parse().unwrap_or(2)),
             ),
             "echo" => (format!("{rest}\n"), String::new(), Some(0)),
+            // Of `! command -v PROGRAM || ...`: this guest has no programs.
+            "!" => (String::new(), String::new(), Some(0)),
             "hang" => (String::new(), String::new(), None),
             _ => (
                 String::new(),

@@ -7,7 +7,7 @@ use dayfly_guest_proto::{
     Status,
 };
 use dayfly_types::SandboxId;
-use dayfly_types::file::{FileMode, FileStat};
+use dayfly_types::file::{DirectoryPage, FileMode, FileStat};
 use tokio::time::{Duration, Instant};
 
 use super::execs::Execs;
@@ -114,6 +114,9 @@ impl State {
                 let file = self.files.get(&path).ok_or_else(|| not_found(&path))?;
                 Ok(Response::Entry(entry(&path, file.len() as u64)))
             }
+            Request::ListDirectory {
+                path, after, limit, ..
+            } => Ok(Response::Directory(self.list(&path, after, limit))),
             Request::Remove { path, .. } => {
                 self.files.remove(&path).ok_or_else(|| not_found(&path))?;
                 Ok(Response::Done)
@@ -185,6 +188,20 @@ impl State {
         }
         self.volumes.remove(path);
         Ok(Response::Done)
+    }
+
+    /// The files of one directory, in the order of their names.
+    fn list(&self, directory: &str, after: Option<String>, limit: u32) -> DirectoryPage {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let inside = self.files.iter().filter_map(|(path, bytes)| {
+            let name = path.strip_prefix(directory)?.strip_prefix('/')?;
+            let is_listed = !name.contains('/') && after.as_deref() < Some(name);
+            is_listed.then(|| entry(path, bytes.len() as u64))
+        });
+        let mut entries: Vec<FileStat> = inside.take(limit.saturating_add(1)).collect();
+        let has_more = entries.len() > limit;
+        entries.truncate(limit);
+        DirectoryPage { entries, has_more }
     }
 
     pub(super) fn read(

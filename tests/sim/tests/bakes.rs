@@ -1,0 +1,288 @@
+//! Ends a node at every point of a bake, and looks at what the next one makes of it.
+//!
+//! The disk is copied at the moment of the end and put back before the next start: what the
+//! unwinding of a test tidies up, a killed process leaves.
+#![expect(
+    clippy::print_stdout,
+    reason = "the count of points is part of the result"
+)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use async_trait::async_trait;
+use dayfly_node::bake::{BakeDeps, BakeLimits, ImageProvider};
+use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
+use dayfly_node::journal::Journal;
+use dayfly_node::{Effect, Effects, Point, TemplateSource as _};
+use dayfly_sim::World;
+use dayfly_sim::crash::MortalNode;
+use dayfly_snapshots::{
+    ImageError, ImageParts, ImageRecipe, ProgressReporter, RecipeCatalog, TemplateStore,
+};
+use dayfly_types::TemplateName;
+use dayfly_vmm::SlotProvider as _;
+use tokio_util::sync::CancellationToken;
+
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
+const TEMPLATE: &str = "small";
+
+/// Parts that any file will do for, since nothing boots them.
+#[derive(Debug)]
+struct FixedImage(ImageParts);
+
+#[async_trait]
+impl ImageProvider for FixedImage {
+    async fn ensure(
+        &self,
+        _image: &ImageRecipe,
+        _progress: &ProgressReporter,
+    ) -> Result<ImageParts, ImageError> {
+        Ok(self.0.clone())
+    }
+}
+
+#[async_trait]
+impl BeforeFirstBoot for FixedImage {
+    async fn image_is_there(&self, _parts: &ImageParts) {}
+}
+
+/// A host on which one template is baked.
+struct Bakery {
+    world: Arc<World>,
+    directory: tempfile::TempDir,
+}
+
+/// A node that bakes.
+struct Life {
+    mortal: MortalNode,
+    baker: Arc<Baker>,
+}
+
+impl Bakery {
+    fn new() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        for name in ["base", "kernel", "a.ko", "agent"] {
+            std::fs::write(directory.path().join(name), name)?;
+        }
+        std::fs::create_dir(directory.path().join("recipes"))?;
+        Ok(Self {
+            world: Arc::new(World::with_room_for(4)?),
+            directory,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn store(&self) -> TemplateStore {
+        TemplateStore::new(self.path("templates"))
+    }
+
+    fn write_recipe(&self, version: u32) -> Result<()> {
+        let text = format!(
+            "name = '{TEMPLATE}'\nversion = {version}\nmemory_mib = 128\nvcpus = 1\ndisk_mib = 64\n"
+        );
+        Ok(std::fs::write(self.path("recipes/small.toml"), text)?)
+    }
+
+    fn image(&self) -> FixedImage {
+        FixedImage(ImageParts {
+            base: self.path("base"),
+            kernel: self.path("kernel"),
+            kernel_version: "6.12".to_owned(),
+            modules: vec![self.path("a.ko")],
+        })
+    }
+
+    fn baker(&self, effects: Effects) -> Result<Arc<Baker>> {
+        let deps = BakeDeps {
+            engine: Arc::clone(&self.world.engine) as _,
+            slots: Arc::clone(&self.world.slots) as _,
+            store: self.store(),
+            images: Arc::new(self.image()),
+            clock: Arc::clone(&self.world.clock) as _,
+            agent_program: self.path("agent"),
+            make_empty_layer: Arc::new(|path, _| {
+                Box::pin(async move { std::fs::write(path, "empty").map_err(Into::into) })
+            }),
+            limits: BakeLimits::default(),
+            effects,
+        };
+        let plan = BakePlan {
+            catalog: RecipeCatalog::load(Some(&self.path("recipes")))?,
+            at_start: BTreeSet::from([TemplateName::parse(TEMPLATE)?]),
+        };
+        let first = Arc::new(self.image());
+        Ok(Baker::new(deps, plan, Arc::new(|_| {}), first))
+    }
+
+    /// Starts a node; its baker waits for [`Life::bake`].
+    async fn start(&self) -> Result<Life> {
+        let mortal = MortalNode::start(&self.world).await?;
+        let baker = self.baker(mortal.reaper.effects())?;
+        Ok(Life { mortal, baker })
+    }
+
+    /// Copies the templates as they are now to where [`Bakery::put_back`] finds them.
+    fn copier(&self) -> impl Fn() + Send + Sync + 'static {
+        let (from, to) = (self.path("templates"), self.path("at-death"));
+        move || {
+            let mut copy = Command::new("cp");
+            // Before the first effect there are none.
+            let _ = copy
+                .args(["-a", "--sparse=always"])
+                .args([&from, &to])
+                .status();
+        }
+    }
+
+    fn put_back(&self) -> Result<()> {
+        let (templates, copy) = (self.path("templates"), self.path("at-death"));
+        if templates.exists() {
+            std::fs::remove_dir_all(&templates)?;
+        }
+        if copy.exists() {
+            std::fs::rename(copy, templates)?;
+        }
+        Ok(())
+    }
+
+    /// How many versions can be opened.
+    fn whole_versions(&self) -> Result<usize> {
+        let (store, name) = (self.store(), TemplateName::parse(TEMPLATE)?);
+        let versions = store.versions(&name)?;
+        let opened = versions.iter().map(|one| store.open_version(&name, one));
+        Ok(opened.filter(Result::is_ok).count())
+    }
+
+    /// What must hold once a bake is over: one version, and nothing beside it.
+    async fn check_end(&self) -> Result<()> {
+        ensure!(self.whole_versions()? == 1, "not one version");
+        let name = TemplateName::parse(TEMPLATE)?;
+        ensure!(self.store().versions(&name)?.len() == 1, "an old version");
+        let unfinished = entries(&self.path("templates/.staging"));
+        ensure!(unfinished == 0, "{unfinished} unfinished bakes are left");
+        ensure!(self.world.slots.running().is_empty(), "a machine is left");
+        ensure!(self.world.slots.list().await?.is_empty(), "a slot is left");
+        Ok(())
+    }
+}
+
+fn entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).map_or(0, Iterator::count)
+}
+
+impl Life {
+    fn bake(&self, bakery: &Bakery) -> Result<()> {
+        let users = BakeUsers {
+            journal: Journal::open(&bakery.path("journal"))?,
+            captures: self.mortal.node.captures(),
+        };
+        let run = Arc::clone(&self.baker).run(users, CancellationToken::new());
+        self.mortal.spawn(run).context("no runtime")?;
+        Ok(())
+    }
+
+    /// Waits until the template is ready and older ones were looked through.
+    async fn is_done(&self) -> Result<()> {
+        let name = TemplateName::parse(TEMPLATE)?;
+        let removed = Point {
+            effect: Effect::TemplateRemove,
+            side: dayfly_node::effects::Side::After,
+        };
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        while self.baker.ready(&name).is_err() || !self.mortal.reaper.has_seen(removed) {
+            let reports = self.baker.reports();
+            ensure!(
+                Instant::now() < deadline,
+                "the bake has no end: {reports:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// Bakes undisturbed. Gives the points that this passed.
+    async fn bake_to_the_end(self, bakery: &Bakery) -> Result<Vec<Point>> {
+        self.mortal.reaper.record();
+        self.bake(bakery)?;
+        self.is_done().await?;
+        let points = self.mortal.reaper.recorded();
+        self.mortal.kill().await;
+        Ok(points)
+    }
+}
+
+/// What is on the disk before the bake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    /// A bake of an older recipe, that sandboxes could be made from.
+    Older,
+}
+
+async fn prepared(before: Before) -> Result<Bakery> {
+    let bakery = Bakery::new()?;
+    bakery.write_recipe(1)?;
+    if before == Before::Older {
+        bakery.start().await?.bake_to_the_end(&bakery).await?;
+        bakery.write_recipe(2)?;
+    }
+    Ok(bakery)
+}
+
+async fn die_at(before: Before, index: usize) -> Result<()> {
+    let bakery = prepared(before).await?;
+    let life = bakery.start().await?;
+    let reaper = Arc::clone(&life.mortal.reaper);
+    reaper.at_death(bakery.copier());
+    reaper.die_after(index);
+    life.bake(&bakery)?;
+    let died = tokio::time::timeout(SETTLE_LIMIT, reaper.death()).await;
+    life.mortal.kill().await;
+    died.context("it did not die")?;
+    bakery.put_back()?;
+    let whole = bakery.whole_versions()?;
+    ensure!(before == Before::Nothing || whole > 0, "no version is left");
+    let next = bakery.start().await?;
+    ensure!(
+        bakery.world.slots.running().is_empty(),
+        "its machine runs on"
+    );
+    next.bake_to_the_end(&bakery).await?;
+    bakery.check_end().await
+}
+
+async fn die_at_every_point(before: Before) -> Result<()> {
+    let bakery = prepared(before).await?;
+    let points = bakery.start().await?.bake_to_the_end(&bakery).await?;
+    bakery.check_end().await?;
+    let effects: BTreeSet<_> = points.iter().map(|point| point.effect).collect();
+    ensure!(effects.contains(&Effect::TemplatePublish), "{points:?}");
+    for (index, point) in points.iter().enumerate() {
+        let outcome = die_at(before, index).await;
+        outcome.with_context(|| format!("{before:?}, dead {point} (point {index})"))?;
+    }
+    println!(
+        "{before:?}: {} crash points, {} effects",
+        points.len(),
+        effects.len()
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_may_die_anywhere_in_a_first_bake() -> Result<()> {
+    die_at_every_point(Before::Nothing).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_may_die_anywhere_in_a_bake_that_follows_another() -> Result<()> {
+    die_at_every_point(Before::Older).await
+}
