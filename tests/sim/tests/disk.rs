@@ -130,8 +130,8 @@ async fn a_guest_without_room_is_deleted_at_once_and_adopted_by_the_next_node() 
     let first = MortalNode::start(&world).await?;
     let node = Arc::clone(&first.node);
     let (one, two) = (wanted(1, "p", None)?, wanted(2, "p", None)?);
-    node.ensure_sandbox(one.clone()).await?;
-    node.ensure_sandbox(two.clone()).await?;
+    first.ensure_sandbox(one.clone()).await?;
+    first.ensure_sandbox(two.clone()).await?;
     world.host.disk_mib.store(0, Ordering::SeqCst);
     world.engine.run_out_of_room();
     let full = Some(SandboxCondition::DiskFull);
@@ -160,7 +160,7 @@ async fn a_damaged_disk_is_shown_and_never_captured_also_by_the_next_node() -> R
     let first = MortalNode::start(&world).await?;
     let node = Arc::clone(&first.node);
     let request = wanted(1, "p", None)?;
-    node.ensure_sandbox(request.clone()).await?;
+    first.ensure_sandbox(request.clone()).await?;
     node.snapshot(&request.id, snapshot("good")?).await?;
     world.engine.break_disks();
     let damaged = Some(SandboxCondition::DiskDamaged);
