@@ -71,7 +71,7 @@ class Build:
             self.link(templates)
             self.start()
         except BaseException:
-            self.stop()
+            self.stop(keep_log=True)
             raise
 
     def link(self, templates):
@@ -176,7 +176,7 @@ class Build:
         self.exec_true(sandbox)
         return time.perf_counter() - start, [sandbox]
 
-    def stop(self):
+    def stop(self, keep_log):
         if self.connection is not None:
             self.connection.close()
         if self.child is not None and self.child.poll() is None:
@@ -184,6 +184,11 @@ class Build:
             subprocess.run(stop, stdout=subprocess.DEVNULL, check=False, timeout=STOP_SECONDS_MAX)
             self.child.send_signal(signal.SIGTERM)
             self.child.wait(STOP_SECONDS_MAX)
+        # Whoever looks for the reason of a failure needs the log.
+        if keep_log and (self.directory / "daemon.log").exists():
+            kept = self.directory.with_suffix(".log")
+            shutil.move(self.directory / "daemon.log", kept)
+            print(f"the log of {self.name}: {kept}", file=sys.stderr)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -246,6 +251,7 @@ def main():
     arguments = parser.parse_args()
     parent = arguments.parent or arguments.templates.parent
     builds = []
+    found = None
     # A signal ends as everything else does: with both daemons stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
@@ -254,11 +260,11 @@ def main():
         for kind in arguments.kinds:
             # An exec is short, so its median needs more of them.
             measure(builds, kind, arguments.n * 5 if kind == "exec" else arguments.n)
-        found = report(*builds)
         samples = {build.name: build.samples for build in builds}
+        found = report(*builds)
     finally:
         for build in builds:
-            build.stop()
+            build.stop(keep_log=found is None)
     print(table(found))
     if arguments.json:
         arguments.json.write_text(json.dumps({"figures": found, "samples_seconds": samples}, indent=1) + "\n")
