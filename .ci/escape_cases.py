@@ -232,7 +232,7 @@ ALSO = {
         "info_takes_a_unique_beginning_and_shows_nothing_that_steers_a_terminal",
     ],
     "H7": ["silent_guest_is_given_up_at_the_deadline"],
-    "H8": ["twenty_sandboxes_differ_before_user_code_runs", "ten_children_share_no_identity"],
+    "H8": ["six_sandboxes_differ_before_user_code_runs", "four_children_share_no_identity"],
     "H9": ["frame_of_another_conversation_is_refused", "ports_pair_only_on_one_nonce"],
     "I2": ["every_used_bit_changes_the_id"],
     "I3": ["what_was_opened_with_a_key_ends_with_it"],
@@ -263,8 +263,8 @@ ALSO = {
     ],
     "I18": ["only_an_operator_sees_projects"],
     "I19": ["i1_what_is_another_project_s_looks_like_what_does_not_exist"],
-    "J1": ["ten_children_share_no_identity", "twenty_sandboxes_differ_before_user_code_runs"],
-    "J2": ["ten_children_share_no_identity"],
+    "J1": ["four_children_share_no_identity", "six_sandboxes_differ_before_user_code_runs"],
+    "J2": ["four_children_share_no_identity"],
     "J3": ["a_snapshot_of_another_project_is_not_found"],
     "J4": ["a_deleted_sandbox_leaves_no_trace_of_what_it_wrote"],
     "J5": ["a_deleted_sandbox_leaves_no_trace_of_what_it_wrote"],
@@ -274,9 +274,9 @@ ALSO = {
     ],
     "J7": ["a_fork_leaves_the_connection_with_its_source_and_resets_the_child"],
     "J8": ["a_policy_that_changed_in_its_sleep_holds_from_the_first_packet"],
-    "J9": ["ten_children_share_no_identity"],
+    "J9": ["four_children_share_no_identity"],
     "J10": [
-        "ten_children_share_no_identity",
+        "four_children_share_no_identity",
         "a_paused_sandbox_uses_no_processor_and_goes_on_with_the_right_clock",
     ],
     "J11": [
@@ -284,7 +284,7 @@ ALSO = {
         "a_lease_survives_a_restart_and_a_stale_one_is_fenced",
     ],
     "J13": ["counts_out_of_range_are_refused"],
-    "J14": ["ten_sleeps_lose_nothing"],
+    "J14": ["four_sleeps_lose_nothing"],
 }
 
 WHY_NOT = {

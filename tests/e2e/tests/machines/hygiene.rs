@@ -172,8 +172,8 @@ async fn hygiene(count: u64, at_once: u64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn ten_children_share_no_identity() -> Result<()> {
-    hygiene(10, 5).await
+async fn four_children_share_no_identity() -> Result<()> {
+    hygiene(4, 2).await
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ use dayfly_api::CreateSandbox;
 use dayfly_client::ClientError;
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, patient, setting_or_skip, until};
 
-const SANDBOXES: usize = 20;
 const CLOCK_ERROR_MAX_MS: f64 = 100.0;
 
 /// The distance between the wall clock and the monotonic one changes when the guest is given its
@@ -115,7 +114,17 @@ async fn refused_while_baking(client: &dayfly_client::Client) -> Result<Duration
 }
 
 #[tokio::test]
+async fn six_sandboxes_differ_before_user_code_runs() -> Result<()> {
+    sandboxes_differ(6).await
+}
+
+#[tokio::test]
+#[ignore = "soak: twenty sandboxes"]
 async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
+    sandboxes_differ(20).await
+}
+
+async fn sandboxes_differ(count: usize) -> Result<()> {
     let setting = setting_or_skip!();
     let options = DaemonOptions {
         recipes: vec![("spy.toml".to_owned(), recipe())],
@@ -136,7 +145,7 @@ async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
         .await?;
     let mut values: [BTreeSet<String>; 4] = Default::default();
     let mut worst_ms: f64 = 0.0;
-    for _ in 0..SANDBOXES {
+    for _ in 0..count {
         let sandbox = create(&client, "spy").await?;
         let witness = ask(&client, &sandbox.id).await?;
         ensure!(
@@ -161,9 +170,7 @@ async fn twenty_sandboxes_differ_before_user_code_runs() -> Result<()> {
         worst_ms = worst_ms.max(witness.clock_error_ms);
         client.delete_sandbox(&sandbox.id).await?;
     }
-    dayfly_e2e::figure!(
-        "{SANDBOXES} sandboxes, all distinct; largest clock error {worst_ms:.1} ms"
-    );
+    dayfly_e2e::figure!("{count} sandboxes, all distinct; largest clock error {worst_ms:.1} ms");
     ensure!(
         worst_ms < CLOCK_ERROR_MAX_MS,
         "the clock is {worst_ms} ms off"

@@ -129,8 +129,8 @@ async fn file_system_is_clean(client: &Client, id: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn ten_sleeps_lose_nothing() -> Result<()> {
-    cycles(10).await
+async fn four_sleeps_lose_nothing() -> Result<()> {
+    cycles(4).await
 }
 
 #[tokio::test]

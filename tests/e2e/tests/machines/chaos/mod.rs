@@ -20,7 +20,7 @@ use ledger::Book;
 use workers::World;
 
 const GATE_SEED: u64 = 20_260_101;
-const GATE_SECONDS: u64 = 45;
+const GATE_SECONDS: u64 = 30;
 const SOAK_SECONDS: u64 = 30 * 60;
 
 #[tokio::test]
