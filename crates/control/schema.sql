@@ -102,21 +102,13 @@ CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
     project_id TEXT NOT NULL REFERENCES projects (id),
     node_id TEXT NOT NULL,
-    template TEXT NOT NULL,
     state TEXT NOT NULL,
     generation BIGINT NOT NULL,
-    reason TEXT,
-    metadata TEXT NOT NULL,
-    ttl_seconds BIGINT,
-    persistent BIGINT NOT NULL,
     cpu BIGINT NOT NULL,
     memory_mb BIGINT NOT NULL,
-    isolation TEXT NOT NULL,
-    ready_ms BIGINT,
-    stages TEXT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     deleted_at_ms BIGINT
-, idle_seconds BIGINT, on_timeout TEXT NOT NULL DEFAULT 'delete', expires_at_ms BIGINT, from_snapshot TEXT, cpu_limit_millis BIGINT, disk_wanted_mib BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, volumes TEXT NOT NULL DEFAULT '[]', fork_parent TEXT, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0);
+, expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
 

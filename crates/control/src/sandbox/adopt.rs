@@ -4,14 +4,12 @@
 //! a copy that was put back, for example. What the row says comes from the node's journal. Whoever
 //! deleted a sandbox left a row that says so, and nothing else is a reason to delete one.
 
-use std::collections::BTreeMap;
-
 use dayfly_node_api::{NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{SandboxId, SandboxState};
 
 use crate::control::Control;
 use crate::sandbox::fork_spec::{PARENT_KEY, TREE_KEY};
-use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, StoreError};
+use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, SandboxSpec, StoreError};
 use crate::time::{deadline_ms, now_ms};
 
 /// Why a sandbox has still no row.
@@ -48,21 +46,26 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
         id: report.id.clone(),
         project: report.project.clone(),
         node: control.node_id.clone(),
-        template: report.template.clone(),
         state: report.state,
         generation: report.generation,
-        reason: report.reason.clone(),
-        metadata: report.metadata.clone(),
-        lifecycle: report.lifecycle,
+        spec: SandboxSpec {
+            template: report.template.clone(),
+            metadata: report.metadata.clone(),
+            cpu_limit: report.cpu,
+            disk_wanted: None,
+            from_snapshot: report.from_snapshot.clone(),
+            volumes: report.volumes.clone(),
+            fork_parent: label(PARENT_KEY).and_then(|parent| SandboxId::parse(parent).ok()),
+            isolation: isolation
+                .map_or("", |isolation| isolation.as_str())
+                .to_owned(),
+        },
+        status: report.into(),
+        lifetime: report.lifecycle,
         expires_at_ms: deadline_ms(report.expires_in_seconds, now),
         cpu: u32::from(report.vcpus.get()),
-        cpu_limit: report.cpu,
         memory_mb: u64::from(report.memory.get()),
-        disk_wanted: None,
         disk_mib: report.disk_mib,
-        from_snapshot: report.from_snapshot.clone(),
-        volumes: report.volumes.clone(),
-        fork_parent: label(PARENT_KEY).and_then(|parent| SandboxId::parse(parent).ok()),
         fork_tree: label(TREE_KEY).cloned(),
         egress: EgressRow {
             policy: network.policy,
@@ -71,11 +74,6 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
             confirmed: network.epoch,
             changed_at_ms: now,
         },
-        isolation: isolation
-            .map_or("", |isolation| isolation.as_str())
-            .to_owned(),
-        ready_ms: report.ready_ms,
-        stages: stages(report),
         created_at_ms: report.created_at_ms.unwrap_or(now),
         deleted_at_ms: None,
     };
@@ -110,11 +108,4 @@ async fn ensure_project(
              limit of no new sandbox; set its limits and make it a key");
     }
     Ok(())
-}
-
-fn stages(report: &SandboxReport) -> BTreeMap<String, u64> {
-    let stages = report.stages.iter();
-    stages
-        .map(|stage| (stage.name.clone(), stage.micros))
-        .collect()
 }

@@ -3,7 +3,6 @@
 //! The order is what makes a crash harmless: first the row, then the node. A row without a
 //! sandbox is found by the reconciler; a sandbox without a row cannot come to be.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,10 @@ use crate::sandbox::delete;
 use crate::sandbox::origin::{self, OriginError};
 use crate::sandbox::read::present;
 use crate::sandbox::spec::NewSandbox;
-use crate::store::{EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, StoreError};
+use crate::store::{
+    EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, SandboxSpec, SandboxStatus,
+    StoreError,
+};
 use crate::time::now_ms;
 
 /// The published clients give up after 30 seconds; this leaves time for the answer.
@@ -122,28 +124,28 @@ async fn plan(
         id: SandboxId::from_random(&control.cell, ids::draw()?),
         project,
         node: control.node_id.clone(),
-        template: origin.template,
         state: SandboxState::Creating,
         generation: Generation::default(),
-        reason: None,
-        metadata: new.metadata,
-        lifecycle: new.lifecycle,
+        spec: SandboxSpec {
+            template: origin.template,
+            metadata: new.metadata,
+            cpu_limit: new.cpu,
+            disk_wanted: new.disk,
+            from_snapshot: origin.snapshot,
+            volumes: new.volumes,
+            fork_parent: None,
+            isolation: status.isolation.as_str().to_owned(),
+        },
+        status: SandboxStatus::default(),
+        lifetime: new.lifecycle,
         expires_at_ms: None,
         cpu: origin.cpu,
-        cpu_limit: new.cpu,
         memory_mb: origin.memory_mb,
-        disk_wanted: new.disk,
         disk_mib: new
             .disk
             .map_or(origin.disk_mib, |disk| u64::from(disk.get())),
-        from_snapshot: origin.snapshot,
-        volumes: new.volumes,
-        fork_parent: None,
         fork_tree: None,
         egress: EgressRow::first(policy, created_at_ms),
-        isolation: status.isolation.as_str().to_owned(),
-        ready_ms: None,
-        stages: BTreeMap::new(),
         created_at_ms,
         deleted_at_ms: None,
     })
@@ -151,19 +153,20 @@ async fn plan(
 
 /// What the row asks of a node. Of a repeated call it must not change, so all of it is in the row.
 pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
+    let spec = row.spec.clone();
     EnsureSandbox {
         id: row.id.clone(),
         project: row.project.clone(),
-        template: row.template.clone(),
-        from_snapshot: row.from_snapshot.clone(),
-        lifecycle: row.lifecycle,
-        cpu: row.cpu_limit,
-        disk: row.disk_wanted,
-        volumes: row.volumes.clone(),
+        template: spec.template,
+        from_snapshot: spec.from_snapshot,
+        lifecycle: row.lifetime,
+        cpu: spec.cpu_limit,
+        disk: spec.disk_wanted,
+        volumes: spec.volumes,
         reseed_user_space: false,
         egress: row.egress.policy.clone(),
         egress_epoch: row.egress.epoch,
-        metadata: row.metadata.clone(),
+        metadata: spec.metadata,
         created_at_ms: Some(row.created_at_ms),
     }
 }

@@ -23,7 +23,10 @@ use crate::sandbox::fork_spec::{ForkPlan, PARENT_KEY, TREE_KEY, Tree};
 use crate::sandbox::read::{FindError, present, row_alive};
 use crate::sandbox::spec::hash_of;
 use crate::snapshot::read::present_capture;
-use crate::store::{EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, StoreError, Subject};
+use crate::store::{
+    EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, SandboxSpec, SandboxStatus,
+    StoreError, Subject,
+};
 use crate::time::now_ms;
 
 /// A fork that failed. Nothing of it stays, and its source goes on.
@@ -149,25 +152,26 @@ fn child(
     metadata.insert(PARENT_KEY.to_owned(), parent.id.to_string());
     metadata.insert(TREE_KEY.to_owned(), tree.as_str().to_owned());
     // A volume has one writer, which the source stays.
-    let volumes = parent.volumes.iter().filter(|mount| mount.read_only);
+    let volumes = parent.spec.volumes.iter().filter(|mount| mount.read_only);
     let policy = plan.network.as_ref().unwrap_or(&parent.egress.policy);
     SandboxRow {
         id,
         state: SandboxState::Creating,
         generation: Generation::default(),
-        reason: None,
-        metadata,
-        lifecycle: plan.lifecycle,
+        spec: SandboxSpec {
+            metadata,
+            // The disk is the capture's.
+            disk_wanted: None,
+            from_snapshot: None,
+            volumes: volumes.cloned().collect(),
+            fork_parent: Some(parent.id.clone()),
+            ..parent.spec.clone()
+        },
+        status: SandboxStatus::default(),
+        lifetime: plan.lifecycle,
         expires_at_ms: None,
-        // The disk is the capture's.
-        disk_wanted: None,
-        from_snapshot: None,
-        volumes: volumes.cloned().collect(),
-        fork_parent: Some(parent.id.clone()),
         fork_tree: Some(tree.as_str().to_owned()),
         egress: EgressRow::first(policy.clone(), created_at_ms),
-        ready_ms: None,
-        stages: BTreeMap::new(),
         created_at_ms,
         deleted_at_ms: None,
         ..parent.clone()

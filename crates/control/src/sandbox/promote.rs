@@ -77,11 +77,11 @@ pub async fn promote(
 
 /// Replaces the deadline of a candidate by that of any sandbox, unless somebody set another.
 async fn end_exploration(control: &Control, row: &SandboxRow) -> Result<(), PromoteError> {
-    let Some(candidate) = explore_ttl(&row.metadata) else {
+    let Some(candidate) = explore_ttl(&row.spec.metadata) else {
         return Ok(());
     };
     let live = control.view.get(&row.id);
-    let lifecycle = live.map_or(row.lifecycle, |live| live.report.lifecycle);
+    let lifecycle = live.map_or(row.lifetime, |live| live.report.lifecycle);
     if lifecycle.ttl_seconds != Some(candidate) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::control::Control;
 use crate::input::quantity;
 use crate::network::spec::to_wire;
 use crate::sandbox::lifetime;
-use crate::store::{SandboxRow, StoreError};
+use crate::store::{SandboxRow, SandboxStatus, StoreError};
 use crate::time::rfc3339;
 use crate::view::Live;
 
@@ -109,48 +109,44 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         live.filter(|_| !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted));
     let live = live.filter(|live| live.report.generation >= row.generation);
     let report = live.map(|live| &live.report);
-    let lifecycle = report.map_or(row.lifecycle, |report| report.lifecycle);
+    let lifecycle = report.map_or(row.lifetime, |report| report.lifecycle);
     // Only the node knows: it keeps the clock, and a change starts it again.
     let expires_at_ms = live.map_or(row.expires_at_ms, |live| live.expires_at_ms);
     let disk_mib = report.map_or(row.disk_mib, |report| report.disk_mib);
-    let stages = report
-        .filter(|report| !report.stages.is_empty())
-        .map(|report| {
-            report
-                .stages
-                .iter()
-                .map(|stage| (stage.name.clone(), stage.micros))
-                .collect()
-        });
+    let (spec, kept) = (&row.spec, &row.status);
+    let mut status = report.map_or_else(|| kept.clone(), SandboxStatus::from);
+    if status.stages.is_empty() {
+        status.stages.clone_from(&kept.stages);
+    }
     Sandbox {
         id: row.id.to_string(),
-        template: row.template.to_string(),
+        template: spec.template.to_string(),
         status: report
             .map_or(row.state, |report| report.state)
             .as_str()
             .to_owned(),
-        reason: report.map_or(&row.reason, |report| &report.reason).clone(),
+        reason: status.reason,
         condition: report
             .and_then(|report| report.condition)
             .map(|condition| condition.as_str().to_owned()),
         cpu: report.map_or(row.cpu, |report| u32::from(report.vcpus.get())),
         memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
         created_at: rfc3339(row.created_at_ms),
-        metadata: row.metadata.clone(),
+        metadata: spec.metadata.clone(),
         persistent: lifecycle.persistent,
         ttl_seconds: lifecycle.ttl_seconds,
         expires_at: expires_at_ms.map(rfc3339),
         idle_seconds: lifecycle.idle_seconds,
         on_timeout: lifetime::to_wire(lifecycle.on_timeout),
         disk_gb: quantity::gigabytes(disk_mib),
-        cpu_limit: row.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
-        from_snapshot: row.from_snapshot.as_ref().map(ToString::to_string),
-        volumes: row.volumes.iter().map(present_mount).collect(),
+        cpu_limit: spec.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
+        from_snapshot: spec.from_snapshot.as_ref().map(ToString::to_string),
+        volumes: spec.volumes.iter().map(present_mount).collect(),
         network_mode: to_wire(row.egress.policy.mode()),
         boot_mode: "restore".to_owned(),
-        boot_ms: report.and_then(|report| report.ready_ms).or(row.ready_ms),
-        boot_stages_us: stages.unwrap_or_else(|| row.stages.clone()),
-        isolation: row.isolation.clone(),
+        boot_ms: status.ready_ms.or(kept.ready_ms),
+        boot_stages_us: status.stages,
+        isolation: spec.isolation.clone(),
     }
 }
 

@@ -3,7 +3,7 @@
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{ProjectId, SandboxId};
 
-use super::row::bigint;
+use super::row::{bigint, text};
 use super::{Store, StoreError};
 
 // Each change names both epochs that it knows of, so that of two at once one is told: a wider
@@ -173,10 +173,4 @@ impl Store {
         writing.execute(query).await?;
         writing.commit().await
     }
-}
-
-/// A policy as its column holds it.
-pub(super) fn text(policy: &EgressPolicy) -> String {
-    // Plain data always serialises; what could not be read back would be refused, not opened.
-    serde_json::to_string(policy).unwrap_or_default()
 }

@@ -1,22 +1,19 @@
 //! Sandboxes of one project.
 
 use dayfly_node_api::{LifecycleReport, SandboxReport};
-use dayfly_types::{ProjectId, SandboxId, SandboxState, SnapshotId};
+use dayfly_types::{ProjectId, SandboxId, SandboxState};
 
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
-use super::row::{RawSandbox, SandboxRow, bigint};
+use super::row::{RawSandbox, SandboxRow, SandboxStatus, bigint, text};
 use super::writer::Writing;
-use super::{Cursor, OverQuota, Store, StoreError, events, network, quota};
+use super::{Cursor, OverQuota, Store, StoreError, events, quota};
 use crate::time::deadline_ms;
 
-const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, template, state, generation, \
-    reason, metadata, ttl_seconds, persistent, cpu, memory_mb, isolation, ready_ms, stages, \
-    created_at_ms, deleted_at_ms, idle_seconds, on_timeout, expires_at_ms, from_snapshot, \
-    cpu_limit_millis, disk_wanted_mib, disk_mib, volumes, fork_parent, fork_tree, \
-    egress, egress_epoch, egress_reserved, egress_confirmed, egress_changed_at_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULL, \
-    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)";
+const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, state, generation, spec, \
+    status, lifetime, expires_at_ms, cpu, memory_mb, disk_mib, fork_tree, egress, egress_epoch, \
+    egress_reserved, egress_confirmed, egress_changed_at_ms, created_at_ms) VALUES \
+    ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
 const SELECT: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND id = $2";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 \
     AND deleted_at_ms IS NULL AND (created_at_ms, id) > ($2, $3) \
@@ -26,13 +23,12 @@ const SELECT_TREE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND for
 const DELETE: &str =
     "DELETE FROM sandboxes WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL";
 // A row that is to be deleted takes no other news: the wish is newer than what the node knows.
-const APPLY: &str = "UPDATE sandboxes SET state = $3, generation = $4, reason = $5, cpu = $6, \
-    memory_mb = $7, ready_ms = $8, stages = $9, disk_mib = $10, ttl_seconds = $11, \
-    persistent = $12, idle_seconds = $13, on_timeout = $14, expires_at_ms = $15 \
+const APPLY: &str = "UPDATE sandboxes SET state = $3, generation = $4, status = $5, \
+    lifetime = $6, expires_at_ms = $7, cpu = $8, memory_mb = $9, disk_mib = $10 \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting' \
     AND (generation < $4 OR (generation = $4 AND state <> $3))";
-const SET_LIFECYCLE: &str = "UPDATE sandboxes SET ttl_seconds = $3, persistent = $4, \
-    idle_seconds = $5, on_timeout = $6, expires_at_ms = $7 WHERE project_id = $1 AND id = $2";
+const SET_LIFECYCLE: &str = "UPDATE sandboxes SET lifetime = $3, expires_at_ms = $4 \
+    WHERE project_id = $1 AND id = $2";
 const MARK_DELETING: &str = "UPDATE sandboxes SET state = 'deleting' \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting'";
 const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_ms = $3 \
@@ -228,17 +224,12 @@ impl Store {
             .bind(report.id.as_str())
             .bind(report.state.as_str())
             .bind(bigint(report.generation.0))
-            .bind(&report.reason)
+            .bind(text(&SandboxStatus::from(report)))
+            .bind(text(&report.lifecycle))
+            .bind(deadline_ms(report.expires_in_seconds, now_ms))
             .bind(i64::from(report.vcpus.get()))
             .bind(i64::from(report.memory.get()))
-            .bind(report.ready_ms.map(bigint))
-            .bind(stages_json(report))
-            .bind(bigint(report.disk_mib))
-            .bind(report.lifecycle.ttl_seconds.map(bigint))
-            .bind(i64::from(report.lifecycle.persistent))
-            .bind(report.lifecycle.idle_seconds.map(bigint))
-            .bind(report.lifecycle.on_timeout.as_str())
-            .bind(deadline_ms(report.expires_in_seconds, now_ms));
+            .bind(bigint(report.disk_mib));
         let rows = writing.execute(query).await?;
         if rows > 0 {
             let event = NewEvent {
@@ -267,14 +258,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         let operation = "write a sandbox's lifecycle";
         let mut writing = self.writer.begin_in_turn(project, operation).await?;
-        let lifecycle = report.lifecycle;
         let query = sqlx::query(SET_LIFECYCLE)
             .bind(project.as_str())
             .bind(id.as_str())
-            .bind(lifecycle.ttl_seconds.map(bigint))
-            .bind(i64::from(lifecycle.persistent))
-            .bind(lifecycle.idle_seconds.map(bigint))
-            .bind(lifecycle.on_timeout.as_str())
+            .bind(text(&report.lifecycle))
             .bind(deadline_ms(report.expires_in_seconds, now_ms));
         writing.execute(query).await?;
         writing.commit().await
@@ -382,47 +369,21 @@ async fn insert_row(row: &SandboxRow, writing: &mut Writing) -> Result<(), Store
         .bind(row.id.as_str())
         .bind(row.project.as_str())
         .bind(row.node.as_str())
-        .bind(row.template.as_str())
         .bind(row.state.as_str())
         .bind(bigint(row.generation.0))
-        .bind(&row.reason)
-        .bind(json(&row.metadata))
-        .bind(row.lifecycle.ttl_seconds.map(bigint))
-        .bind(i64::from(row.lifecycle.persistent))
+        .bind(text(&row.spec))
+        .bind(text(&row.status))
+        .bind(text(&row.lifetime))
+        .bind(row.expires_at_ms)
         .bind(i64::from(row.cpu))
         .bind(bigint(row.memory_mb))
-        .bind(&row.isolation)
-        .bind(row.ready_ms.map(bigint))
-        .bind(json(&row.stages))
-        .bind(row.created_at_ms)
-        .bind(row.lifecycle.idle_seconds.map(bigint))
-        .bind(row.lifecycle.on_timeout.as_str())
-        .bind(row.expires_at_ms)
-        .bind(row.from_snapshot.as_ref().map(SnapshotId::as_str))
-        .bind(row.cpu_limit.map(|limit| i64::from(limit.get())))
-        .bind(row.disk_wanted.map(|size| i64::from(size.get())))
         .bind(bigint(row.disk_mib))
-        .bind(json(&row.volumes))
-        .bind(row.fork_parent.as_ref().map(SandboxId::as_str))
         .bind(&row.fork_tree)
-        .bind(network::text(&row.egress.policy))
+        .bind(text(&row.egress.policy))
         .bind(bigint(row.egress.epoch))
         .bind(bigint(row.egress.reserved))
         .bind(bigint(row.egress.confirmed))
-        .bind(row.egress.changed_at_ms);
+        .bind(row.egress.changed_at_ms)
+        .bind(row.created_at_ms);
     writing.execute(query).await.map(drop)
-}
-
-fn json<T: serde::Serialize>(value: &T) -> String {
-    // Plain data with string keys always serialises.
-    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned())
-}
-
-fn stages_json(report: &SandboxReport) -> String {
-    let stages: std::collections::BTreeMap<&str, u64> = report
-        .stages
-        .iter()
-        .map(|stage| (stage.name.as_str(), stage.micros))
-        .collect();
-    json(&stages)
 }

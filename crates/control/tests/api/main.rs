@@ -27,6 +27,7 @@ mod gateway_links;
 mod key_ends;
 mod lifecycle;
 mod logs;
+mod migrations;
 mod network;
 mod network_change;
 mod network_log;

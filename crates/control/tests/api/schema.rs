@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use dayfly_control::store::{Idempotency, Inserted, Store, Subject};
-use dayfly_types::egress::EgressPolicy;
-use dayfly_types::{ProjectId, SandboxId};
+use dayfly_control::store::Store;
 use sqlx::sqlite::SqlitePoolOptions;
 
-fn crate_path(path: &str) -> PathBuf {
+pub(crate) fn crate_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
@@ -35,77 +33,6 @@ async fn schema_dump_is_up_to_date() {
         frozen == current,
         "schema.sql is out of date; run with DAYFLY_BLESS=1"
     );
-}
-
-/// Fills a database of the first release with one row of each table.
-async fn old_database(file: &Path) {
-    let url = format!("sqlite://{}?mode=rwc", file.display());
-    let pool = SqlitePoolOptions::new().connect(&url).await.unwrap();
-    let migrations = sqlx::migrate::Migrator::new(crate_path("migrations"))
-        .await
-        .unwrap();
-    let first = migrations.iter().next().unwrap().clone();
-    sqlx::migrate::Migrator {
-        migrations: vec![first].into(),
-        ..sqlx::migrate::Migrator::DEFAULT
-    }
-    .run(&pool)
-    .await
-    .unwrap();
-    for statement in [
-        "INSERT INTO projects VALUES ('default', 1)",
-        "INSERT INTO sandboxes VALUES ('sb-local-old', 'default', 'fake', 'base', 'running', 3, \
-         NULL, '{\"a\":\"b\"}', 600, 0, 1, 512, 'emulated', 12, '{}', 1, NULL)",
-        "INSERT INTO idempotency_keys VALUES ('default', 'k', 'hash', 'sb-local-old', 1)",
-    ] {
-        sqlx::query(statement).execute(&pool).await.unwrap();
-    }
-    pool.close().await;
-}
-
-#[tokio::test]
-async fn a_database_of_the_first_release_is_brought_up_to_date() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("control.db");
-    old_database(&file).await;
-    let store = Store::open(&file).await.unwrap();
-    let project = ProjectId::default_project();
-    let id = SandboxId::parse("sb-local-old").unwrap();
-    let row = store.sandbox(&project, &id).await.unwrap().unwrap();
-    assert_eq!(row.lifecycle.ttl_seconds, Some(600));
-    assert_eq!(row.lifecycle.idle_seconds, None);
-    assert_eq!(row.lifecycle.on_timeout.as_str(), "delete");
-    assert_eq!(
-        (row.from_snapshot, row.fork_parent, row.fork_tree),
-        (None, None, None)
-    );
-    assert_eq!(row.egress.policy, EgressPolicy::deny());
-    assert_eq!((row.egress.epoch, row.egress.is_widening()), (0, false));
-    assert!(
-        store
-            .unconfirmed_networks(&row.node)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(store.network_default(&project).await.unwrap(), None);
-    assert!(row.volumes.is_empty() && row.cpu_limit.is_none() && row.disk_wanted.is_none());
-    let idempotency = Idempotency {
-        key: "k".to_owned(),
-        request_hash: "hash".to_owned(),
-    };
-    let known = store
-        .insert_key(&project, "new", &idempotency, 2)
-        .await
-        .unwrap();
-    let subject = Subject {
-        id: "sb-local-old".to_owned(),
-        answer: None,
-    };
-    assert_eq!(known, Inserted::Repeated(subject));
-    store.close().await;
-    // A second start finds nothing to do.
-    Store::open(&file).await.unwrap().close().await;
 }
 
 /// The string literals of a source file that are statements.
@@ -245,10 +172,16 @@ fn statements_are_ones_that_postgresql_also_runs() {
         "ROWID",
         "?1",
         "INTEGER",
+        "JSON(",
+        "JSON_",
     ];
     let mut sources = Vec::new();
     for file in std::fs::read_dir(crate_path("migrations")).unwrap() {
-        sources.push(std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let path = file.unwrap().path();
+        // It converts rows, of which a database of PostgreSQL has none.
+        if !path.ends_with("0011_documents.sql") {
+            sources.push(std::fs::read_to_string(path).unwrap());
+        }
     }
     assert!(sources.len() >= 3);
     for file in std::fs::read_dir(crate_path("src/store")).unwrap() {
