@@ -13,23 +13,6 @@ pub enum IdleAction {
     Hibernate,
 }
 
-impl IdleAction {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Hibernate => "hibernate",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Delete, Self::Hibernate]
-            .into_iter()
-            .find(|word| word.as_str() == text)
-    }
-}
-
 /// The rules of one sandbox's life. All of them are enforced by its node alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LifetimeRules {
@@ -44,18 +27,4 @@ pub struct LifetimeRules {
     pub idle_seconds: Option<u64>,
     #[serde(default)]
     pub on_timeout: IdleAction,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_round_trip_and_equal_serde() {
-        for word in [IdleAction::Delete, IdleAction::Hibernate] {
-            assert_eq!(IdleAction::parse(word.as_str()), Some(word));
-            let json = serde_json::to_string(&word).unwrap();
-            assert_eq!(json, format!("\"{}\"", word.as_str()));
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dayfly_control::ReconcileSettings;
 use dayfly_node_api::NodeError;
-use dayfly_types::ErrorCode;
+use dayfly_types::{ErrorCode, IdleAction};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn options_reach_every_child() {
         assert!(child.reseed_user_space);
         assert_eq!(child.lifecycle.ttl_seconds, Some(60));
         assert_eq!(child.lifecycle.idle_seconds, Some(30));
-        assert_eq!(child.lifecycle.on_timeout.as_str(), "hibernate");
+        assert_eq!(child.lifecycle.on_timeout, IdleAction::Hibernate);
     }
 }
 
