@@ -1,4 +1,4 @@
-//! Which engine this host has, and in what it runs. The only place that names a concrete driver.
+//! Which engine this host has, and in what it runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,44 +7,27 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::files::write_atomic;
-use dayfly_vmm::{Accelerator, SlotProvider};
+use dayfly_host::probe::kernel_release;
+use dayfly_vmm::Accelerator;
 use dayfly_vmm_qemu::{
-    BareSlots, EngineVersion, ProbeSpec, QemuConfig, QemuEngine, engine_version, probe_accelerator,
+    BareSlots, ENGINE_PROGRAM, EngineVersion, MEMORY_LIBRARY, ProbeSpec, QemuConfig, QemuEngine,
+    probe_accelerator,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::data_directory::DataDirectory;
 
-/// The engine's program; Debian, Ubuntu and Fedora agree on where it is.
-pub(crate) const ENGINE_PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
+/// What makes disk layers; it comes with the engine.
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
-/// Where the engine finds the library that maps memory layers, in its own root.
-const MEMORY_LIBRARY: &str = "/usr/lib/dayfly/libdayfly_memory.so";
-/// Its name beside the programs.
+/// The name of the memory library beside the programs.
 const MEMORY_LIBRARY_FILE: &str = "libdayfly_memory.so";
 /// A guest that has not printed anything by then does not boot on this accelerator.
 pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(6);
 
 /// Asks the installed engine for its version.
 pub(crate) async fn installed_version() -> Result<EngineVersion> {
-    engine_version(Path::new(ENGINE_PROGRAM))
-        .await
-        .context("no engine that can be used")
-}
-
-/// The engine over slots of any kind.
-pub(crate) fn engine(
-    version: EngineVersion,
-    accelerator: Accelerator,
-    slots: Arc<dyn SlotProvider>,
-) -> QemuEngine {
-    let config = QemuConfig {
-        program: PathBuf::from(ENGINE_PROGRAM),
-        accelerator,
-        version,
-        memory_library: PathBuf::from(MEMORY_LIBRARY),
-    };
-    QemuEngine::new(config, slots)
+    let version = dayfly_vmm_qemu::installed_version().await;
+    version.context("no engine that can be used")
 }
 
 /// An engine that only takes over what runs already, for which its version does not matter.
@@ -56,7 +39,8 @@ pub(crate) fn for_adoption() -> Result<QemuEngine> {
         minor: 0,
         micro: 0,
     };
-    Ok(engine(version, Accelerator::Tcg, Arc::new(slots)))
+    let config = QemuConfig::installed(version, Accelerator::Tcg);
+    Ok(QemuEngine::new(config, Arc::new(slots)))
 }
 
 /// A directory with what the engine needs to run and nothing else.
@@ -100,7 +84,7 @@ pub(crate) fn probe_file(directory: &DataDirectory) -> PathBuf {
 /// What an earlier probe on this very host found.
 pub(crate) fn remembered_probe(file: &Path, version: EngineVersion) -> Option<ProbeRecord> {
     let record: ProbeRecord = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-    let holds = record.host_kernel == crate::host_kernel()
+    let holds = record.host_kernel == kernel_release()
         && record.engine_version == version.to_string()
         && record.has_device == has_device();
     holds.then_some(record)
@@ -121,7 +105,7 @@ pub(crate) async fn find_accelerator(
         .await
         .context("cannot probe the accelerator")?;
     let record = ProbeRecord {
-        host_kernel: crate::host_kernel(),
+        host_kernel: kernel_release(),
         engine_version: version.to_string(),
         has_device: has_device(),
         accelerator: outcome.accelerator,

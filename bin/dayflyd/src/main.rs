@@ -164,11 +164,3 @@ fn print<T: serde::Serialize>(json: bool, value: &T, render: fn(&T) -> String) -
     };
     writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
 }
-
-/// The release of the running kernel.
-pub(crate) fn host_kernel() -> String {
-    rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned()
-}

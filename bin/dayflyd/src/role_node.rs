@@ -18,7 +18,7 @@ use dayfly_node::{
 use dayfly_snapshots::{ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore};
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
-use dayfly_vmm_qemu::{EngineVersion, create_empty_layer};
+use dayfly_vmm_qemu::{EngineVersion, QemuConfig, QemuEngine, create_empty_layer};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
@@ -120,7 +120,8 @@ impl HostEngine {
         // probe with.
         let is_probed = remembered.is_some() || !engine::has_device();
         let accelerator = remembered.unwrap_or(Accelerator::Tcg);
-        let engine = engine::engine(version, accelerator, Arc::clone(slots));
+        let config = QemuConfig::installed(version, accelerator);
+        let engine = QemuEngine::new(config, Arc::clone(slots));
         Ok(Self {
             engine: Arc::new(engine),
             accelerator,

@@ -73,13 +73,22 @@ pub struct DeviceFacts {
     pub opens: bool,
 }
 
+/// The release of the running kernel.
+#[must_use]
+pub fn kernel_release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}
+
 /// Finds out all facts; those about files are about the file system of `directory`.
 #[must_use]
 pub fn probe_host(directory: &Path) -> HostFacts {
     let system = rustix::system::uname();
     HostFacts {
         is_root: rustix::process::geteuid().is_root(),
-        kernel_release: system.release().to_string_lossy().into_owned(),
+        kernel_release: kernel_release(),
         architecture: system.machine().to_string_lossy().into_owned(),
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         cgroup: probe_cgroups(),

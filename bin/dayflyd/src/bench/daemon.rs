@@ -14,7 +14,7 @@ use dayfly_client::Client;
 use dayfly_snapshots::{BakedTemplate, TemplateStore};
 use dayfly_types::TemplateName;
 use dayfly_vmm::SlotProvider;
-use dayfly_vmm_qemu::BareSlots;
+use dayfly_vmm_qemu::{BareSlots, QemuConfig, QemuEngine, installed_version};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use super::bare::BareDriver;
 use crate::data_directory::DataDirectory;
-use crate::{engine, stop};
+use crate::stop;
 
 /// A first start bakes, which takes minutes.
 const TEMPLATE_DEADLINE: Duration = Duration::from_secs(1800);
@@ -114,11 +114,11 @@ impl BenchDaemon {
     pub(crate) async fn bare_driver(&self, name: &str) -> Result<BareDriver> {
         let template = self.newest(&TemplateName::parse(name)?)?;
         let slots: Arc<dyn SlotProvider> = Arc::new(BareSlots::new(self.scratch.path())?);
-        let version = engine::installed_version().await?;
-        let accelerator = template.manifest().engine.accelerator;
-        let engine = engine::engine(version, accelerator, Arc::clone(&slots));
+        let version = installed_version().await;
+        let version = version.context("no engine that can be used")?;
+        let config = QemuConfig::installed(version, template.manifest().engine.accelerator);
         Ok(BareDriver {
-            engine: Arc::new(engine),
+            engine: Arc::new(QemuEngine::new(config, Arc::clone(&slots))),
             slots,
             restore: template.restore_spec(),
         })

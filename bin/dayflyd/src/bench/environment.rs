@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use dayfly_client::Client;
 use dayfly_host::mounts::own_mounts;
+use dayfly_host::probe::kernel_release;
 use serde::Serialize;
 
 /// The host, its engine and the template. The shape is documented; fields are only added.
@@ -31,7 +32,7 @@ impl Environment {
             engine_version: node.engine_version,
             accelerator: node.accelerator,
             isolation: node.isolation,
-            kernel: crate::host_kernel(),
+            kernel: kernel_release(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         })
     }

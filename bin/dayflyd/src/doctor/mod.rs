@@ -13,7 +13,7 @@ use dayfly_host::probe::{HostFacts, probe_host};
 use dayfly_snapshots::{RecipeCatalog, TemplateStore, file_names};
 use dayfly_types::Isolation;
 use dayfly_vmm::Accelerator;
-use dayfly_vmm_qemu::{EngineVersion, ProbeSpec, probe_accelerator};
+use dayfly_vmm_qemu::{ENGINE_PROGRAM, EngineVersion, ProbeSpec, probe_accelerator};
 use serde::Serialize;
 
 use crate::args::DoctorArguments;
@@ -125,7 +125,7 @@ async fn find_accelerator(directory: Option<&DataDirectory>) -> (Option<Accelera
         return (None, text.to_owned());
     };
     let spec = ProbeSpec {
-        program: PathBuf::from(engine::ENGINE_PROGRAM),
+        program: PathBuf::from(ENGINE_PROGRAM),
         kernel,
         limit: engine::PROBE_DEADLINE,
     };
