@@ -9,13 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::engine_root::{EngineRootSpec, ensure_engine_root};
 use dayfly_host::net::Uplink;
+use dayfly_installation::{DataDirectory, Instance, sibling_program};
 use dayfly_node::egress::{self, EgressGate, EgressHome, EgressProcess, HostEgress, NetworkLogs};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
-use crate::data_directory::{DataDirectory, Instance};
-use crate::sibling::sibling_program;
 
 const PROGRAM: &str = "dayfly-egress";
 const DNS_PORT: u16 = 53;

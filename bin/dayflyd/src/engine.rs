@@ -8,14 +8,13 @@ use anyhow::{Context, Result};
 use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::files::write_atomic;
 use dayfly_host::probe::kernel_release;
+use dayfly_installation::{DataDirectory, sibling_program};
 use dayfly_vmm::Accelerator;
 use dayfly_vmm_qemu::{
     BareSlots, ENGINE_PROGRAM, EngineVersion, MEMORY_LIBRARY, ProbeSpec, QemuConfig, QemuEngine,
     probe_accelerator,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::data_directory::DataDirectory;
 
 /// What makes disk layers; it comes with the engine.
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
@@ -52,7 +51,7 @@ pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
         .filter(|path| Path::new(path).exists())
         .map(|path| RootFile::same(*path));
     let library = RootFile {
-        source: crate::sibling::sibling_program(MEMORY_LIBRARY_FILE)?,
+        source: sibling_program(MEMORY_LIBRARY_FILE)?,
         target: PathBuf::from(MEMORY_LIBRARY),
     };
     let spec = EngineRootSpec {

@@ -8,7 +8,6 @@ mod args;
 mod bake_display;
 mod bench;
 mod crash_point;
-mod data_directory;
 mod doctor;
 mod egress;
 mod engine;
@@ -17,27 +16,24 @@ mod pause_guard;
 mod pulse;
 mod role_control;
 mod role_node;
-mod runtime;
-mod sibling;
 mod slow_sync;
 mod stop;
 mod supervise;
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use args::{Arguments, BenchCommand, Command, DatabaseCommand, Role, RunArguments};
 use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
+use dayfly_installation::output::{EXIT_FAILED, failed, print, start_log};
+use dayfly_installation::runtime;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
-use tracing_subscriber::EnvFilter;
 
 /// `doctor` found something that keeps this host from working.
 const EXIT_UNFIT: u8 = 1;
-const EXIT_FAILED: u8 = 125;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -46,24 +42,7 @@ fn main() -> ExitCode {
         None => run_role(&arguments.run).map(|()| ExitCode::SUCCESS),
         Some(command) => run_command(command),
     };
-    outcome.unwrap_or_else(|error| {
-        // The chain, once, where it ends.
-        let _ = writeln!(std::io::stderr(), "error: {error:#}");
-        ExitCode::from(EXIT_FAILED)
-    })
-}
-
-fn start_log() {
-    let filter = EnvFilter::try_from_env("DAYFLY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        // A line that cannot be written is lost. Saying so would end the process: there is nowhere
-        // to say it, on a full disk for instance.
-        .log_internal_errors(false)
-        .init();
+    outcome.unwrap_or_else(|error| failed(&error))
 }
 
 fn run_role(arguments: &RunArguments) -> Result<()> {
@@ -110,7 +89,7 @@ fn run_command(command: &Command) -> Result<ExitCode> {
     }
     let mut code = ExitCode::SUCCESS;
     runtime::block_on(async {
-        match command {
+        let printed = match command {
             Command::Doctor(arguments) => {
                 let report = doctor::run(arguments).await?;
                 if !report.fit {
@@ -150,17 +129,8 @@ fn run_command(command: &Command) -> Result<ExitCode> {
                 print(arguments.json, &decided, operator::render)
             }
             Command::GuardPause(_) => Ok(()),
-        }
+        };
+        Ok::<_, anyhow::Error>(printed?)
     })?;
     Ok(code)
-}
-
-/// Data goes to standard output; as JSON when asked for.
-fn print<T: serde::Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<()> {
-    let text = if json {
-        serde_json::to_string_pretty(value)?
-    } else {
-        render(value).trim_end().to_owned()
-    };
-    writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
 }

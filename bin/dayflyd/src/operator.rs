@@ -1,12 +1,12 @@
 //! What only the operator may decide: which database a node works for, and what is given up.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use dayfly_installation::DataDirectory;
 use dayfly_node_api::{NodeCalls, NodeClient};
 use dayfly_types::SandboxId;
 use serde::Serialize;
 
 use crate::args::{DatabaseArguments, ForgetArguments};
-use crate::data_directory::DataDirectory;
 
 /// What was decided.
 #[derive(Debug, Serialize)]
@@ -44,12 +44,7 @@ pub(crate) async fn forget(arguments: &ForgetArguments) -> Result<Decided> {
 }
 
 fn node_of(directory: &DataDirectory) -> Result<NodeClient> {
-    if directory.running()?.is_none() {
-        bail!(
-            "no dayflyd runs on {}; start it first",
-            directory.root().display()
-        );
-    }
+    directory.require_running()?;
     Ok(NodeClient::new(directory.node_socket()))
 }
 

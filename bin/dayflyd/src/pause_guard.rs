@@ -7,11 +7,12 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use dayfly_installation::runtime;
 use dayfly_node::pause_guard::ALL_IS_WELL;
 use dayfly_vmm::{Engine as _, EngineProcess, EngineView, Slot, SlotIndex};
 
 use crate::args::GuardArguments;
-use crate::{engine, runtime};
+use crate::engine;
 
 /// The hidden command by which the daemon starts this.
 pub(crate) const COMMAND: &str = "guard-pause";

@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings};
 use dayfly_host::privileges::drop_to;
+use dayfly_installation::{DataDirectory, runtime};
 use dayfly_types::{CellName, NodeId};
 
 use crate::admin_key;
 use crate::args::RunArguments;
-use crate::data_directory::DataDirectory;
-use crate::{pulse, runtime};
+use crate::pulse;
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use dayfly_host::HostClock;
 use dayfly_host::unix::bind_unix;
+use dayfly_installation::{DataDirectory, Instance, runtime, sibling_program};
 use dayfly_node::bake::{BakeDeps, BakeLimits, EmptyLayerMaker};
 use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
 use dayfly_node::journal::Journal;
@@ -23,10 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
-use crate::data_directory::{DataDirectory, Instance};
 use crate::egress::Egress;
-use crate::sibling::sibling_program;
-use crate::{crash_point, engine, pulse, role_control, runtime, slow_sync};
+use crate::{crash_point, engine, pulse, role_control, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;

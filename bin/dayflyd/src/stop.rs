@@ -1,13 +1,12 @@
 //! `dayflyd stop`: deletes running sandboxes through the node that owns them.
 
-use anyhow::{Context, Result, bail};
-use dayfly_client::{ApiKey, Client, ClientConfig};
+use anyhow::{Context, Result};
+use dayfly_installation::DataDirectory;
 use dayfly_node_api::{NodeCalls, NodeClient, SandboxReport};
 use dayfly_types::SandboxState;
 use serde::Serialize;
 
 use crate::args::StopArguments;
-use crate::data_directory::DataDirectory;
 
 /// What was deleted.
 #[derive(Debug, Serialize)]
@@ -20,8 +19,7 @@ pub(crate) struct Stopped {
 /// project, and a machine runs whatever the database knows of it.
 pub(crate) async fn run(arguments: &StopArguments) -> Result<Stopped> {
     let directory = DataDirectory::open(&arguments.data_dir)?;
-    // Says so when there is no daemon.
-    client_of(&directory)?;
+    directory.require_running()?;
     let node = NodeClient::new(directory.node_socket());
     let mut stopped = Stopped {
         deleted: Vec::new(),
@@ -48,23 +46,6 @@ fn is_no_data(sandbox: &SandboxReport) -> bool {
         SandboxState::Hibernated | SandboxState::Hibernating
     );
     !is_asleep && sandbox.unavailable.is_none()
-}
-
-/// A client of the daemon that runs on this directory, with the administrator's key.
-pub(crate) fn client_of(directory: &DataDirectory) -> Result<Client> {
-    let Some(running) = directory.running()? else {
-        bail!(
-            "no dayflyd runs on {}; start it first",
-            directory.root().display()
-        );
-    };
-    let key = std::fs::read_to_string(directory.admin_key())
-        .context("cannot read the administrator's key")?;
-    let config = ClientConfig {
-        url: format!("http://{}", running.listen),
-        key: Some(ApiKey::parse(&key).context("the administrator's key is damaged")?),
-    };
-    Client::new(config).context("cannot make a client")
 }
 
 /// For a person.

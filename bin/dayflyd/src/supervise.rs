@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dayfly_host::files::write_atomic;
+use dayfly_installation::{DataDirectory, RunningDaemon};
 use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::admin_key;
 use crate::args::{Role, RunArguments};
-use crate::data_directory::{DataDirectory, Running};
 use crate::pulse::{self, Pulse};
 
 /// A child that ran shorter than this is restarted with a pause, so that a crash at start does not
@@ -35,16 +34,10 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<()> {
     let directory = DataDirectory::create(&arguments.data_dir)?;
     let _lock = directory.lock()?;
     let key = admin_key::ensure(&directory.admin_key())?;
-    let running = Running {
+    directory.announce(&RunningDaemon {
         listen: arguments.listen,
         pid: std::process::id(),
-    };
-    write_atomic(
-        &directory.running_file(),
-        &serde_json::to_vec(&running)?,
-        0o644,
-    )
-    .context("cannot write daemon.json")?;
+    })?;
     let arguments = RunArguments {
         data_dir: directory.root().to_owned(),
         admin_key_sha256: Some(admin_key::digest(&key)),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use dayfly_api::TemplateState;
 use dayfly_client::Client;
+use dayfly_installation::{DataDirectory, admin_client};
 use dayfly_snapshots::{BakedTemplate, TemplateStore};
 use dayfly_types::TemplateName;
 use dayfly_vmm::SlotProvider;
@@ -21,8 +22,6 @@ use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
 use super::bare::BareDriver;
-use crate::data_directory::DataDirectory;
-use crate::stop;
 
 /// A first start bakes, which takes minutes.
 const TEMPLATE_DEADLINE: Duration = Duration::from_secs(1800);
@@ -205,7 +204,7 @@ async fn reach(path: &Path) -> Result<(DataDirectory, Client)> {
 
 async fn try_reach(path: &Path) -> Result<(DataDirectory, Client)> {
     let directory = DataDirectory::open(path)?;
-    let client = stop::client_of(&directory)?;
+    let client = admin_client(&directory)?;
     client.node().await.context("the daemon does not answer")?;
     Ok((directory, client))
 }

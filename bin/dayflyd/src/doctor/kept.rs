@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dayfly_installation::{DataDirectory, admin_client};
 use dayfly_node::journal::{Entry, Journal};
 use dayfly_node_api::{NodeCalls, NodeClient};
 
 use super::{Check, Verdict};
-use crate::data_directory::DataDirectory;
-use crate::stop::client_of;
 
 /// How long the daemon may take to say how it is.
 const HEALTH_LIMIT: Duration = Duration::from_secs(5);
@@ -42,7 +41,7 @@ pub(super) async fn of_health(directory: &DataDirectory) -> Result<Option<Check>
     if directory.running()?.is_none() {
         return Ok(None);
     }
-    let health = client_of(directory)?.health(HEALTH_LIMIT).await;
+    let health = admin_client(directory)?.health(HEALTH_LIMIT).await;
     let wrong = match health {
         Ok(health) => {
             let conditions = health.conditions.into_iter();

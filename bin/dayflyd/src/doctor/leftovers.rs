@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dayfly_host::leftovers::{InstancePlaces, Leftover, find_leftovers};
+use dayfly_installation::DataDirectory;
 use dayfly_node::egress::EGRESS_GROUP;
 use dayfly_node::glimpse::GlimpsedSlot;
 use dayfly_node::journal::{Entry, Journal};
 use dayfly_node_api::{BakeState, NodeCalls, NodeClient};
-
-use crate::data_directory::DataDirectory;
 
 /// What is on its way in or out when it is seen settles within this.
 const SETTLE_TRIES: u32 = 20;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use dayfly_host::leftovers::Leftover;
 use dayfly_host::probe::{HostFacts, probe_host};
+use dayfly_installation::DataDirectory;
 use dayfly_snapshots::{RecipeCatalog, TemplateStore, file_names};
 use dayfly_types::Isolation;
 use dayfly_vmm::Accelerator;
@@ -17,7 +18,6 @@ use dayfly_vmm_qemu::{ENGINE_PROGRAM, EngineVersion, ProbeSpec, probe_accelerato
 use serde::Serialize;
 
 use crate::args::DoctorArguments;
-use crate::data_directory::DataDirectory;
 use crate::engine;
 
 /// The whole answer. The shape is documented; fields are only added.

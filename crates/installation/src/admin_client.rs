@@ -1,0 +1,36 @@
+//! The API of a running daemon, for who may read its data directory.
+
+use std::io;
+
+use dayfly_client::{ApiKey, Client, ClientConfig, InvalidConfig};
+
+use crate::data_directory::{DataDirectory, DataDirectoryError};
+
+/// Why the daemon of a directory cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminClientError {
+    #[error(transparent)]
+    Directory(#[from] DataDirectoryError),
+    #[error("cannot read the administrator's key")]
+    ReadKey { source: io::Error },
+    #[error("the administrator's key is damaged")]
+    DamagedKey { source: InvalidConfig },
+    #[error("cannot make a client")]
+    Client { source: InvalidConfig },
+}
+
+/// A client of the daemon that runs on this directory, with the administrator's key.
+///
+/// # Errors
+/// [`AdminClientError`]; nobody was asked.
+pub fn admin_client(directory: &DataDirectory) -> Result<Client, AdminClientError> {
+    let running = directory.require_running()?;
+    let key = std::fs::read_to_string(directory.admin_key())
+        .map_err(|source| AdminClientError::ReadKey { source })?;
+    let key = ApiKey::parse(&key).map_err(|source| AdminClientError::DamagedKey { source })?;
+    let config = ClientConfig {
+        url: format!("http://{}", running.listen),
+        key: Some(key),
+    };
+    Client::new(config).map_err(|source| AdminClientError::Client { source })
+}
