@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the five programs and the engine's memory library into target/dist, where they find each
+# Builds the six programs and the engine's memory library into target/dist, where they find each
 # other.
 #
 # The guest agent is apart: it is linked statically, because it runs as PID 1 of guests that have
@@ -9,14 +9,14 @@ cd "$(dirname "$0")"
 target=${CARGO_TARGET_DIR:-target}
 triple=x86_64-unknown-linux-gnu
 
-cargo build --locked --release -p dayfly -p dayflyd -p dayfly-jail -p dayfly-egress-process \
-    -p dayfly-memory
+cargo build --locked --release -p dayfly -p dayflyd -p dayfly-bench -p dayfly-jail \
+    -p dayfly-egress-process -p dayfly-memory
 RUSTFLAGS="-C target-feature=+crt-static" \
     cargo build --locked --profile guest --target "$triple" -p dayfly-guest
 
 mkdir -p target/dist
-install -m 0755 "$target/release/dayfly" "$target/release/dayflyd" "$target/release/dayfly-jail" \
-    "$target/release/dayfly-egress" \
+install -m 0755 "$target/release/dayfly" "$target/release/dayflyd" "$target/release/dayfly-bench" \
+    "$target/release/dayfly-jail" "$target/release/dayfly-egress" \
     "$target/$triple/guest/dayfly-guest" target/dist/
 install -m 0644 "$target/release/libdayfly_memory.so" target/dist/
-echo "built: target/dist/dayfly, dayflyd, dayfly-jail, dayfly-egress, dayfly-guest, libdayfly_memory.so" >&2
+echo "built: target/dist/dayfly, dayflyd, dayfly-bench, dayfly-jail, dayfly-egress, dayfly-guest, libdayfly_memory.so" >&2

@@ -48,6 +48,7 @@ fn metadata() -> serde_json::Value {
 /// `dayfly-types` is `types` in the list; programs keep their whole names.
 fn short(name: &str) -> String {
     if [
+        "dayfly-bench",
         "dayfly-guest",
         "dayfly-jail",
         "dayfly-egress-process",

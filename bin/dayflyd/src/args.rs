@@ -1,5 +1,6 @@
 //! The command line of the daemon. No logic.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -25,8 +26,9 @@ pub(crate) enum Command {
     /// Says whether this host is fit, what its isolation is, and what is left over.
     Doctor(DoctorArguments),
     /// Measures the product beside the bare engine, in one run.
-    #[command(subcommand)]
-    Bench(BenchCommand),
+    // Its help is the bench's own, and so comes with the arguments.
+    #[command(name = crate::bench::COMMAND, disable_help_flag = true)]
+    Bench(BenchArguments),
     /// Deletes running sandboxes of all projects. Never a volume, a snapshot or a hibernated one.
     Stop(StopArguments),
     /// Says which database a node works for.
@@ -166,50 +168,11 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// From the create call to the answer of the first `true`.
-    Create(BenchArguments),
-    /// From a call to a hibernated sandbox to the answer of its first `true`.
-    Wake(BenchArguments),
-    /// From the call of `true` on a warm sandbox to its answer.
-    Exec(BenchArguments),
-    /// How long a fork stops its parent, when its children answer, and what memory they add.
-    Fork(ForkBenchArguments),
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
-    /// Uses the daemon that runs on this directory, or starts one.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
-    /// How many of each kind.
-    #[arg(long, default_value_t = 20)]
-    pub(crate) n: usize,
-    #[arg(long, default_value = "base")]
-    pub(crate) template: String,
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ForkBenchArguments {
-    /// Uses the daemon that runs on this directory, or starts one.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
-    /// How many children: in each round so many one after the other, then so many at once.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) children: u64,
-    /// How much memory a program in the parent holds, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 300)]
-    pub(crate) session_mib: u64,
-    /// How many parents, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) rounds: u64,
-    #[arg(long, default_value = "base")]
-    pub(crate) template: String,
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// As they are, for the program that knows them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) given: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -23,11 +23,11 @@ mod supervise;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use args::{Arguments, BenchCommand, Command, DatabaseCommand, Role, RunArguments};
+use args::{Arguments, Command, DatabaseCommand, Role, RunArguments};
 use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
 use dayfly_installation::output::{EXIT_FAILED, failed, print, start_log};
-use dayfly_installation::runtime;
+use dayfly_installation::runtime::block_on;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
@@ -36,7 +36,8 @@ use rustix::process::{
 const EXIT_UNFIT: u8 = 1;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let given = bench::with_its_help(std::env::args_os().collect());
+    let arguments = Arguments::parse_from(given);
     start_log();
     let outcome = match &arguments.command {
         None => run_role(&arguments.run).map(|()| ExitCode::SUCCESS),
@@ -50,7 +51,7 @@ fn run_role(arguments: &RunArguments) -> Result<()> {
     forbid_core_files().context("cannot switch core files off")?;
     raise_open_files();
     match arguments.role {
-        Role::All => runtime::block_on(supervise::run(arguments.clone())),
+        Role::All => block_on(supervise::run(arguments.clone())),
         Role::Control => role_control::run(arguments),
         Role::Node => {
             end_with_parent(arguments)?;
@@ -84,53 +85,35 @@ pub(crate) fn end_with_parent(arguments: &RunArguments) -> Result<()> {
 }
 
 fn run_command(command: &Command) -> Result<ExitCode> {
-    if let Command::GuardPause(arguments) = command {
-        return pause_guard::run(arguments).map(|()| ExitCode::SUCCESS);
+    match command {
+        Command::Doctor(arguments) => block_on(async {
+            let report = doctor::run(arguments).await?;
+            print(arguments.json, &report, doctor::text::render)?;
+            Ok(code_of(report.fit, EXIT_UNFIT))
+        }),
+        Command::Bench(arguments) => match bench::become_it(&arguments.given)? {},
+        Command::Stop(arguments) => block_on(async {
+            let stopped = stop::run(arguments).await?;
+            print(arguments.json, &stopped, stop::render)?;
+            Ok(code_of(stopped.failed.is_empty(), EXIT_FAILED))
+        }),
+        Command::Database(DatabaseCommand::Accept(arguments)) => block_on(async {
+            let decided = operator::accept_database(arguments).await?;
+            print(arguments.json, &decided, operator::render)?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Command::Forget(arguments) => block_on(async {
+            let decided = operator::forget(arguments).await?;
+            print(arguments.json, &decided, operator::render)?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Command::GuardPause(arguments) => {
+            pause_guard::run(arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    let mut code = ExitCode::SUCCESS;
-    runtime::block_on(async {
-        let printed = match command {
-            Command::Doctor(arguments) => {
-                let report = doctor::run(arguments).await?;
-                if !report.fit {
-                    code = ExitCode::from(EXIT_UNFIT);
-                }
-                print(arguments.json, &report, doctor::text::render)
-            }
-            Command::Bench(BenchCommand::Create(arguments)) => {
-                let report = bench::create::run(arguments).await?;
-                print(arguments.json, &report, bench::create::render)
-            }
-            Command::Bench(BenchCommand::Wake(arguments)) => {
-                let report = bench::wake::run(arguments).await?;
-                print(arguments.json, &report, bench::wake::render)
-            }
-            Command::Bench(BenchCommand::Exec(arguments)) => {
-                let report = bench::exec::run(arguments).await?;
-                print(arguments.json, &report, bench::exec::render)
-            }
-            Command::Bench(BenchCommand::Fork(arguments)) => {
-                let report = bench::fork::run(arguments).await?;
-                print(arguments.json, &report, bench::fork_report::render)
-            }
-            Command::Stop(arguments) => {
-                let stopped = stop::run(arguments).await?;
-                if !stopped.failed.is_empty() {
-                    code = ExitCode::from(EXIT_FAILED);
-                }
-                print(arguments.json, &stopped, stop::render)
-            }
-            Command::Database(DatabaseCommand::Accept(arguments)) => {
-                let decided = operator::accept_database(arguments).await?;
-                print(arguments.json, &decided, operator::render)
-            }
-            Command::Forget(arguments) => {
-                let decided = operator::forget(arguments).await?;
-                print(arguments.json, &decided, operator::render)
-            }
-            Command::GuardPause(_) => Ok(()),
-        };
-        Ok::<_, anyhow::Error>(printed?)
-    })?;
-    Ok(code)
+}
+
+fn code_of(is_well: bool, otherwise: u8) -> ExitCode {
+    ExitCode::from(if is_well { 0 } else { otherwise })
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use tokio::task::spawn_blocking;
 
-use super::figures::mebibytes;
+use crate::figures::mebibytes;
 
 const STEP_BYTES: usize = 1 << 20;
 

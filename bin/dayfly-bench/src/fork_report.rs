@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use dayfly_api::Capture;
 use serde::Serialize;
 
-use super::environment::Environment;
-use super::figures::{Figures, mebibytes, median, round};
-use super::fork::Samples;
-use super::goal::Goal;
 use crate::args::ForkBenchArguments;
+use crate::environment::Environment;
+use crate::figures::{Figures, mebibytes, median, round};
+use crate::fork::Samples;
+use crate::goal::Goal;
 
 const PAUSE_RATIO_MAX: f64 = 1.25;
 const CHILD_RATIO_MAX: f64 = 1.2;

@@ -11,15 +11,15 @@ use dayfly_types::{ExecId, SandboxId};
 use futures::StreamExt;
 use serde::Serialize;
 
-use super::bare::{BareMachine, random};
-use super::daemon::BenchDaemon;
-use super::environment::Environment;
-use super::figures::{Figures, round};
-use super::goal::Goal;
-use super::mark::Mark;
-use super::product::{create_request, delete, exec_true};
-use super::run::of_n;
 use crate::args::BenchArguments;
+use crate::bare::{BareMachine, random};
+use crate::daemon::BenchDaemon;
+use crate::environment::Environment;
+use crate::figures::{Figures, round};
+use crate::goal::Goal;
+use crate::mark::Mark;
+use crate::product::{create_request, delete, exec_true};
+use crate::run::of_n;
 
 /// The product may take this much of the bare channel's time, and this much more.
 const RATIO_MAX: f64 = 1.2;

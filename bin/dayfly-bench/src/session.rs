@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use dayfly_api::{Command, CreateSandbox, Sandbox};
 use dayfly_client::Client;
 
-use super::mark::Mark;
-use super::product::{create_request, request_of};
+use crate::mark::Mark;
+use crate::product::{create_request, request_of};
 
 /// A session outlives all of its forks.
 const TTL_SECONDS: u64 = 3600;

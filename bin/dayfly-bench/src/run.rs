@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use dayfly_installation::runtime::stop_on_signal;
 
-use super::daemon::BenchDaemon;
-use super::mark::Mark;
 use crate::args::BenchArguments;
+use crate::daemon::BenchDaemon;
+use crate::mark::Mark;
 
 /// Measures on the daemon of a directory, or on one of the bench's own. Whether the work succeeds,
 /// fails or a signal stops it, what it marked is deleted and a daemon of its own is stopped.

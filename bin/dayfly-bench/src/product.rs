@@ -7,7 +7,7 @@ use dayfly_api::{Command, CreateSandbox, ExecRequest, Sandbox};
 use dayfly_client::Client;
 use tokio::time::sleep;
 
-use super::mark::Mark;
+use crate::mark::Mark;
 
 /// How long the pools may take to fill up between two samples.
 const POOL_DEADLINE: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::figures::round;
+use crate::figures::round;
 
 /// One goal, and whether this run reached it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

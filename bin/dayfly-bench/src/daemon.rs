@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use dayfly_api::TemplateState;
 use dayfly_client::Client;
-use dayfly_installation::{DataDirectory, admin_client};
+use dayfly_installation::{DataDirectory, admin_client, sibling_program};
 use dayfly_snapshots::{BakedTemplate, TemplateStore};
 use dayfly_types::TemplateName;
 use dayfly_vmm::SlotProvider;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
-use super::bare::BareDriver;
+use crate::bare::BareDriver;
 
 /// A first start bakes, which takes minutes.
 const TEMPLATE_DEADLINE: Duration = Duration::from_secs(1800);
@@ -178,7 +178,7 @@ fn start(path: &Path) -> Result<Child> {
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())?
         .port();
-    Command::new(std::env::current_exe()?)
+    Command::new(sibling_program("dayflyd")?)
         .arg("--data-dir")
         .arg(path)
         .arg("--listen")

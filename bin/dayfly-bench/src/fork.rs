@@ -16,17 +16,17 @@ use dayfly_client::Client;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::daemon::BenchDaemon;
-use super::engine_memory::private_bytes;
-use super::environment::{Environment, file_system_of};
-use super::figures::{Parts, mebibytes};
-use super::fork_report::Report;
-use super::mark::Mark;
-use super::product::{create_sample, delete, exec_true, wait_for_pools};
-use super::run::on_daemon;
-use super::session::start_session;
-use super::write_speed::write_mib_per_second;
 use crate::args::ForkBenchArguments;
+use crate::daemon::BenchDaemon;
+use crate::engine_memory::private_bytes;
+use crate::environment::{Environment, file_system_of};
+use crate::figures::{Parts, mebibytes};
+use crate::fork_report::Report;
+use crate::mark::Mark;
+use crate::product::{create_sample, delete, exec_true, wait_for_pools};
+use crate::run::on_daemon;
+use crate::session::start_session;
+use crate::write_speed::write_mib_per_second;
 
 /// A child that could not be deleted ends by itself.
 const CHILD_TTL_SECONDS: u64 = 600;

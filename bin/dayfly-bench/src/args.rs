@@ -1,0 +1,59 @@
+//! The command line of the bench. No logic.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Measures the product beside the bare engine, in one run.
+#[derive(Debug, Parser)]
+#[command(name = "dayfly-bench", bin_name = "dayflyd bench")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// From the create call to the answer of the first `true`.
+    Create(BenchArguments),
+    /// From a call to a hibernated sandbox to the answer of its first `true`.
+    Wake(BenchArguments),
+    /// From the call of `true` on a warm sandbox to its answer.
+    Exec(BenchArguments),
+    /// How long a fork stops its parent, when its children answer, and what memory they add.
+    Fork(ForkBenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// Uses the daemon that runs on this directory, or starts one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// How many of each kind.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) n: usize,
+    #[arg(long, default_value = "base")]
+    pub(crate) template: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkBenchArguments {
+    /// Uses the daemon that runs on this directory, or starts one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// How many children: in each round so many one after the other, then so many at once.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) children: u64,
+    /// How much memory a program in the parent holds, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 300)]
+    pub(crate) session_mib: u64,
+    /// How many parents, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: u64,
+    #[arg(long, default_value = "base")]
+    pub(crate) template: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
