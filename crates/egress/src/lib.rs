@@ -10,14 +10,18 @@
 //! It must not know engines, slots' insides, projects or the public API, and it terminates no TLS.
 //!
 //! [`server`] is the process's side of the node's connection, [`client`] the node's, [`protocol`]
-//! what they say. [`readers`] is what reads
-//! the bytes of guests. Start reading at `outlet` (one open lifecycle), then `tcp` and `dns`.
+//! what they say. [`readers`] is what reads the bytes of guests. Start reading at `outlet` (one open
+//! lifecycle) and `outlets` (all of them), then `tcp` and `dns`.
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod connection;
 mod dns;
 mod http;
+mod meter;
+mod options;
 mod outlet;
+mod outlets;
 mod pace;
 mod packet;
 pub mod protocol;

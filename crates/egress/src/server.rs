@@ -4,8 +4,6 @@
 //! open stays open, with the policies that it has.
 
 use std::io;
-use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::outlet::{Outlets, RefusedCall};
+pub use crate::options::Options;
+use crate::outlets::{Outlets, RefusedCall};
 pub use crate::packet::PacketListener;
 use crate::packet::{Packet, PacketSocket};
 use crate::protocol::{EgressAnswer, EgressCall, EgressMessage, EgressRequest, PROTOCOL};
@@ -25,15 +24,6 @@ use crate::records::Outbox;
 /// each call that it sent ahead.
 const ANSWERS_MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// What the process is told when it starts.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Who is asked for names, in turn. With none, no name has an address.
-    pub resolvers: Vec<SocketAddr>,
-    /// What one sandbox may send, and as much again receive. None: as much as goes through.
-    pub bytes_per_second: Option<NonZeroU64>,
-}
 
 /// Serves until `stop`. Then everything that is open ends.
 ///

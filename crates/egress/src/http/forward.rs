@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use super::authority::Authority;
 use super::headers;
 use super::service::Answer;
-use crate::tcp::Session;
+use crate::connection::Session;
 
 /// The request as it goes on: to a path, with the host that was decided about, and without what
 /// concerned the guest's connection.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::head::{Framing, HeadReader};
-use crate::tcp::Stream;
+use crate::connection::Stream;
 
 const READ_BYTES: usize = 8 << 10;
 const IN_PLACE_OF_A_REFUSED_HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\n\r\n";

@@ -28,7 +28,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
-use crate::tcp::{Session, Socket, Stream, linger};
+use crate::connection::{Session, Socket, Stream, linger};
 use gate::Gate;
 use service::Conversation;
 

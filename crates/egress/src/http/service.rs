@@ -18,7 +18,7 @@ use super::forward;
 use super::gate::{Mark, Marks};
 use super::headers;
 use super::upstream::Upstream;
-use crate::tcp::{NotDialed, Session, dial_address, dial_name};
+use crate::connection::{NotDialed, Session, dial_address, dial_name};
 
 const KIND: EgressRecordKind = EgressRecordKind::Http;
 

@@ -8,8 +8,8 @@ use hyper_util::rt::TokioIo;
 use tokio::task::AbortHandle;
 
 use super::authority::Authority;
+use crate::connection::{Dialed, Session, Stream};
 use crate::outlet::Allowed;
-use crate::tcp::{Dialed, Session, Stream};
 
 /// A connection to one host. Dropping it ends it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Upstream {
             .max_buf_size(super::BUFFER_BYTES)
             .handshake(TokioIo::new(stream))
             .await?;
-        let cut = session.cut_mark().clone();
+        let cut = session.cut().mark().clone();
         let driver = session.outlet().spawn(async move {
             let driven = cut.run_until_cancelled(connection.with_upgrades()).await;
             if let Some(Err(error)) = driven {

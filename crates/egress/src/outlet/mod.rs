@@ -4,14 +4,14 @@
 //! decided by the new policy, or it is in the list when the new policy is held against the list;
 //! there is nothing in between.
 
+mod cut;
 mod names;
 mod passage;
-mod table;
 mod verdict;
 
+pub(crate) use cut::Cut;
 pub(crate) use names::NoAddress;
 pub(crate) use passage::{Facts, Passage};
-pub(crate) use table::{Outlets, RefusedCall};
 pub(crate) use verdict::{Allowed, Target};
 
 use std::collections::HashMap;
@@ -29,13 +29,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::options::Options;
 use crate::pace::Pace;
 use crate::protocol::SandboxRun;
 use crate::rate::{DistinctNames, SAMPLE_WINDOW, TokenBucket};
 use crate::records::{Outbox, Recorder};
 use crate::resolve::NameResolver;
-use crate::server::Options;
-use crate::tcp::Session;
 
 /// A connection that was told to end has ended by then.
 const CUT_LIMIT: Duration = Duration::from_secs(1);
@@ -75,7 +74,7 @@ struct Inside {
 #[derive(Debug)]
 struct Open {
     target: Target,
-    session: Arc<Session>,
+    cut: Cut,
     is_cut: bool,
 }
 
@@ -146,9 +145,9 @@ impl Outlet {
         &self.downward
     }
 
-    /// Ends when the lifecycle does.
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.stop
+    /// What ends a connection of this lifecycle, which ends with it at the latest.
+    pub(crate) fn new_cut(&self) -> Cut {
+        Cut::within(&self.stop)
     }
 
     pub(crate) fn closing_mark(&self) -> Arc<AtomicBool> {
@@ -192,7 +191,7 @@ impl Outlet {
         self: &Arc<Self>,
         target: Target,
         facts: Facts,
-        session: &Arc<Session>,
+        cut: &Cut,
     ) -> Result<Passage, DenyReason> {
         let mut inside = self.inside();
         let verdict = verdict::decide(&inside.policy, &target)?;
@@ -200,7 +199,7 @@ impl Outlet {
         inside.next += 1;
         let open = Open {
             target: target.clone(),
-            session: Arc::clone(session),
+            cut: cut.clone(),
             is_cut: false,
         };
         inside.passages.insert(id, open);
@@ -255,7 +254,7 @@ impl Outlet {
         for (id, open) in passages {
             if verdict::decide(policy, &open.target).is_err() {
                 open.is_cut = true;
-                open.session.cut();
+                open.cut.now();
                 cut.push(*id);
             }
         }

@@ -10,7 +10,7 @@ use dayfly_types::egress::{
 
 use super::Outlet;
 use super::verdict::Allowed;
-use crate::tcp::Meter;
+use crate::meter::Meter;
 
 /// What is known about a connection or a question, allowed or not.
 #[derive(Debug, Clone)]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use dayfly_types::egress::{DenyReason, EgressRecordKind};
 
-use super::dial::dial_address;
 use super::relay;
-use super::{Session, Socket};
+use crate::connection::{Session, Socket, dial_address};
 
 /// Serves a connection of which `opening` was read before it was clear that no name would come.
 /// `otherwise` is why it is denied when no rule speaks of the address: a name might have been
@@ -19,7 +18,7 @@ pub(super) async fn serve(
 ) {
     let facts = session.facts(EgressRecordKind::Tcp, None);
     let target = session.target(EgressRecordKind::Tcp, None);
-    let passage = match session.outlet().admit(target, facts.clone(), &session) {
+    let passage = match session.outlet().admit(target, facts.clone(), session.cut()) {
         Ok(passage) => passage,
         Err(reason) => {
             let reason = if reason == DenyReason::NoName {

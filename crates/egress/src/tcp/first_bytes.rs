@@ -6,7 +6,7 @@ use dayfly_types::limits::EGRESS_PEEK_BYTES_MAX;
 use tokio::time::timeout;
 
 use super::hello::{HANDSHAKE, Hello, HelloReader};
-use super::socket::Socket;
+use crate::connection::Socket;
 
 /// The longest method of a request that is known: `BASELINE-CONTROL`, and room.
 const METHOD_BYTES_MAX: usize = 24;

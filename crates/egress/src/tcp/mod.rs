@@ -8,22 +8,14 @@
 //! ```
 
 mod address;
-mod dial;
 mod first_bytes;
 mod hello;
 mod refuse;
 mod relay;
-mod session;
-mod socket;
 mod splice;
 mod tls;
 
 pub use hello::{BrokenHello, Hello, HelloReader};
-
-pub(crate) use dial::{Dialed, NotDialed, dial_address, dial_name};
-pub(crate) use refuse::linger;
-pub(crate) use session::Session;
-pub(crate) use socket::{Meter, Socket, Stream};
 
 use std::io;
 use std::sync::Arc;
@@ -38,6 +30,7 @@ use dayfly_types::limits::EGRESS_PEEK_DEADLINE;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
+use crate::connection::{Session, Socket};
 use crate::http;
 use crate::outlet::{Facts, Outlet};
 use first_bytes::FirstBytes;

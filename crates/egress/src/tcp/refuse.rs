@@ -1,15 +1,10 @@
 //! Ending a connection that is not let through, in words that its client understands.
 
-use std::time::Duration;
-
 use dayfly_types::egress::DenyReason;
 use tokio::time::timeout;
 
-use super::socket::Socket;
+use crate::connection::{LINGER_LIMIT, Socket, linger};
 
-/// How long a client has to take the last words.
-const LINGER_LIMIT: Duration = Duration::from_secs(1);
-const LINGER_BYTES_MAX: usize = 256 << 10;
 const RECORD_ALERT: u8 = 21;
 const FATAL: u8 = 2;
 const ACCESS_DENIED: u8 = 49;
@@ -40,23 +35,4 @@ pub(crate) async fn refuse_tls(guest: &Socket, reason: DenyReason) {
     if sent.is_ok_and(|sent| sent.is_ok()) {
         linger(guest).await;
     }
-}
-
-/// Closes for writing and reads on for a moment. Closing over unread bytes would send a reset, and
-/// that can overtake what was written last.
-pub(crate) async fn linger(guest: &Socket) {
-    if guest.finish().is_err() {
-        return;
-    }
-    let draining = async {
-        let mut buffer = vec![0; 16 << 10];
-        let mut left = LINGER_BYTES_MAX;
-        while let Ok(count @ 1..) = guest.read(&mut buffer).await {
-            left = left.saturating_sub(count);
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    let _ = timeout(LINGER_LIMIT, draining).await;
 }

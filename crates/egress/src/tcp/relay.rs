@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::dial::Dialed;
 use super::splice::{Moved, Pipe};
-use super::{Session, Socket};
+use crate::connection::{Dialed, Session, Socket};
 
 /// Small, because a guest that reads nothing can have one waiting for each of its connections.
 const BUFFER_BYTES: usize = 16 << 10;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tokio::io::Interest;
 
-use super::socket::Socket;
+use crate::connection::Socket;
 
 /// What is asked for. The kernel gives one user so much of all pipes together, and less to each
 /// beyond that; bytes pass all the same.

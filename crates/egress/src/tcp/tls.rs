@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use dayfly_types::egress::{DenyReason, EgressRecordKind, HostName};
 
-use super::dial::{NotDialed, dial_address, dial_name};
 use super::hello::Hello;
 use super::refuse::refuse_tls;
 use super::relay;
-use super::{Session, Socket};
+use crate::connection::{NotDialed, Session, Socket, dial_address, dial_name};
 
 const KIND: EgressRecordKind = EgressRecordKind::Tls;
 

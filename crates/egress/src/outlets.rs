@@ -8,11 +8,11 @@ use dayfly_types::egress::EgressPolicy;
 use rustix::net::SocketType;
 use tokio::net::{TcpListener, UdpSocket};
 
-use super::Outlet;
+use crate::options::Options;
+use crate::outlet::Outlet;
 use crate::packet::is_inet;
 use crate::protocol::{OPEN_DESCRIPTORS, SandboxRun};
 use crate::records::Outbox;
-use crate::server::Options;
 use crate::{dns, tcp};
 
 /// Why a call changed nothing.

@@ -2,15 +2,13 @@
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dayfly_types::egress::{Decision, DenyReason, EgressRecordKind, HostName, NameSource};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::socket::{Ending, Socket};
-use crate::outlet::{Facts, Outlet, Passage, Target};
+use crate::outlet::{Cut, Facts, Outlet, Passage, Target};
 
 /// A connection over which nothing goes for this long is closed.
 const IDLE_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -20,8 +18,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(15 * 60);
 pub(crate) struct Session {
     outlet: Arc<Outlet>,
     destination: SocketAddrV4,
-    cut: CancellationToken,
-    is_reset: Arc<AtomicBool>,
+    cut: Cut,
 }
 
 impl Session {
@@ -29,8 +26,7 @@ impl Session {
         Arc::new(Self {
             outlet: Arc::clone(outlet),
             destination,
-            cut: outlet.stop().child_token(),
-            is_reset: Arc::default(),
+            cut: outlet.new_cut(),
         })
     }
 
@@ -45,22 +41,15 @@ impl Session {
 
     /// Sockets of this connection close by a reset from now on.
     pub(crate) fn reset(&self) {
-        self.is_reset.store(true, Ordering::Release);
+        self.cut.reset();
     }
 
-    /// Ends the connection at once, on both sides, by a reset.
-    pub(crate) fn cut(&self) {
-        self.reset();
-        self.cut.cancel();
-    }
-
-    /// Ends when the connection must.
-    pub(crate) const fn cut_mark(&self) -> &CancellationToken {
+    pub(crate) const fn cut(&self) -> &Cut {
         &self.cut
     }
 
     pub(crate) fn ending(&self) -> Ending {
-        Ending::new(Arc::clone(&self.is_reset), self.outlet.closing_mark())
+        Ending::new(self.cut.reset_mark(), self.outlet.closing_mark())
     }
 
     pub(crate) fn facts(&self, kind: EgressRecordKind, name: Option<HostName>) -> Facts {
@@ -84,13 +73,13 @@ impl Session {
     /// # Errors
     /// Why it is denied; that is recorded.
     pub(crate) fn admit(
-        self: &Arc<Self>,
+        &self,
         kind: EgressRecordKind,
         name: Option<HostName>,
     ) -> Result<Passage, DenyReason> {
         let target = self.target(kind, name.clone());
         let facts = self.facts(kind, name);
-        let admitted = self.outlet.admit(target, facts.clone(), self);
+        let admitted = self.outlet.admit(target, facts.clone(), &self.cut);
         admitted.inspect_err(|reason| self.deny(&facts, *reason))
     }
 
@@ -111,7 +100,7 @@ impl Session {
     /// Runs what serves the connection until it is done, must end, or nothing goes over it.
     pub(crate) async fn run(&self, guest: &Socket, serving: impl Future<Output = ()>) {
         tokio::select! {
-            () = self.cut.cancelled() => {}
+            () = self.cut.mark().cancelled() => {}
             () = idle(guest) => {}
             () = serving => {}
         }

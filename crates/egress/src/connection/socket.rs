@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -12,28 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use crate::meter::Meter;
 use crate::pace::Pace;
-
-/// Bytes that went over one socket.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    read: AtomicU64,
-    written: AtomicU64,
-}
-
-impl Meter {
-    pub(crate) fn read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn total(&self) -> u64 {
-        self.read().wrapping_add(self.written())
-    }
-}
 
 /// Whether sockets end by a reset: because their connection was cut, or its lifecycle ended.
 #[derive(Debug, Clone)]
@@ -85,7 +65,7 @@ impl Socket {
     }
 
     /// Waits until more may be read.
-    pub(super) async fn paced(&self) {
+    pub(crate) async fn paced(&self) {
         while let Some(wait) = self.pace.owed(Instant::now()) {
             sleep(wait).await;
         }
@@ -109,7 +89,7 @@ impl Socket {
     }
 
     /// A system call on the socket that says `WouldBlock` when it has to be tried again.
-    pub(super) fn try_io(
+    pub(crate) fn try_io(
         &self,
         interest: Interest,
         call: impl FnOnce(&TcpStream) -> io::Result<usize>,
@@ -117,15 +97,13 @@ impl Socket {
         self.stream.try_io(interest, || call(&self.stream))
     }
 
-    pub(super) fn count_read(&self, count: usize) {
-        self.meter.read.fetch_add(count as u64, Ordering::Relaxed);
+    pub(crate) fn count_read(&self, count: usize) {
+        self.meter.count_read(count);
         self.pace.spend(count, Instant::now());
     }
 
-    pub(super) fn count_written(&self, count: usize) {
-        self.meter
-            .written
-            .fetch_add(count as u64, Ordering::Relaxed);
+    pub(crate) fn count_written(&self, count: usize) {
+        self.meter.count_written(count);
     }
 
     pub(crate) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,0 +1,13 @@
+//! What the operator decides for all sandboxes of a node.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+
+/// What the process is told when it starts.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who is asked for names, in turn. With none, no name has an address.
+    pub resolvers: Vec<SocketAddr>,
+    /// What one sandbox may send, and as much again receive. None: as much as goes through.
+    pub bytes_per_second: Option<NonZeroU64>,
+}
