@@ -11,9 +11,10 @@ use dayfly_guest_proto::{
 use crate::activity;
 use crate::agent::Agent;
 use crate::clock::{file_clock_unix_nanos, uptime_ms};
-use crate::files::{Worker, guest_error};
+use crate::files::Worker;
 use crate::identity;
 use crate::machine::Machine;
+use crate::refusal::{guest_error, unsupported};
 use crate::volumes::DiskOperation;
 
 impl Agent {
@@ -166,14 +167,6 @@ enum Work {
     File(Request),
     /// In a child of root.
     Disk(DiskOperation),
-}
-
-pub(crate) fn unsupported() -> GuestError {
-    GuestError::new(GuestErrorCode::Unsupported, "not served by this guest")
-}
-
-pub(crate) fn wrong_state(text: &str) -> GuestError {
-    GuestError::new(GuestErrorCode::WrongState, text)
 }
 
 fn identify_error(error: &identity::IdentifyError) -> GuestError {

@@ -5,8 +5,8 @@ use dayfly_types::limits::{AGENT_FILE_OPERATIONS_MAX, WATCHES_MAX};
 
 use crate::account::Account;
 use crate::agent::Agent;
-use crate::calls::wrong_state;
-use crate::files::{self, ChangedSince, Job, Operation, Worker, guest_error};
+use crate::files::{self, ChangedSince, Job, Operation, Worker};
+use crate::refusal::{guest_error, wrong_state};
 use crate::volumes::DiskOperation;
 
 impl Agent {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
 
 use crate::cgroup::UserGroup;
-use crate::files::guest_error;
+use crate::refusal::guest_error;
 
 /// A guest of its own, or an ordinary process that must leave its machine alone.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod calls;
 mod cgroup;
 mod clock;
 mod conversation;
+mod devices;
 mod disks;
 mod exec;
 mod file_calls;
@@ -29,7 +30,10 @@ mod pause;
 mod poller;
 mod port;
 mod ports;
+mod postponed;
+mod refusal;
 mod socket;
+mod socket_calls;
 mod sys;
 mod volumes;
 

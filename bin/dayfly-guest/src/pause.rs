@@ -9,46 +9,18 @@
 //! The guest that was captured notices nothing but the time. Its copies, which start in the middle
 //! of the drawing, are told by an opening that they are spoken to by somebody else.
 
-use std::collections::VecDeque;
 use std::io;
 
-use dayfly_guest_proto::{Call, CopyMark, GuestError, GuestErrorCode, Response};
-use dayfly_types::limits::AGENT_CALLS_MAX;
+use dayfly_guest_proto::{Call, CopyMark, GuestError, Response};
 
 use crate::agent::Agent;
-use crate::calls::wrong_state;
 use crate::clock::monotonic_ms;
-use crate::files::guest_error;
 use crate::identity;
+use crate::refusal::{guest_error, wrong_state};
 use crate::sys;
 
-/// What waiting calls may take of the guest's memory together.
-const POSTPONED_BYTES_MAX: usize = 8 << 20;
 /// When to try again after user processes could not be let go.
 const THAW_RETRY_MS: u64 = 1000;
-
-/// Calls that wait for the thaw.
-#[derive(Debug, Default)]
-pub(crate) struct Postponed {
-    calls: VecDeque<Call>,
-    bytes: usize,
-}
-
-impl Postponed {
-    fn push(&mut self, call: Call, bytes: usize) -> Result<(), GuestError> {
-        if self.calls.len() >= AGENT_CALLS_MAX || self.bytes + bytes > POSTPONED_BYTES_MAX {
-            let text = "too many calls wait for the guest to go on";
-            return Err(GuestError::new(GuestErrorCode::TooMany, text));
-        }
-        self.bytes += bytes;
-        self.calls.push_back(call);
-        Ok(())
-    }
-
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
 
 impl Agent {
     /// Serves a call now, or after the thaw. `bytes` is the length of its message.
@@ -69,7 +41,7 @@ impl Agent {
         if !self.life.is_running() {
             return;
         }
-        for call in std::mem::take(&mut self.postponed).calls {
+        for call in self.postponed.take() {
             self.serve(call);
         }
     }
@@ -142,30 +114,5 @@ impl Agent {
         // The pause does not count against anybody's timeout.
         self.execs.allow_more_time(paused_ms);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dayfly_guest_proto::Request;
-
-    #[test]
-    fn waiting_calls_are_bounded_in_number_and_in_bytes() {
-        let call = || Call {
-            call: 1,
-            request: Request::Activity,
-        };
-        let mut many = Postponed::default();
-        for _ in 0..AGENT_CALLS_MAX {
-            many.push(call(), 1).unwrap();
-        }
-        let refused = many.push(call(), 1).unwrap_err();
-        assert_eq!(refused.code, GuestErrorCode::TooMany);
-        let mut long = Postponed::default();
-        long.push(call(), POSTPONED_BYTES_MAX).unwrap();
-        assert!(long.push(call(), 1).is_err());
-        long.clear();
-        long.push(call(), 1).unwrap();
     }
 }

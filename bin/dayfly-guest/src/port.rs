@@ -9,6 +9,7 @@ use dayfly_guest_proto::{GuestPort, PortRole};
 use rustix::fs::{Mode, OFlags};
 
 use crate::clock::monotonic_ms;
+use crate::devices;
 use crate::poller::{Poller, ReadOutcome, Source};
 
 /// Output that waits for the host before the agent stops producing more.
@@ -130,7 +131,7 @@ pub(crate) fn open_named(name: &str) -> io::Result<OwnedFd> {
     let is_named = |path: &PathBuf| {
         fs::read_to_string(path.join("name")).is_ok_and(|text| text.trim_end() == name)
     };
-    let device = crate::boot::wait_for(|| {
+    let device = devices::wait_for(|| {
         let entries = fs::read_dir("/sys/class/virtio-ports").ok()?;
         let port = entries.flatten().map(|entry| entry.path()).find(is_named)?;
         Some(PathBuf::from("/dev").join(port.file_name()?))

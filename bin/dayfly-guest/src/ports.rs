@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
-use crate::files::guest_error;
 use crate::poller::{Poller, Source};
+use crate::refusal::guest_error;
 
 /// As many as are told of.
 const PORTS_MAX: usize = 256;

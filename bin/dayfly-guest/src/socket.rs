@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use dayfly_guest_proto::{
-    ChannelId, DataHeader, GuestError, GuestErrorCode, ReceiveWindow, Response, SendWindow,
-    StreamKind, WindowError,
+    ChannelId, DataHeader, GuestError, GuestErrorCode, ReceiveWindow, SendWindow, StreamKind,
+    WindowError,
 };
 use dayfly_types::limits::FRAME_PAYLOAD_BYTES_MAX;
 use rustix::io::Errno;
@@ -20,11 +20,10 @@ use rustix::net::{
     socket_with,
 };
 
-use crate::agent::Agent;
-use crate::calls::wrong_state;
-use crate::files::{Outlets, guest_error};
+use crate::files::Outlets;
 use crate::poller::{Poller, ReadOutcome, Source};
 use crate::port::OUTPUT_BYTES_MAX;
+use crate::refusal::guest_error;
 
 /// Connections at once: a few for each context that a guest can have, and a browser or two that
 /// look at its ports.
@@ -50,38 +49,8 @@ struct Connection {
     can_send: bool,
 }
 
-impl Agent {
-    pub(crate) fn connect_socket(
-        &mut self,
-        channel: ChannelId,
-        path: &str,
-    ) -> Result<Response, GuestError> {
-        if !self.life.is_running() {
-            return Err(wrong_state("user code may not run yet"));
-        }
-        self.check_channel(channel)?;
-        let open = |poller: &Poller| open(path, poller);
-        self.sockets.connect(channel, open, &self.poller)?;
-        Ok(Response::Done)
-    }
-
-    pub(crate) fn connect_port(
-        &mut self,
-        channel: ChannelId,
-        port: u16,
-    ) -> Result<Response, GuestError> {
-        if !self.life.is_running() {
-            return Err(wrong_state("user code may not run yet"));
-        }
-        self.check_channel(channel)?;
-        let open = |poller: &Poller| crate::ports::open(port, poller);
-        self.sockets.connect(channel, open, &self.poller)?;
-        Ok(Response::Done)
-    }
-}
-
 impl Sockets {
-    fn connect(
+    pub(crate) fn connect(
         &mut self,
         channel: ChannelId,
         open: impl FnOnce(&Poller) -> Result<Source, GuestError>,
@@ -242,7 +211,7 @@ impl Connection {
 }
 
 /// Connects without waiting: a service that has no place for one more is busy.
-fn open(path: &str, poller: &Poller) -> Result<Source, GuestError> {
+pub(crate) fn open(path: &str, poller: &Poller) -> Result<Source, GuestError> {
     // A path that begins with a zero byte would be a name of another kind.
     let address = match SocketAddrUnix::new(Path::new(path)) {
         Ok(address) if !path.is_empty() && !path.contains('\0') => address,

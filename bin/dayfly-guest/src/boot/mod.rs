@@ -19,13 +19,10 @@ use rustix::system::{RebootCommand, reboot};
 
 use crate::activity;
 use crate::cgroup::UserGroup;
-use crate::clock::monotonic_ms;
 use crate::identity;
 use crate::machine::Machine;
 use crate::port;
 
-/// How long a device may take to appear after its driver was loaded.
-const DEVICE_DEADLINE_MS: u64 = 10_000;
 const OPEN_FILES: u64 = 65_536;
 const OPEN_FILES_MAX: u64 = 1 << 20;
 
@@ -110,20 +107,6 @@ fn text_of(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Looks until there is something, within a deadline.
-pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> io::Result<T> {
-    let end_ms = monotonic_ms() + DEVICE_DEADLINE_MS;
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if monotonic_ms() >= end_ms {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn prepare_process() {

@@ -11,8 +11,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, unmount};
 
 use super::BootError;
-use crate::disks;
 use crate::machine::Layers;
+use crate::{devices, disks};
 
 const BASE: &str = "/dayfly/base";
 const WRITABLE: &str = "/dayfly/rw";
@@ -40,7 +40,7 @@ pub(super) fn mount_kernel_filesystems() -> Result<(), BootError> {
 /// on the two file systems, which nobody can reach by a path afterwards.
 pub(super) fn switch_to_overlay() -> Result<Layers, BootError> {
     let find = |serial: &str| {
-        let disk = super::wait_for(|| disks::look(serial));
+        let disk = devices::wait_for(|| disks::look(serial));
         disk.map(|disk| disk.device)
             .map_err(BootError::at(format!("find the disk with serial {serial}")))
     };

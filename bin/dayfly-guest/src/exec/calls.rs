@@ -4,7 +4,7 @@ use dayfly_guest_proto::{ChannelId, GuestError, GuestErrorCode, Request, Respons
 
 use super::reader::Attachment;
 use crate::agent::Agent;
-use crate::calls::{unsupported, wrong_state};
+use crate::refusal::{unsupported, wrong_state};
 
 impl Agent {
     #[expect(

@@ -43,9 +43,10 @@ use self::process::{Ended, Process};
 use self::reader::{Attachment, Reader, Upstream};
 use crate::account::Account;
 use crate::cgroup::ExecGroup;
-use crate::files::{Outlets, guest_error};
+use crate::files::Outlets;
 use crate::machine::Machine;
 use crate::poller::{Poller, Source};
+use crate::refusal::guest_error;
 
 pub(crate) use self::table::Execs;
 

@@ -11,7 +11,7 @@ use super::limits::CpuBudget;
 use super::terminal;
 use crate::cgroup::ExecGroup;
 use crate::clock::monotonic_ms;
-use crate::files::guest_error;
+use crate::refusal::guest_error;
 
 /// Added to a signal's number to make the exit code of the process it ended, as shells do.
 const SIGNAL_CODE_BASE: i32 = 128;

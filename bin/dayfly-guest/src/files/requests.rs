@@ -1,11 +1,12 @@
 //! What a request about files asks for, in the words of [`Operation`].
 
-use dayfly_guest_proto::{GuestError, GuestErrorCode, Request};
+use dayfly_guest_proto::{GuestError, Request};
 
 use super::directory::ListOptions;
 use super::job::Operation;
 use super::transfer::{WriteOptions, WritePlace};
 use super::{invalid, names};
+use crate::refusal::unsupported;
 
 /// The operation and the user that a request names.
 #[expect(
@@ -161,8 +162,4 @@ fn write_place(append: bool, offset: Option<u64>) -> Result<WritePlace, GuestErr
         (false, Some(offset)) => Ok(WritePlace::At(offset)),
         (true, Some(_)) => Err(invalid("both the end and an offset to write at")),
     }
-}
-
-fn unsupported() -> GuestError {
-    GuestError::new(GuestErrorCode::Unsupported, "not served by this guest")
 }

@@ -21,7 +21,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::clock::monotonic_ms;
 use crate::disks::{self, Disk};
-use crate::files::guest_error;
+use crate::refusal::guest_error;
 use crate::sys;
 
 use mounted::mounted_paths;
