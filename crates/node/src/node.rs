@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dayfly_core::admission::Demand;
 use dayfly_guest_client::AgentClient;
 use dayfly_node_api::{
     EnsureSandbox, LifecycleChange, LifecycleReport, NodeError, NodeExecs, NodeSandboxes,
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls;
-use crate::capacity::{HostResources, Ledger, Promise, Reserve};
+use crate::capacity::{HostResources, Ledger, Reserve};
 use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
@@ -39,9 +38,6 @@ use crate::reserve::ReserveFile;
 use crate::sandbox::{OpenCall, Request, SandboxHandle};
 use crate::templates::TemplateSource;
 use crate::volumes::VolumeStore;
-
-/// How soon a caller may ask again when the node is full.
-const FULL_RETRY: Duration = Duration::from_secs(5);
 
 /// Settings of one node.
 #[derive(Debug, Clone)]
@@ -434,14 +430,6 @@ fn open_reserve(path: &Path) -> Option<Arc<ReserveFile>> {
             None
         }
     }
-}
-
-/// Books room for one more machine, or says what is short.
-pub(crate) fn admit(parts: &Parts, demand: Demand) -> Result<Promise, NodeError> {
-    parts.ledger.promise(demand).map_err(|refusal| {
-        let text = format!("this node is full: {refusal}");
-        NodeError::new(ErrorCode::NoCapacity, text).retry_after(FULL_RETRY)
-    })
 }
 
 pub(crate) fn unix_seconds(at: SystemTime) -> i64 {

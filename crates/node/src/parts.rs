@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use dayfly_core::admission::Demand;
-use dayfly_node_api::{EnsureVolume, SandboxReport};
-use dayfly_types::{Clock, DiskMib, SandboxId, SnapshotId};
+use dayfly_node_api::{EnsureVolume, NodeError, SandboxReport};
+use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
 use tokio::sync::{Notify, broadcast, watch};
 
@@ -24,6 +25,9 @@ use crate::volumes::{VolumeError, VolumeStore};
 
 /// Reports that a slow watcher may miss before it is told everything anew.
 const ANNOUNCEMENTS_MAX: usize = 1024;
+
+/// How soon a caller may ask again when the node is full.
+const FULL_RETRY: Duration = Duration::from_secs(5);
 
 /// The node's parts, behind their ports.
 #[derive(Debug)]
@@ -117,6 +121,14 @@ impl Parts {
             .sandboxes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books room for one more machine, or says what is short.
+    pub(crate) fn admit(&self, demand: Demand) -> Result<Promise, NodeError> {
+        self.ledger.promise(demand).map_err(|refusal| {
+            let text = format!("this node is full: {refusal}");
+            NodeError::new(ErrorCode::NoCapacity, text).retry_after(FULL_RETRY)
+        })
     }
 
     /// Books what a volume gets that it does not have yet. Blocks.

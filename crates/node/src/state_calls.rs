@@ -18,7 +18,7 @@ use futures::StreamExt;
 
 use crate::disk_lane::off_runtime;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
-use crate::node::{Node, admit};
+use crate::node::Node;
 use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
 use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
@@ -92,7 +92,7 @@ impl Node {
         }
         let size = record.disk.unwrap_or(record.machine.disk);
         let demand = Demand::of_guest(record.machine.memory.into(), size.into());
-        let promise = admit(&self.parts, demand)?;
+        let promise = self.parts.admit(demand)?;
         let mut sandboxes = self.parts.sandboxes();
         // Asked again under the lock: two repeats of one call may have come this far.
         if let Some(handle) = sandboxes.get(&wanted.id) {

@@ -14,7 +14,7 @@ use dayfly_node_api::NodeError;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
 use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm, VolumeFile};
 
-use super::network;
+use super::permit::permit;
 use super::stages::Stages;
 use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
@@ -164,7 +164,7 @@ pub(crate) async fn bring_up(
     stages.end("engine");
     let slot = parked.slot;
     // Beside each other: until the permit is in force the guest reaches nothing.
-    let (restored, ()) = tokio::join!(parked.vm.restore(), network::permit(parts, record));
+    let (restored, ()) = tokio::join!(parked.vm.restore(), permit(parts, record));
     let mut vm = restored.map_err(BringUpError::Restore)?;
     stages.end("restore");
     let agent = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE)

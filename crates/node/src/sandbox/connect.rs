@@ -2,17 +2,20 @@
 //! example.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::{GuestState, IdentityEvent};
 use dayfly_types::limits;
 
 use super::bring_up::{BringUpError, identity, unix_nanos};
-use super::owner::RETRY_PAUSE;
 use crate::effects::Effect;
 use crate::guest::open_agent;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
+
+/// How long to wait before a failed agent connection or a failed teardown is tried again.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// One attempt at a new conversation; an attempt that fails takes at least the pause.
 pub(super) async fn connect_again(

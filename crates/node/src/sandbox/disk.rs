@@ -7,66 +7,26 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dayfly_core::admission::Refusal;
 use dayfly_host::process::{self, ProcessIdentity};
 use dayfly_node_api::NodeError;
-use dayfly_types::{Backoff, ErrorCode, SandboxCondition, SandboxState, limits};
+use dayfly_types::{ErrorCode, SandboxCondition, SandboxState, limits};
 use dayfly_vmm::{EngineCaptureError, EngineProcess};
 
 use super::bring_up::unix_nanos;
 use super::owner::Owner;
+use super::room::{disk_condition, waits_for_room};
 use crate::capacity::{Booking, Ledger, Promise, PromiseNumber};
 use crate::effects::Effect;
 use crate::failure::node_error;
-use crate::journal::SandboxRecord;
-use crate::parts::Parts;
 use crate::written::written_mib;
 
 /// How long the guest's clock may take to be set after it went on. It may have stopped again.
 const CLOCK_LIMIT: Duration = Duration::from_secs(2);
 /// What an engine may add to its memory between the look at it and its stop.
 const MEMORY_GROWTH_MIB: u64 = 32;
-const RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// Whether a write of the guest waits for room, and how often that came to nothing.
-#[derive(Debug)]
-pub(super) struct RoomWait {
-    is_waiting: bool,
-    backoff: Backoff,
-    tried_at: Option<Instant>,
-}
-
-impl Default for RoomWait {
-    fn default() -> Self {
-        Self {
-            is_waiting: false,
-            backoff: Backoff::new(limits::DISK_WATCH_PERIOD, limits::DISK_RETRY_MAX),
-            tried_at: None,
-        }
-    }
-}
-
-impl RoomWait {
-    pub(super) fn is_waiting(&self) -> bool {
-        self.is_waiting
-    }
-
-    /// There is no machine any more, or it goes on.
-    pub(super) fn is_over(&mut self) {
-        self.is_waiting = false;
-    }
-
-    fn begin(&mut self) {
-        self.is_waiting = true;
-        // One that wrote for a while before it stopped again is not the same attempt.
-        let long_ago = |at: Instant| at.elapsed() > limits::DISK_RETRY_MAX;
-        if self.tried_at.is_some_and(long_ago) {
-            self.backoff.reset();
-        }
-    }
-}
 
 /// Which part of a capture needs room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,22 +46,6 @@ pub(super) struct CaptureRoom {
     pub(super) memory_bytes_max: u64,
 }
 
-/// Resolves when it is time to let a guest try again.
-pub(super) async fn wait_for_room(parts: &Parts, pause: Duration) {
-    tokio::time::sleep(pause).await;
-    let mut seen = parts.disk_available_mib.subscribe();
-    // The sender is the node's own.
-    let _ = seen.wait_for(|mib| *mib >= limits::DISK_RESUME_MIB).await;
-}
-
-/// What is wrong with a sandbox's disk, the worse first.
-pub(super) fn disk_condition(record: &SandboxRecord, waits: bool) -> Option<SandboxCondition> {
-    if record.disk_damaged {
-        return Some(SandboxCondition::DiskDamaged);
-    }
-    waits.then_some(SandboxCondition::DiskFull)
-}
-
 impl Owner {
     pub(super) fn condition(&self) -> Option<SandboxCondition> {
         disk_condition(&self.record, self.room.is_waiting())
@@ -111,7 +55,7 @@ impl Owner {
     /// user paused stays so.
     pub(super) fn room_pause(&self) -> Option<Duration> {
         let is_ours = self.record.state() == SandboxState::Running && self.vm.is_some();
-        (self.room.is_waiting() && is_ours).then(|| self.room.backoff.peek())
+        (self.room.is_waiting() && is_ours).then(|| self.room.pause())
     }
 
     /// The engine has stopped the guest for want of room.
@@ -129,8 +73,7 @@ impl Owner {
 
     /// Lets the guest try its write again.
     pub(super) async fn try_again(&mut self) {
-        let _ = self.room.backoff.pause();
-        self.room.tried_at = Some(Instant::now());
+        self.room.note_try();
         let Some(vm) = self.vm.as_mut() else {
             return;
         };
@@ -298,13 +241,6 @@ fn no_room(refusal: &Refusal) -> NodeError {
          stopped. Delete snapshots, volumes or sandboxes"
     );
     NodeError::new(ErrorCode::StorageFull, text)
-}
-
-/// Refused while the guest stands still for want of room.
-pub(crate) fn waits_for_room() -> NodeError {
-    let text = "the node's disk is full, and the sandbox stands still until there is room; it has \
-                lost nothing. Delete snapshots, volumes or other sandboxes";
-    NodeError::new(ErrorCode::StorageFull, text).retry_after(RETRY_AFTER)
 }
 
 fn damaged() -> NodeError {

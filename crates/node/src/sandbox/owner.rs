@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
-use super::connect::connect_again;
-use super::disk::{RoomWait, disk_condition, wait_for_room};
-use super::network::network_report;
+use super::connect::{RETRY_PAUSE, connect_again};
+use super::permit::network_report;
 use super::report::{captures_of, report};
+use super::room::{RoomWait, disk_condition, wait_for_room};
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
 use crate::disk_lane::DiskLane;
@@ -24,9 +24,6 @@ use crate::effects::Effect;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
 use crate::pause_guard::Watching;
-
-/// How long to wait before a failed teardown or a failed agent connection is tried again.
-pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// The owner's own state. Nobody else writes any of it.
 #[derive(Debug)]

@@ -163,7 +163,7 @@ impl Owner {
         let machine = &self.record.machine;
         let disk = self.record.disk.unwrap_or(machine.disk);
         let demand = Demand::of_guest(machine.memory.into(), disk.into());
-        crate::node::admit(&self.parts, demand)
+        self.parts.admit(demand)
     }
 
     /// Restores what was prepared. After a failure the sandbox sleeps on, unless its machine may
