@@ -106,8 +106,9 @@ async fn an_engine_that_would_start_a_program_is_ended() {
     let handle = Pidfd::open(identity).unwrap();
     let mut stream = monitor(&slot).await;
     assert!(command(&mut stream, "query-status").contains("return"));
-    let request = r#"{"execute":"migrate","arguments":{"uri":"exec:/bin/true"}}"#;
-    writeln!(stream.get_mut(), "{request}").unwrap();
+    // In one write: the engine acts on the last brace, and ends before it would read more.
+    let request = "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"exec:/bin/true\"}}\n";
+    stream.get_mut().write_all(request.as_bytes()).unwrap();
     let exit = tokio::time::timeout(LIMIT, handle.wait()).await;
     assert_eq!(exit.unwrap().unwrap(), Exit::Signal(libc::SIGSYS));
 }
