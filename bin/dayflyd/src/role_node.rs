@@ -230,29 +230,35 @@ fn empty_layer_maker() -> EmptyLayerMaker {
 fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<BakePlan> {
     let catalog =
         RecipeCatalog::load(Some(&directory.recipes())).context("cannot read the recipes")?;
+    for error in catalog.nameless() {
+        tracing::error!(error = %dayfly_node::error_chain(error), "a recipe cannot be used");
+    }
     let at_start = match arguments.templates.as_slice() {
         [all] if all == "all" => catalog.names().cloned().collect(),
         names => names
             .iter()
             .filter(|name| !name.is_empty())
-            .map(|name| baked_name(&catalog, name))
-            .collect::<Result<_>>()?,
+            .filter_map(|name| baked_name(&catalog, name))
+            .collect(),
     };
     Ok(BakePlan { catalog, at_start })
 }
 
-/// The template behind a name that an operator gave.
-fn baked_name(catalog: &RecipeCatalog, text: &str) -> Result<TemplateName> {
-    let found = TemplateName::parse(text)
-        .ok()
-        .and_then(|name| catalog.real_name(&name).cloned());
-    found.with_context(|| {
+/// The template behind a name that an operator gave. A mistake in one of them, or in its recipe,
+/// keeps nobody from using the others.
+fn baked_name(catalog: &RecipeCatalog, text: &str) -> Option<TemplateName> {
+    let name = TemplateName::parse(text).ok();
+    let found = name.and_then(|name| catalog.real_name(&name).cloned());
+    if found.is_none() {
         let names: Vec<&str> = catalog.names().map(TemplateName::as_str).collect();
-        format!(
-            "there is no template {text:?}; there are: {}",
-            names.join(", ")
-        )
-    })
+        let known = names.join(", ");
+        tracing::error!(
+            template = text,
+            known,
+            "templates names one that cannot be baked"
+        );
+    }
+    found
 }
 
 fn node_config(

@@ -33,7 +33,7 @@ pub trait BeforeFirstBoot: Send + Sync + std::fmt::Debug + 'static {
 }
 
 /// What there is to bake.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct BakePlan {
     pub catalog: RecipeCatalog,
     /// Baked without being asked for.

@@ -12,8 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::{BakeState, TemplateReport};
-use dayfly_snapshots::{Alias, BakedTemplate, RecipeCatalog, ResolvedRecipe};
-use dayfly_types::TemplateName;
+use dayfly_snapshots::{
+    Alias, BakedTemplate, RecipeCatalog, RecipeError, ResolvedRecipe, WrongRecipe,
+};
+use dayfly_types::{InvalidSize, MemoryMib, RunMeaning, TemplateName, Vcpus, limits};
 use tokio::sync::{Notify, watch};
 
 use crate::templates::{ReadyTemplate, TemplateUnavailable};
@@ -40,20 +42,31 @@ struct Known {
     ready: Option<Arc<ReadyTemplate>>,
     /// Somebody wants it baked if it is not on the disk.
     is_wanted: bool,
+    /// Its recipe cannot be used: it has failed for good.
+    is_wrong: bool,
 }
 
 impl TemplateList {
     /// All templates of a catalog, none of which has been looked for yet.
     pub(crate) fn new(catalog: &RecipeCatalog, wanted: &BTreeSet<TemplateName>) -> Self {
-        let known = catalog.iter().map(|recipe| {
-            let report = waiting_report(recipe);
-            let known = Known {
-                is_wanted: wanted.contains(&report.name),
-                report,
-                ready: None,
-            };
-            (known.report.name.clone(), known)
+        let right = catalog.iter().map(|recipe| Known {
+            is_wanted: wanted.contains(&recipe.recipe.name),
+            report: waiting_report(recipe),
+            ready: None,
+            is_wrong: false,
         });
+        let wrong = catalog.wrong().filter_map(|(name, error)| {
+            let reason = reason_of(error);
+            tracing::error!(template = %name, reason, "a recipe cannot be used");
+            Some(Known {
+                is_wanted: false,
+                report: failed_report(name, reason).ok()?,
+                ready: None,
+                is_wrong: true,
+            })
+        });
+        let known = right.chain(wrong);
+        let known = known.map(|one| (one.report.name.clone(), one));
         let aliases = catalog.aliases();
         Self {
             entries: Mutex::new(Entries {
@@ -103,6 +116,12 @@ impl TemplateList {
         };
         entry.is_wanted = true;
         match &entry.report.state {
+            BakeState::Failed { reason } if entry.is_wrong => {
+                return Err(TemplateUnavailable::Failed {
+                    name: name.to_string(),
+                    reason: reason.clone(),
+                });
+            }
             BakeState::NotBaked | BakeState::Failed { .. } => {
                 entry.report.state = BakeState::Waiting;
                 orders.push_back(real.clone());
@@ -242,9 +261,63 @@ fn waiting_report(recipe: &ResolvedRecipe) -> TemplateReport {
     }
 }
 
+/// Without the line that was not understood: it may hold what is nobody's business.
+fn reason_of(error: &WrongRecipe) -> String {
+    if let WrongRecipe::Text {
+        path,
+        source: RecipeError::Syntax(syntax),
+    } = error
+    {
+        let (file, what) = (path.display(), syntax.message());
+        return format!("the recipe {file} is no TOML: {what}");
+    }
+    crate::error_chain(error)
+}
+
+/// Of a template whose recipe cannot be used. Its sizes are the smallest there are.
+fn failed_report(name: &TemplateName, reason: String) -> Result<TemplateReport, InvalidSize> {
+    Ok(TemplateReport {
+        name: name.clone(),
+        description: String::new(),
+        alias_of: None,
+        memory: MemoryMib::new(limits::MEMORY_MIB_MIN)?,
+        vcpus: Vcpus::new(1)?,
+        disk_mib: limits::DISK_MIB_MIN,
+        run: RunMeaning::default(),
+        contexts: Vec::new(),
+        state: BakeState::Failed { reason },
+        size_bytes: 0,
+        baked_at: None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_recipe_fails_alone_and_shows_nothing_of_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("own.toml");
+        std::fs::write(&file, "setup = 'export TOKEN=secret' nonsense").unwrap();
+        let catalog = RecipeCatalog::load(Some(directory.path())).unwrap();
+        let list = TemplateList::new(&catalog, &BTreeSet::from([name("own"), name("base")]));
+        let BakeState::Failed { reason } = state_of(&list, "own") else {
+            panic!("it can be baked");
+        };
+        assert!(reason.contains("own.toml"), "{reason}");
+        let place = directory.path().display().to_string();
+        assert!(
+            !reason.contains("secret") && !reason.contains(&place),
+            "{reason}"
+        );
+        assert_eq!(state_of(&list, "base"), BakeState::Waiting);
+        assert!(matches!(
+            list.order(&name("own")),
+            Err(TemplateUnavailable::Failed { .. })
+        ));
+        assert_eq!(list.take_order(), None);
+    }
 
     fn name(text: &str) -> TemplateName {
         TemplateName::parse(text).unwrap()

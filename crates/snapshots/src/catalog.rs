@@ -30,7 +30,7 @@ const BORROW_DEPTH_MAX: usize = 8;
 /// More files than this in an operator's directory are a mistake.
 const OPERATOR_RECIPES_MAX: usize = 1000;
 
-/// Why the recipes could not be read.
+/// Why the recipes could not be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("cannot read the recipe directory {path}")]
@@ -39,6 +39,13 @@ pub enum CatalogError {
         #[source]
         source: io::Error,
     },
+    #[error("more than {OPERATOR_RECIPES_MAX} recipes in {path}")]
+    TooMany { path: PathBuf },
+}
+
+/// Why one recipe cannot be used. The others can.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongRecipe {
     #[error("cannot read the recipe {path}")]
     Read {
         path: PathBuf,
@@ -46,34 +53,29 @@ pub enum CatalogError {
         source: io::Error,
     },
     #[error("the recipe {path} is wrong")]
-    Recipe {
+    Text {
         path: PathBuf,
         #[source]
         source: RecipeError,
     },
-    #[error("two recipes are named {name:?}; the second is {path}")]
+    #[error("two recipes are named {name}; the second is {path}")]
     Twice { name: TemplateName, path: PathBuf },
-    #[error("more than {OPERATOR_RECIPES_MAX} recipes in {path}")]
-    TooMany { path: PathBuf },
-    #[error("the template {name:?} takes its image from {from:?}, which does not exist")]
-    NoSuchImage {
-        name: TemplateName,
-        from: TemplateName,
-    },
-    #[error("the template {name:?} takes its image from itself, or over too many others")]
-    Circle { name: TemplateName },
-    #[error("{name:?} is a further name of {of:?}, which is no template with a recipe")]
-    AliasOfNothing {
-        name: TemplateName,
-        of: TemplateName,
-    },
+    #[error("it takes its image from the template {from}, which does not exist or is wrong")]
+    NoSuchImage { from: TemplateName },
+    #[error("it takes its image from itself, or over too many others")]
+    Circle,
+    #[error("it is a further name of {of}, which is no template with a recipe")]
+    AliasOfNothing { of: TemplateName },
 }
 
 /// The recipes by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct RecipeCatalog {
     recipes: BTreeMap<TemplateName, ResolvedRecipe>,
     aliases: BTreeMap<TemplateName, Alias>,
+    wrong: BTreeMap<TemplateName, WrongRecipe>,
+    /// Those whose file has a name that no template can have.
+    nameless: Vec<WrongRecipe>,
 }
 
 /// A recipe together with the image that it ends up with.
@@ -85,16 +87,44 @@ pub struct ResolvedRecipe {
 
 impl RecipeCatalog {
     /// Reads the built-in recipes and the `*.toml` files of a directory, if one is given. An
-    /// operator's recipe takes the place of a built-in one of the same name.
+    /// operator's recipe takes the place of a built-in one of the same name, also when it is wrong.
     ///
     /// # Errors
-    /// [`CatalogError`], which names the file.
+    /// [`CatalogError`] when the directory cannot be read.
     pub fn load(operator_directory: Option<&Path>) -> Result<Self, CatalogError> {
-        let mut recipes = built_in()?;
-        if let Some(directory) = operator_directory {
-            recipes.extend(operator_recipes(directory)?);
+        let files = operator_directory.map(recipe_files).transpose()?;
+        Ok(Self::of_files(&files.unwrap_or_default()))
+    }
+
+    /// The built-in recipes, and those of these files.
+    #[must_use]
+    pub fn of_files(files: &[PathBuf]) -> Self {
+        let mut texts = Texts::default();
+        for (name, text) in BUILT_IN {
+            texts.add(Path::new(name), text);
         }
-        Self::resolve(recipes)
+        let mut own = Texts::default();
+        for path in files {
+            own.add_file(path);
+        }
+        for name in own.wrong.keys() {
+            texts.right.remove(name);
+            own.right.remove(name);
+        }
+        texts.right.extend(own.right);
+        texts.wrong.extend(own.wrong);
+        texts.nameless.extend(own.nameless);
+        Self::resolve(texts)
+    }
+
+    /// Recipes that cannot be used, by the name of their template.
+    pub fn wrong(&self) -> impl Iterator<Item = (&TemplateName, &WrongRecipe)> {
+        self.wrong.iter()
+    }
+
+    /// Recipes that cannot be used and belong to no template.
+    pub fn nameless(&self) -> impl Iterator<Item = &WrongRecipe> {
+        self.nameless.iter()
     }
 
     #[must_use]
@@ -123,34 +153,43 @@ impl RecipeCatalog {
         self.aliases.values()
     }
 
-    fn resolve(texts: BTreeMap<TemplateName, RecipeText>) -> Result<Self, CatalogError> {
-        let mut recipes = BTreeMap::new();
-        let mut aliases = BTreeMap::new();
-        for (name, text) in texts {
+    fn resolve(texts: Texts) -> Self {
+        let Texts {
+            right,
+            mut wrong,
+            nameless,
+        } = texts;
+        let (mut recipes, mut aliases) = (BTreeMap::new(), BTreeMap::new());
+        for (name, text) in right {
             match text {
                 RecipeText::Recipe(recipe) => drop(recipes.insert(name, *recipe)),
                 RecipeText::Alias(alias) => drop(aliases.insert(name, alias)),
             }
         }
-        if let Some(alias) = aliases
-            .values()
-            .find(|alias| !recipes.contains_key(&alias.of))
-        {
-            return Err(CatalogError::AliasOfNothing {
-                name: alias.name.clone(),
-                of: alias.of.clone(),
-            });
-        }
         let mut resolved = BTreeMap::new();
         for (name, recipe) in &recipes {
-            let image = image_of(&recipes, recipe)?.clone();
-            let recipe = recipe.clone();
-            resolved.insert(name.clone(), ResolvedRecipe { recipe, image });
+            match image_of(&recipes, recipe) {
+                Ok(image) => {
+                    let (recipe, image) = (recipe.clone(), image.clone());
+                    resolved.insert(name.clone(), ResolvedRecipe { recipe, image });
+                }
+                Err(error) => drop(wrong.insert(name.clone(), error)),
+            }
         }
-        Ok(Self {
+        aliases.retain(|name, alias: &mut Alias| {
+            let has_recipe = resolved.contains_key(&alias.of);
+            if !has_recipe {
+                let of = alias.of.clone();
+                wrong.insert(name.clone(), WrongRecipe::AliasOfNothing { of });
+            }
+            has_recipe
+        });
+        Self {
             recipes: resolved,
             aliases,
-        })
+            wrong,
+            nameless,
+        }
     }
 }
 
@@ -189,19 +228,61 @@ impl ResolvedRecipe {
     }
 }
 
-fn built_in() -> Result<BTreeMap<TemplateName, RecipeText>, CatalogError> {
-    let mut recipes = BTreeMap::new();
-    for (name, text) in BUILT_IN {
-        let recipe = RecipeText::parse(text).map_err(|source| CatalogError::Recipe {
-            path: PathBuf::from(name),
-            source,
-        })?;
-        recipes.insert(recipe.name().clone(), recipe);
-    }
-    Ok(recipes)
+/// Recipes as they were written, and those that could not be read.
+#[derive(Debug, Default)]
+struct Texts {
+    right: BTreeMap<TemplateName, RecipeText>,
+    wrong: BTreeMap<TemplateName, WrongRecipe>,
+    nameless: Vec<WrongRecipe>,
 }
 
-fn operator_recipes(directory: &Path) -> Result<BTreeMap<TemplateName, RecipeText>, CatalogError> {
+impl Texts {
+    fn add_file(&mut self, path: &Path) {
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.add(path, &text),
+            Err(source) => self.add_wrong(path, |path| WrongRecipe::Read { path, source }),
+        }
+    }
+
+    fn add(&mut self, path: &Path, text: &str) {
+        let recipe = match RecipeText::parse(text) {
+            Ok(recipe) => recipe,
+            Err(source) => return self.add_wrong(path, |path| WrongRecipe::Text { path, source }),
+        };
+        let name = recipe.name().clone();
+        // Which of the two is meant nobody knows.
+        if self.right.remove(&name).is_some() || self.wrong.contains_key(&name) {
+            let twice = WrongRecipe::Twice {
+                name: name.clone(),
+                path: file_name(path),
+            };
+            self.wrong.insert(name, twice);
+        } else {
+            self.right.insert(name, recipe);
+        }
+    }
+
+    /// What cannot be read has the name of its file.
+    fn add_wrong(&mut self, path: &Path, error: impl FnOnce(PathBuf) -> WrongRecipe) {
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let error = error(file_name(path));
+        match stem.and_then(|stem| TemplateName::parse(stem).ok()) {
+            Some(name) => drop(self.wrong.insert(name, error)),
+            None => self.nameless.push(error),
+        }
+    }
+}
+
+/// Who uses a template is told what is wrong with it, and not where it lies.
+fn file_name(path: &Path) -> PathBuf {
+    path.file_name().unwrap_or(path.as_os_str()).into()
+}
+
+/// The files of a directory that are recipes.
+///
+/// # Errors
+/// [`CatalogError`].
+pub fn recipe_files(directory: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let wrap = |source| CatalogError::Directory {
         path: directory.to_owned(),
         source,
@@ -222,44 +303,25 @@ fn operator_recipes(directory: &Path) -> Result<BTreeMap<TemplateName, RecipeTex
         }
     }
     paths.sort();
-    let mut recipes = BTreeMap::new();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).map_err(|source| CatalogError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let recipe = RecipeText::parse(&text).map_err(|source| CatalogError::Recipe {
-            path: path.clone(),
-            source,
-        })?;
-        let name = recipe.name().clone();
-        if recipes.insert(name.clone(), recipe).is_some() {
-            return Err(CatalogError::Twice { name, path });
-        }
-    }
-    Ok(recipes)
+    Ok(paths)
 }
 
 /// Follows `from` until a recipe with an image of its own.
 fn image_of<'a>(
     recipes: &'a BTreeMap<TemplateName, Recipe>,
     recipe: &'a Recipe,
-) -> Result<&'a ImageRecipe, CatalogError> {
+) -> Result<&'a ImageRecipe, WrongRecipe> {
     let mut current = recipe;
     for _ in 0..BORROW_DEPTH_MAX {
         match &current.source {
             ImageSource::Own(image) => return Ok(image),
             ImageSource::Of(from) => {
-                current = recipes.get(from).ok_or_else(|| CatalogError::NoSuchImage {
-                    name: current.name.clone(),
-                    from: from.clone(),
-                })?;
+                let missing = || WrongRecipe::NoSuchImage { from: from.clone() };
+                current = recipes.get(from).ok_or_else(missing)?;
             }
         }
     }
-    Err(CatalogError::Circle {
-        name: recipe.name.clone(),
-    })
+    Err(WrongRecipe::Circle)
 }
 
 #[cfg(test)]

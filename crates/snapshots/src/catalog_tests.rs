@@ -40,14 +40,46 @@ fn borrowed_image_is_the_other_templates() {
     assert_ne!(warm.hash(), tools.hash());
 }
 
+/// What is wrong with the recipe of this name.
+fn wrong(directory: &tempfile::TempDir, wanted: &str) -> String {
+    let catalog = RecipeCatalog::load(Some(directory.path())).unwrap();
+    assert!(catalog.get(&name(wanted)).is_none());
+    let found = catalog.wrong().find(|(one, _)| one.as_str() == wanted);
+    found.unwrap().1.to_string()
+}
+
 #[test]
 fn circles_and_missing_images_are_refused() {
     let circle = directory_of(&[("a", "from = 'b'"), ("b", "from = 'a'")]);
-    let error = RecipeCatalog::load(Some(circle.path())).unwrap_err();
-    assert!(matches!(error, CatalogError::Circle { .. }), "{error}");
-    let missing = directory_of(&[("a", "from = 'nowhere'")]);
-    let error = RecipeCatalog::load(Some(missing.path())).unwrap_err();
-    assert!(error.to_string().contains("nowhere"), "{error}");
+    assert!(wrong(&circle, "a").contains("from itself"));
+    let missing = directory_of(&[("a", "from = 'nowhere'"), ("b", "from = 'a'")]);
+    assert!(wrong(&missing, "a").contains("nowhere"));
+}
+
+#[test]
+fn one_wrong_recipe_leaves_the_others_alone() {
+    let directory = directory_of(&[
+        ("broken", "package = ['jq']"),
+        ("fine", "packages = ['jq']"),
+    ]);
+    std::fs::write(directory.path().join("Not A Name.toml"), "name = 1").unwrap();
+    std::fs::write(directory.path().join("base.toml"), "nonsense").unwrap();
+    let catalog = RecipeCatalog::load(Some(directory.path())).unwrap();
+    assert!(catalog.get(&name("fine")).is_some());
+    assert!(catalog.get(&name("agent")).is_some());
+    assert_eq!(catalog.nameless().count(), 1);
+    assert!(wrong(&directory, "broken").contains("broken.toml"));
+    // The operator's own base is meant, and nobody else's takes its place.
+    assert!(wrong(&directory, "base").contains("base.toml"));
+    assert!(wrong(&directory, "ubuntu-24.04").contains("base"));
+}
+
+#[test]
+fn of_two_recipes_with_one_name_neither_is_used() {
+    let directory = directory_of(&[("a", "packages = ['jq']")]);
+    let text = format!("name = 'a'\n{SIZES}");
+    std::fs::write(directory.path().join("b.toml"), text).unwrap();
+    assert!(wrong(&directory, "a").contains("b.toml"));
 }
 
 #[test]
@@ -100,8 +132,7 @@ fn alias_is_no_recipe_and_needs_one() {
         let directory = tempfile::tempdir().unwrap();
         let text = format!("name = 'other'\nalias_of = '{of}'");
         std::fs::write(directory.path().join("other.toml"), text).unwrap();
-        let error = RecipeCatalog::load(Some(directory.path())).unwrap_err();
-        assert!(error.to_string().contains(of), "{error}");
+        assert!(wrong(&directory, "other").contains(of));
     }
     let own = directory_of(&[("ubuntu-24.04", "packages = ['jq']")]);
     let catalog = RecipeCatalog::load(Some(own.path())).unwrap();

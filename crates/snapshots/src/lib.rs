@@ -41,7 +41,7 @@ pub mod verify;
 pub mod writable_disk;
 
 pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
-pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe};
+pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe, WrongRecipe, recipe_files};
 pub use digest::{ContentDigest, DIGEST_KIND};
 pub use image::{ImageBuilder, ImageError, ImageParts};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
