@@ -36,6 +36,9 @@ pub(crate) enum Command {
     Database(DatabaseCommand),
     /// Gives up what cannot be read. It cannot be had back.
     Forget(ForgetArguments),
+    /// Looks at recipes of templates.
+    #[command(subcommand)]
+    Recipe(RecipeCommand),
     /// Started by the node beside a capture.
     #[command(name = crate::pause_guard::COMMAND, hide = true)]
     GuardPause(GuardArguments),
@@ -207,6 +210,21 @@ pub(crate) struct ForgetArguments {
     /// A sandbox whose record cannot be read, see `dayflyd doctor`.
     #[arg(long, value_name = "ID")]
     pub(crate) unreadable: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecipeCommand {
+    /// Says whether recipes can be baked, as far as their text tells, and why not.
+    Check(RecipeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecipeArguments {
+    /// Files with recipes, or directories of them.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     #[arg(long)]
     pub(crate) json: bool,
 }

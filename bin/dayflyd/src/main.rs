@@ -14,6 +14,7 @@ mod engine;
 mod operator;
 mod pause_guard;
 mod pulse;
+mod recipe_check;
 mod role_control;
 mod role_node;
 mod slow_sync;
@@ -23,7 +24,7 @@ mod supervise;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use args::{Arguments, Command, DatabaseCommand, Role, RunArguments};
+use args::{Arguments, Command, DatabaseCommand, RecipeCommand, Role, RunArguments};
 use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
 use dayfly_installation::output::{EXIT_FAILED, failed, print, start_log};
@@ -107,6 +108,11 @@ fn run_command(command: &Command) -> Result<ExitCode> {
             print(arguments.json, &decided, operator::render)?;
             Ok(ExitCode::SUCCESS)
         }),
+        Command::Recipe(RecipeCommand::Check(arguments)) => {
+            let report = recipe_check::run(&arguments.files);
+            print(arguments.json, &report, recipe_check::render)?;
+            Ok(code_of(report.is_well(), EXIT_UNFIT))
+        }
         Command::GuardPause(arguments) => {
             pause_guard::run(arguments)?;
             Ok(ExitCode::SUCCESS)
