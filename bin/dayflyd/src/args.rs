@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::PreviewDomain;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
+use serde::{Deserialize, Serialize};
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
 ///
@@ -36,6 +38,9 @@ pub(crate) enum Command {
     Database(DatabaseCommand),
     /// Gives up what cannot be read. It cannot be had back.
     Forget(ForgetArguments),
+    /// Says which settings hold, and where each comes from.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Looks at recipes of templates.
     #[command(subcommand)]
     Recipe(RecipeCommand),
@@ -44,63 +49,149 @@ pub(crate) enum Command {
     GuardPause(GuardArguments),
 }
 
-#[derive(Debug, Clone, Args)]
+/// The settings of the daemon. Each is a flag, an environment variable and a key of the settings
+/// file, with the same name; whatever comes first here wins.
+///
+/// The whole of it is handed to the processes that the daemon starts.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub(crate) struct RunArguments {
+    /// The file with settings. Default: /etc/dayfly/dayflyd.toml, if it is there.
+    #[arg(long, value_name = "FILE", env = "DAYFLYD_CONFIG")]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
     /// Where everything is kept. Made at the first start.
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/dayfly")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "DAYFLYD_DATA_DIR",
+        default_value = "/var/lib/dayfly"
+    )]
     pub(crate) data_dir: PathBuf,
     /// Where the API is served.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "DAYFLYD_LISTEN",
+        default_value = "127.0.0.1:7070"
+    )]
     pub(crate) listen: SocketAddr,
     /// Engines that wait for a create, for each template.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DAYFLYD_PARKED_ENGINES",
+        default_value_t = 2
+    )]
     pub(crate) parked_engines: usize,
     /// Slots that wait for an engine.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DAYFLYD_PARKED_SLOTS",
+        default_value_t = 2
+    )]
     pub(crate) parked_slots: usize,
     /// Memory kept for the host, in MiB. Default: a tenth, at least 1024.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", env = "DAYFLYD_MEMORY_RESERVE")]
     pub(crate) memory_reserve: Option<u64>,
     /// Disk kept for the host, in MiB. Default: a twentieth of what is free, at least 1024.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", env = "DAYFLYD_DISK_RESERVE")]
     pub(crate) disk_reserve: Option<u64>,
     /// Let several projects share this host although its guests are only emulated. Emulation does
     /// not keep projects apart.
-    #[arg(long)]
+    #[arg(long, env = "DAYFLYD_ALLOW_SHARED_EMULATION")]
     pub(crate) allow_shared_emulation: bool,
     /// Templates to bake at the start, with commas between, or `all`. Others are baked when
     /// somebody asks for them.
     #[arg(
         long,
         value_name = "NAMES",
+        env = "DAYFLYD_TEMPLATES",
         value_delimiter = ',',
         default_value = "base"
     )]
     pub(crate) templates: Vec<String>,
+    /// A directory that keeps built disk images beside the data directory's own.
+    #[arg(long, value_name = "DIR", env = "DAYFLYD_IMAGE_CACHE")]
+    pub(crate) image_cache: Option<PathBuf>,
     /// How traffic of sandboxes leaves this host: `nat` (a link of its own to the host, which
     /// forwards), `none`, or `netns:PATH` (a network namespace that was prepared for it).
-    #[arg(long, value_name = "KIND", default_value = "nat", value_parser = EgressUplink::parse)]
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "DAYFLYD_EGRESS_UPLINK",
+        default_value = "nat"
+    )]
+    #[serde(with = "as_text")]
     pub(crate) egress_uplink: EgressUplink,
     /// Whom names are asked from. Repeat for more. Default: the resolvers of this host.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "DAYFLYD_EGRESS_RESOLVER",
+        value_delimiter = ','
+    )]
     pub(crate) egress_resolver: Vec<SocketAddr>,
     /// Bytes that one sandbox may send in a second, and as many that it may receive. 0: no limit.
-    #[arg(long, value_name = "BYTES", default_value_t = EGRESS_BYTES_PER_SECOND)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "DAYFLYD_EGRESS_RATE",
+        default_value_t = EGRESS_BYTES_PER_SECOND
+    )]
     pub(crate) egress_rate: u64,
     /// Under which domain services in sandboxes have host names, PORT-SANDBOX.DOMAIN; with
     /// something in front of the API, the address that visitors use: https://DOMAIN:PORT.
-    #[arg(long, value_name = "DOMAIN", default_value_t)]
+    #[arg(
+        long,
+        value_name = "DOMAIN",
+        env = "DAYFLYD_PREVIEW_DOMAIN",
+        default_value_t
+    )]
+    #[serde(with = "as_text")]
     pub(crate) preview_domain: PreviewDomain,
+    /// How long a guest may take to say something when the daemon looks for KVM. More on a host
+    /// that is itself emulated.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DAYFLYD_PROBE_SECONDS",
+        default_value_t = 6,
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
+    pub(crate) probe_seconds: u64,
     /// The parts of role `all`, which the daemon starts by itself.
     #[arg(long, value_enum, default_value_t = Role::All, hide = true)]
+    #[serde(skip)]
     pub(crate) role: Role,
-    /// Digest of the administrator's key, handed to the control role where no list of processes
-    /// shows it.
-    #[arg(skip)]
-    pub(crate) admin_key_sha256: Option<String>,
     /// The process that a role ends with.
     #[arg(long, hide = true)]
+    #[serde(skip)]
     pub(crate) supervisor: Option<i32>,
+}
+
+/// A value that is written as on the command line.
+mod as_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 /// How traffic leaves the host, as it is written on the command line.
@@ -111,8 +202,10 @@ pub(crate) enum EgressUplink {
     Namespace(PathBuf),
 }
 
-impl EgressUplink {
-    fn parse(text: &str) -> Result<Self, String> {
+impl FromStr for EgressUplink {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("netns:")) {
             ("none", _) => Ok(Self::None),
             ("nat", _) => Ok(Self::Nat),
@@ -142,8 +235,9 @@ impl From<EgressUplink> for dayfly_host::net::Uplink {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
+    #[default]
     All,
     Control,
     Node,
@@ -164,9 +258,18 @@ pub(crate) struct DoctorArguments {
     /// Also look at what this data directory's daemon left.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Boot no guest: say what the daemon found when it last tried on this host.
+    /// Boot no guest where the daemon has not tried one on this host yet.
     #[arg(long, requires = "data_dir")]
     pub(crate) no_probe: bool,
+    /// How long a guest may take to say something.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DAYFLYD_PROBE_SECONDS",
+        default_value_t = 6,
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
+    pub(crate) probe_seconds: u64,
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -210,6 +313,21 @@ pub(crate) struct ForgetArguments {
     /// A sandbox whose record cannot be read, see `dayflyd doctor`.
     #[arg(long, value_name = "ID")]
     pub(crate) unreadable: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Reads the settings file and the environment as a start would, and starts nothing.
+    Check(ConfigArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    /// The file with settings. Default: /etc/dayfly/dayflyd.toml, if it is there.
+    #[arg(long, value_name = "FILE", env = "DAYFLYD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
     #[arg(long)]
     pub(crate) json: bool,
 }

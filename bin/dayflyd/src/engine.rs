@@ -20,8 +20,6 @@ use serde::{Deserialize, Serialize};
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
 /// The name of the memory library beside the programs.
 const MEMORY_LIBRARY_FILE: &str = "libdayfly_memory.so";
-/// A guest that has not printed anything by then does not boot on this accelerator.
-pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(6);
 
 /// Asks the installed engine for its version.
 pub(crate) async fn installed_version() -> Result<EngineVersion> {
@@ -94,11 +92,13 @@ pub(crate) async fn find_accelerator(
     file: &Path,
     version: EngineVersion,
     kernel: &Path,
+    limit: Duration,
 ) -> Result<Accelerator> {
     let spec = ProbeSpec {
         program: PathBuf::from(ENGINE_PROGRAM),
         kernel: kernel.to_owned(),
-        limit: PROBE_DEADLINE,
+        // A guest that has not printed anything by then does not boot on this accelerator.
+        limit,
     };
     let outcome = probe_accelerator(&spec)
         .await

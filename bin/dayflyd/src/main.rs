@@ -11,20 +11,24 @@ mod crash_point;
 mod doctor;
 mod egress;
 mod engine;
+mod hand_over;
 mod operator;
 mod pause_guard;
 mod pulse;
 mod recipe_check;
 mod role_control;
 mod role_node;
+mod settings;
+mod settings_file;
 mod slow_sync;
 mod stop;
 mod supervise;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use args::{Arguments, Command, DatabaseCommand, RecipeCommand, Role, RunArguments};
+use args::{Arguments, Command, ConfigCommand, DatabaseCommand, RecipeCommand, Role, RunArguments};
 use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
 use dayfly_installation::output::{EXIT_FAILED, failed, print, start_log};
@@ -38,25 +42,25 @@ const EXIT_UNFIT: u8 = 1;
 
 fn main() -> ExitCode {
     let given = bench::with_its_help(std::env::args_os().collect());
-    let arguments = Arguments::parse_from(given);
+    let arguments = Arguments::parse_from(&given);
     start_log();
     let outcome = match &arguments.command {
-        None => run_role(&arguments.run).map(|()| ExitCode::SUCCESS),
+        None => run_role(&given, &arguments.run).map(|()| ExitCode::SUCCESS),
         Some(command) => run_command(command),
     };
     outcome.unwrap_or_else(|error| failed(&error))
 }
 
-fn run_role(arguments: &RunArguments) -> Result<()> {
+fn run_role(given: &[OsString], arguments: &RunArguments) -> Result<()> {
     // Memory of these processes holds keys, and what users send and receive.
     forbid_core_files().context("cannot switch core files off")?;
     raise_open_files();
     match arguments.role {
-        Role::All => block_on(supervise::run(arguments.clone())),
+        Role::All => block_on(supervise::run(given)),
         Role::Control => role_control::run(arguments),
         Role::Node => {
             end_with_parent(arguments)?;
-            role_node::run(arguments)
+            role_node::run()
         }
     }
 }
@@ -108,6 +112,18 @@ fn run_command(command: &Command) -> Result<ExitCode> {
             print(arguments.json, &decided, operator::render)?;
             Ok(ExitCode::SUCCESS)
         }),
+        Command::Config(ConfigCommand::Check(arguments)) => {
+            let mut given = vec![OsString::from(env!("CARGO_PKG_NAME"))];
+            if let Some(file) = &arguments.config {
+                given.extend(["--config".into(), file.into()]);
+            }
+            print(
+                arguments.json,
+                &settings::resolve(&given)?.report,
+                settings::render,
+            )?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Recipe(RecipeCommand::Check(arguments)) => {
             let report = recipe_check::run(&arguments.files);
             print(arguments.json, &report, recipe_check::render)?;

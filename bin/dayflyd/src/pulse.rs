@@ -5,6 +5,7 @@
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,38 +17,52 @@ use tokio::net::unix::pipe::Sender;
 use tokio::process::ChildStdout;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use crate::args::RunArguments;
-
 /// Descriptors below this one are standard.
 const FIRST_FREE: i32 = 3;
 /// What of one look is counted at most: when the supervisor itself did not run, as with a host that
 /// was suspended or a whole group that was frozen, nobody else can be blamed for the silence.
 const STEP_MAX: Duration = Duration::from_secs(2);
 
-/// Begins to say that this process is alive, if somebody supervises it. Must run in its runtime.
-pub(crate) fn give(arguments: &RunArguments) -> Result<()> {
-    if arguments.supervisor.is_none() {
-        return Ok(());
+/// What is said every second, and once when there is something to serve with.
+const ALIVE: &[u8] = b".";
+const READY: &[u8] = b"!";
+
+/// The way to the supervisor.
+#[derive(Debug, Clone)]
+pub(crate) struct Voice(Arc<Sender>);
+
+impl Voice {
+    /// Says that this process serves.
+    pub(crate) fn is_ready(&self) {
+        self.say(READY);
     }
+
+    /// Whether anybody may still hear it.
+    fn say(&self, sign: &[u8]) -> bool {
+        match self.0.try_write(sign) {
+            Ok(_) => true,
+            // The supervisor does not read now; what is there is enough for it.
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// Begins to say that this process is alive. Must run in its runtime.
+pub(crate) fn give() -> Result<Voice> {
     let own = fcntl_dupfd_cloexec(stdio::stdout(), FIRST_FREE)
         .context("cannot take the way to the supervisor")?;
     // Children and whatever prints must not speak in this process's name.
     stdio::dup2_stdout(stdio::stderr()).context("cannot replace the standard output")?;
-    let sender = sender(own)?;
+    let voice = Voice(Arc::new(sender(own)?));
+    let speaker = voice.clone();
     tokio::spawn(async move {
         let mut ticks = interval(PULSE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        while speaker.say(ALIVE) {
             ticks.tick().await;
-            match sender.try_write(b".") {
-                Ok(_) => {}
-                // The supervisor does not read now; what is there is enough for it.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return,
-            }
         }
     });
-    Ok(())
+    Ok(voice)
 }
 
 fn sender(pipe: OwnedFd) -> Result<Sender> {
@@ -62,6 +77,15 @@ pub(crate) struct Pulse {
     looks: Interval,
     looked: Instant,
     silence: Silence,
+}
+
+/// What of a process is worth knowing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It serves.
+    Ready,
+    /// Nothing was heard for too long.
+    Silent,
 }
 
 /// How long nothing was heard, as far as somebody listened.
@@ -92,23 +116,25 @@ impl Pulse {
         }
     }
 
-    /// Ends when nothing was heard for too long. Cancel safe.
-    pub(crate) async fn stops(&mut self) {
+    /// Waits for news. Cancel safe.
+    pub(crate) async fn news(&mut self) -> News {
         loop {
             tokio::select! {
                 biased;
-                is_heard = heard(&mut self.output) => {
-                    if is_heard {
+                heard = hear(&mut self.output) => match heard {
+                    Some(is_ready) => {
                         self.silence = Silence::default();
-                    } else {
-                        self.output = None;
+                        if is_ready {
+                            return News::Ready;
+                        }
                     }
-                }
+                    None => self.output = None,
+                },
                 _ = self.looks.tick() => {
                     let later = self.looked.elapsed();
                     self.looked = Instant::now();
                     if self.silence.lasts(later) {
-                        return;
+                        return News::Silent;
                     }
                 }
             }
@@ -116,13 +142,19 @@ impl Pulse {
     }
 }
 
-/// Whether a sign came; otherwise none ever will.
-async fn heard(output: &mut Option<ChildStdout>) -> bool {
+/// Whether the signs that came say that it serves; none when no sign will ever come.
+async fn hear(output: &mut Option<ChildStdout>) -> Option<bool> {
     let Some(output) = output else {
         return std::future::pending().await;
     };
     let mut buffer = [0; 64];
-    output.read(&mut buffer).await.is_ok_and(|count| count > 0)
+    let count = output
+        .read(&mut buffer)
+        .await
+        .ok()
+        .filter(|count| *count > 0)?;
+    let signs = buffer.get(..count)?;
+    Some(signs.iter().any(|sign| READY.contains(sign)))
 }
 
 /// Whether a debugger holds a process: then its silence is somebody's wish.
@@ -169,12 +201,26 @@ mod tests {
         let mut pulse = Pulse::of(child.stdout.take());
         pulse.silence = Silence(SILENCE_MAX - PULSE_INTERVAL * 2);
         let limit = Duration::from_secs(4);
-        let stops = tokio::time::timeout(limit, pulse.stops()).await;
-        assert!(stops.is_err(), "it counts as silent");
+        let news = tokio::time::timeout(limit, pulse.news()).await;
+        assert!(news.is_err(), "it counts as silent");
         child.kill().await.unwrap();
         pulse.silence = Silence(SILENCE_MAX - PULSE_INTERVAL * 2);
-        let stops = tokio::time::timeout(limit, pulse.stops()).await;
-        assert!(stops.is_ok(), "it says nothing any more");
+        let news = tokio::time::timeout(limit, pulse.news()).await;
+        assert_eq!(news, Ok(News::Silent), "it says nothing any more");
+    }
+
+    #[tokio::test]
+    async fn a_process_that_serves_is_told_from_one_that_only_lives() {
+        let mut child = Command::new("sh")
+            .args(["-c", "printf .; printf ..!.; sleep 60"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut pulse = Pulse::of(child.stdout.take());
+        let limit = Duration::from_secs(10);
+        let news = tokio::time::timeout(limit, pulse.news()).await;
+        assert_eq!(news, Ok(News::Ready));
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! The control process: HTTP, gateway, database. It owns nothing that needs root.
 
 use anyhow::{Context, Result};
-use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings};
+use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings, Server};
 use dayfly_host::privileges::drop_to;
 use dayfly_installation::{DataDirectory, runtime};
 use dayfly_types::{CellName, NodeId};
 
-use crate::admin_key;
 use crate::args::RunArguments;
+use crate::hand_over::HandOver;
 use crate::pulse;
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
-    let directory = DataDirectory::open(&arguments.data_dir)?;
+    let (given, listener) = HandOver::receive(std::io::stdin())?;
+    let settings = given.settings;
+    let directory = DataDirectory::open(&settings.data_dir)?;
     let instance = directory
         .instance()?
         .context("the data directory has no instance")?;
@@ -21,9 +23,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let uid = instance.control_uid();
     drop_to(uid, uid).context("the control process must not run as root")?;
     crate::end_with_parent(arguments)?;
-    let digest = admin_key::receive_digest(std::io::stdin())?;
+    let digest = given.admin_key_sha256;
+    let digest = digest.context("no digest of the administrator's key")?;
     let config = ControlConfig {
-        listen: arguments.listen,
+        listener: listener.context("no socket to serve the API on")?,
         database: directory.database(),
         node_socket: directory.node_socket(),
         admin_key: KeyHash::from_hex(&digest).context("what was handed over is no digest")?,
@@ -31,16 +34,18 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         node_id: node_id(&instance.instance)?,
         reconcile: ReconcileSettings::default(),
         gateway: GatewaySettings {
-            preview: arguments.preview_domain.clone(),
+            preview: settings.preview_domain,
             ..GatewaySettings::default()
         },
     };
     runtime::block_on(async move {
         let stop = runtime::stop_on_signal()?;
-        pulse::give(arguments)?;
-        dayfly_control::run(config, stop.cancelled_owned())
-            .await
-            .context("the control process failed")
+        let voice = pulse::give()?;
+        let server = Server::bind(config).await;
+        let server = server.context("the control process failed")?;
+        voice.is_ready();
+        server.serve(stop.cancelled_owned()).await;
+        Ok(())
     })
 }
 

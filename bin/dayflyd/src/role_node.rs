@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
@@ -25,19 +26,24 @@ use tokio_util::sync::CancellationToken;
 use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::egress::Egress;
+use crate::hand_over::HandOver;
+use crate::pulse::Voice;
 use crate::{crash_point, engine, pulse, role_control, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
 
 /// Serves until SIGTERM. Sandboxes go on running.
-pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
-    runtime::block_on(serve(arguments))
+pub(crate) fn run() -> Result<()> {
+    let (given, _) = HandOver::receive(std::io::stdin())?;
+    runtime::block_on(async {
+        let voice = pulse::give()?;
+        serve(&given.settings, &voice).await
+    })
 }
 
-async fn serve(arguments: &RunArguments) -> Result<()> {
+async fn serve(arguments: &RunArguments, voice: &Voice) -> Result<()> {
     let stop = runtime::stop_on_signal()?;
-    pulse::give(arguments)?;
     // Engines are orphans of the jail; as their subreaper this process can collect them.
     dayfly_host::process::set_child_subreaper().context("cannot become a subreaper")?;
     let directory = DataDirectory::open(&arguments.data_dir)?;
@@ -91,6 +97,7 @@ async fn serve(arguments: &RunArguments) -> Result<()> {
         baker.run(users, stop)
     });
     let listener = listen(&directory.node_socket(), instance.control_uid())?;
+    voice.is_ready();
     let server = Arc::clone(&node) as _;
     dayfly_node_api::server::serve(listener, server, stop.cancelled_owned()).await;
     node.stopped().await;
@@ -137,6 +144,7 @@ impl HostEngine {
 #[derive(Debug)]
 struct ProbeFirst {
     host: HostEngine,
+    limit: Duration,
     stop: CancellationToken,
 }
 
@@ -146,8 +154,10 @@ impl BeforeFirstBoot for ProbeFirst {
         if self.host.is_probed {
             return;
         }
-        let found =
-            engine::find_accelerator(&self.host.record, self.host.version, &parts.kernel).await;
+        let HostEngine {
+            record, version, ..
+        } = &self.host;
+        let found = engine::find_accelerator(record, *version, &parts.kernel, self.limit).await;
         match found {
             Ok(accelerator) if accelerator != self.host.accelerator => {
                 tracing::info!(
@@ -195,8 +205,9 @@ fn baker(
         engine: Arc::clone(&host.engine),
         slots: Arc::clone(slots),
         store: TemplateStore::new(directory.node().join("templates")),
-        images: Arc::new(ImageBuilder::new(ImageCache::from_environment(
+        images: Arc::new(ImageBuilder::new(ImageCache::new(
             directory.node().join("images"),
+            arguments.image_cache.clone(),
         ))),
         clock: Arc::new(HostClock) as Arc<dyn Clock>,
         agent_program: sibling_program("dayfly-guest")?,
@@ -207,6 +218,7 @@ fn baker(
     let display = BakeDisplay::new();
     let probe = ProbeFirst {
         host: host.clone(),
+        limit: Duration::from_secs(arguments.probe_seconds),
         stop: stop.clone(),
     };
     Ok(Baker::new(

@@ -4,22 +4,27 @@
 //! that is stopped or hangs is killed first. On SIGTERM both are told to stop, and sandboxes are
 //! left running for the next start.
 
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use dayfly_installation::{DataDirectory, RunningDaemon};
 use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
+use sd_notify::NotifyState;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::admin_key;
 use crate::args::{Role, RunArguments};
-use crate::pulse::{self, Pulse};
+use crate::hand_over::HandOver;
+use crate::pulse::{self, News, Pulse};
+use crate::settings;
 
 /// A child that ran shorter than this is restarted with a pause, so that a crash at start does not
 /// spin. The pause doubles with each, up to a limit.
@@ -29,43 +34,163 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a child may take to stop before it is killed.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Runs until SIGTERM or SIGINT.
-pub(crate) async fn run(arguments: RunArguments) -> Result<()> {
-    let directory = DataDirectory::create(&arguments.data_dir)?;
+/// How many connections may wait while the control process is started again.
+const BACKLOG: i32 = 1024;
+
+/// Runs until SIGTERM or SIGINT. The words are those of the command line, program and all: on SIGHUP
+/// the settings file is read anew, and they still come before it.
+pub(crate) async fn run(given: &[OsString]) -> Result<()> {
+    let found = settings::resolve(given)?;
+    let (settings, file) = (found.arguments, found.report.file);
+    let directory = DataDirectory::create(&settings.data_dir)?;
     let _lock = directory.lock()?;
     let key = admin_key::ensure(&directory.admin_key())?;
+    let listener = listen(settings.listen)?;
+    let address = listener.local_addr().context("cannot find the port")?;
     directory.announce(&RunningDaemon {
-        listen: arguments.listen,
+        listen: address,
         pid: std::process::id(),
     })?;
-    let arguments = RunArguments {
-        data_dir: directory.root().to_owned(),
-        admin_key_sha256: Some(admin_key::digest(&key)),
-        ..arguments
+    let mut parent = Parent {
+        program: std::env::current_exe().context("cannot find this program")?,
+        listener,
+        key_digest: admin_key::digest(&key),
+        file,
+        settings: RunArguments {
+            data_dir: directory.root().to_owned(),
+            ..settings
+        },
     };
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut node = Supervised::start(Role::Node, &program, &arguments)?;
-    let mut control = Supervised::start(Role::Control, &program, &arguments)?;
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot watch for SIGHUP")?;
+    let mut node = Supervised::start(Role::Node, &parent)?;
+    let mut control = Supervised::start(Role::Control, &parent)?;
+    let mut is_ready = false;
     loop {
+        if !is_ready && node.is_ready && control.is_ready {
+            is_ready = true;
+            tell_systemd(NotifyState::Ready);
+        }
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            kept = node.keep(&program, &arguments) => kept?,
-            kept = control.keep(&program, &arguments) => kept?,
+            _ = hang_up.recv() => {
+                let changed = parent.reload(given);
+                for supervised in [&mut control, &mut node] {
+                    if changed.contains(&supervised.role) {
+                        supervised.restart().await?;
+                    }
+                }
+            }
+            kept = node.keep(&parent) => kept?,
+            kept = control.keep(&parent) => kept?,
         }
     }
+    tell_systemd(NotifyState::Stopping);
     tracing::info!("stopping; sandboxes go on running");
     // Control first, so that no new work reaches a node that stops.
     control.stop().await?;
+    drop(parent);
     node.stop().await
+}
+
+/// Without systemd nobody is told.
+fn tell_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "cannot tell systemd");
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    rustix::net::listen(&listener, BACKLOG).context("cannot let connections wait")?;
+    Ok(listener)
+}
+
+/// What every process is started from.
+#[derive(Debug)]
+struct Parent {
+    program: PathBuf,
+    listener: TcpListener,
+    key_digest: String,
+    /// Where settings were read from.
+    file: Option<PathBuf>,
+    settings: RunArguments,
+}
+
+impl Parent {
+    /// What a process is given.
+    fn input(&self, role: Role) -> Result<Stdio> {
+        let is_control = role == Role::Control;
+        let words = HandOver {
+            settings: self.settings.clone(),
+            admin_key_sha256: is_control.then(|| self.key_digest.clone()),
+        };
+        let listener = is_control.then_some(&self.listener);
+        Ok(Stdio::from(words.send(listener)?))
+    }
+
+    /// Reads the settings again. Gives the processes that must be started anew for them; none when
+    /// they are wrong, so that a mistake in the file stops nothing.
+    fn reload(&mut self, given: &[OsString]) -> Vec<Role> {
+        let new = match self.read_again(given) {
+            Ok(settings) => settings,
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the settings are wrong; those of before hold on");
+                return Vec::new();
+            }
+        };
+        if new.listen != self.settings.listen {
+            tracing::warn!("another address to listen on needs a restart of the daemon");
+        }
+        let new = RunArguments {
+            listen: self.settings.listen,
+            data_dir: self.settings.data_dir.clone(),
+            ..new
+        };
+        let changed = changed_for(&self.settings, &new);
+        let roles: Vec<&str> = changed.iter().map(|role| role.as_str()).collect();
+        tracing::info!(restarted = ?roles, "the settings were read again");
+        self.settings = new;
+        changed
+    }
+}
+
+impl Parent {
+    fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {
+        let found = settings::resolve(given)?;
+        // An editor that writes a file anew may have taken it away for a moment.
+        let is_there = self.file.is_none() || found.report.file.is_some();
+        ensure!(is_there, "the settings file is gone");
+        Ok(found.arguments)
+    }
+}
+
+/// Who has to be started anew for other settings.
+fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
+    let mut changed = Vec::new();
+    if old.preview_domain != new.preview_domain {
+        changed.push(Role::Control);
+    }
+    let without_control = RunArguments {
+        preview_domain: old.preview_domain.clone(),
+        ..new.clone()
+    };
+    if *old != without_control {
+        changed.push(Role::Node);
+    }
+    changed
 }
 
 #[derive(Debug)]
 struct Supervised {
     role: Role,
     state: State,
+    /// It served at least once.
+    is_ready: bool,
     /// Short lives in a row.
     failures: u32,
     backoff: Backoff,
@@ -87,11 +212,12 @@ struct Process {
 }
 
 impl Supervised {
-    fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
-        let state = State::Runs(Box::new(Process::start(role, program, arguments)?));
+    fn start(role: Role, parent: &Parent) -> Result<Self> {
+        let state = State::Runs(Box::new(Process::start(role, parent)?));
         Ok(Self {
             role,
             state,
+            is_ready: false,
             failures: 0,
             backoff: Backoff::new(RESTART_PAUSE, RESTART_PAUSE_MAX),
         })
@@ -99,12 +225,12 @@ impl Supervised {
 
     /// Waits for whatever happens to the process next, and does what follows from it. Cancel safe:
     /// what was waited for is waited for again.
-    async fn keep(&mut self, program: &PathBuf, arguments: &RunArguments) -> Result<()> {
+    async fn keep(&mut self, parent: &Parent) -> Result<()> {
         let role = self.role.as_str();
         match &mut self.state {
             State::Waits(until) => {
                 sleep_until(*until).await;
-                match Process::start(self.role, program, arguments) {
+                match Process::start(self.role, parent) {
                     Ok(process) => self.state = State::Runs(Box::new(process)),
                     Err(error) => {
                         tracing::error!(role, error = format!("{error:#}"), "cannot start it");
@@ -118,7 +244,10 @@ impl Supervised {
                     tracing::warn!(role, %status, "a process ended; starting it again");
                     self.try_later(lived);
                 }
-                () = process.pulse.stops() => process.end_silent(role)?,
+                news = process.pulse.news() => match news {
+                    News::Ready => self.is_ready = true,
+                    News::Silent => process.end_silent(role)?,
+                },
             },
         }
         Ok(())
@@ -143,6 +272,13 @@ impl Supervised {
         self.state = State::Waits(Instant::now() + pause);
     }
 
+    /// Ends it, and has it started again at once.
+    async fn restart(&mut self) -> Result<()> {
+        self.stop().await?;
+        self.state = State::Waits(Instant::now());
+        Ok(())
+    }
+
     async fn stop(&mut self) -> Result<()> {
         match &mut self.state {
             State::Waits(_) => Ok(()),
@@ -152,11 +288,14 @@ impl Supervised {
 }
 
 impl Process {
-    fn start(role: Role, program: &PathBuf, arguments: &RunArguments) -> Result<Self> {
-        let mut child = Command::new(program)
-            .args(role_arguments(role, arguments))
-            .stdin(role_input(role, arguments)?)
+    fn start(role: Role, parent: &Parent) -> Result<Self> {
+        let supervisor = std::process::id().to_string();
+        let mut child = Command::new(&parent.program)
+            .args(["--role", role.as_str(), "--supervisor", &supervisor])
+            .stdin(parent.input(role)?)
             .stdout(Stdio::piped())
+            // A signal for the whole group, as of a terminal, is the daemon's to deal with.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start the {} process", role.as_str()))?;
@@ -203,56 +342,23 @@ impl Process {
     }
 }
 
-/// Control reads the digest of the administrator's key here: arguments are for everybody to see.
-fn role_input(role: Role, arguments: &RunArguments) -> Result<Stdio> {
-    let (Role::Control, Some(digest)) = (role, &arguments.admin_key_sha256) else {
-        return Ok(Stdio::null());
-    };
-    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
-    admin_key::send_digest(digest, writer)?;
-    Ok(Stdio::from(reader))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn role_arguments(role: Role, arguments: &RunArguments) -> Vec<String> {
-    let mut words = vec![
-        "--role".to_owned(),
-        role.as_str().to_owned(),
-        "--data-dir".to_owned(),
-        arguments.data_dir.display().to_string(),
-        "--listen".to_owned(),
-        arguments.listen.to_string(),
-        "--parked-engines".to_owned(),
-        arguments.parked_engines.to_string(),
-        "--parked-slots".to_owned(),
-        arguments.parked_slots.to_string(),
-        "--supervisor".to_owned(),
-        std::process::id().to_string(),
-    ];
-    let mut option = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            words.extend([name.to_owned(), value]);
-        }
-    };
-    option(
-        "--memory-reserve",
-        arguments.memory_reserve.map(|mib| mib.to_string()),
-    );
-    option(
-        "--disk-reserve",
-        arguments.disk_reserve.map(|mib| mib.to_string()),
-    );
-    option("--templates", Some(arguments.templates.join(",")));
-    option("--egress-uplink", Some(arguments.egress_uplink.to_string()));
-    option("--egress-rate", Some(arguments.egress_rate.to_string()));
-    for resolver in &arguments.egress_resolver {
-        option("--egress-resolver", Some(resolver.to_string()));
+    fn settings(words: &[&str]) -> RunArguments {
+        let words = ["dayflyd"].iter().chain(words);
+        let given: Vec<OsString> = words.map(OsString::from).collect();
+        settings::resolve(&given).unwrap().arguments
     }
-    option(
-        "--preview-domain",
-        Some(arguments.preview_domain.to_string()),
-    );
-    if arguments.allow_shared_emulation {
-        words.push("--allow-shared-emulation".to_owned());
+
+    #[test]
+    fn only_who_reads_a_setting_is_started_anew_for_it() {
+        let old = settings(&[]);
+        assert!(changed_for(&old, &old).is_empty());
+        let domain = settings(&["--preview-domain", "example.org"]);
+        assert_eq!(changed_for(&old, &domain), [Role::Control]);
+        let pool = settings(&["--parked-engines", "9"]);
+        assert_eq!(changed_for(&old, &pool), [Role::Node]);
     }
-    words
 }

@@ -48,7 +48,7 @@ async fn main() {
         std::future::pending(),
     ));
     let config = ControlConfig {
-        listen,
+        listener: std::net::TcpListener::bind(listen).unwrap(),
         database: directory.path().join("control.db"),
         node_socket,
         admin_key: KeyHash::of(&key).unwrap(),

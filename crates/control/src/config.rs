@@ -1,6 +1,6 @@
 //! What a control plane must be told.
 
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::gateway::GatewaySettings;
 use crate::tenancy::key::KeyHash;
 
 /// Everything [`crate::run()`] needs.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ControlConfig {
-    /// Where the public API listens. Port 0 picks one.
-    pub listen: SocketAddr,
+    /// Where the public API is served.
+    pub listener: TcpListener,
     /// The SQLite file; made when it does not exist.
     pub database: PathBuf,
     /// The unix socket of the node.

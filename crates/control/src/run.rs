@@ -21,12 +21,8 @@ const TASKS_DEADLINE: Duration = Duration::from_secs(30);
 pub enum RunError {
     #[error("cannot use the database")]
     Store(#[from] StoreError),
-    #[error("cannot listen on {listen}")]
-    Listen {
-        listen: SocketAddr,
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("cannot use the socket that the API is served on")]
+    Listen(#[source] std::io::Error),
 }
 
 /// A control plane that listens and has not begun to answer.
@@ -38,7 +34,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the database and the listener. The node need not be there yet.
+    /// Opens the database. The node need not be there yet.
     ///
     /// # Errors
     /// [`RunError`].
@@ -51,17 +47,20 @@ impl Server {
         let control = Control::new(store, node, config.cell, config.node_id)
             .with_reconcile(config.reconcile)
             .with_gateway(config.gateway);
-        Self::with_control(Arc::new(control), config.listen).await
+        Self::with_control(Arc::new(control), config.listener)
     }
 
     /// A server over parts that were made elsewhere.
     ///
     /// # Errors
     /// [`RunError::Listen`].
-    pub async fn with_control(control: Arc<Control>, listen: SocketAddr) -> Result<Self, RunError> {
-        let failed = |source| RunError::Listen { listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+    pub fn with_control(
+        control: Arc<Control>,
+        listener: std::net::TcpListener,
+    ) -> Result<Self, RunError> {
+        listener.set_nonblocking(true).map_err(RunError::Listen)?;
+        let listener = TcpListener::from_std(listener).map_err(RunError::Listen)?;
+        let address = listener.local_addr().map_err(RunError::Listen)?;
         Ok(Self {
             control,
             listener,

@@ -23,7 +23,7 @@ use crate::manifest::{SealedFile, is_plain_name};
 use crate::staging::{self, StagingDirectory, StagingError};
 
 /// Names a further image cache, which outlives this node's directory.
-pub const IMAGE_CACHE_ENVIRONMENT: &str = "DAYFLY_IMAGE_CACHE";
+pub const IMAGE_CACHE_ENVIRONMENT: &str = "DAYFLYD_IMAGE_CACHE";
 const CONTENTS_FILE: &str = "contents.json";
 
 /// Why an entry was not added.

@@ -6,6 +6,7 @@ mod leftovers;
 pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use dayfly_host::leftovers::Leftover;
@@ -56,6 +57,9 @@ pub(crate) enum Verdict {
     Failed,
 }
 
+const NOT_PROBED: &str =
+    "no guest was booted on this host with this engine yet; leave out --no-probe";
+
 /// Looks at the host, and at a data directory when one is named.
 pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
     let directory = match &arguments.data_dir {
@@ -67,9 +71,13 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         .map_or_else(|| PathBuf::from("/"), |d| d.root().to_owned());
     let facts = tokio::task::spawn_blocking(move || probe_host(&probed)).await?;
     let version = engine::installed_version().await;
-    let (accelerator, accelerator_reason) = match &directory {
-        Some(directory) if arguments.no_probe => remembered(directory, version.as_ref().ok()),
-        _ => find_accelerator(directory.as_ref()).await,
+    let remembered = directory
+        .as_ref()
+        .and_then(|directory| remembered(directory, version.as_ref().ok()?));
+    let (accelerator, accelerator_reason) = match remembered {
+        Some((accelerator, reason)) => (Some(accelerator), reason),
+        None if arguments.no_probe => (None, NOT_PROBED.to_owned()),
+        None => find_accelerator(directory.as_ref(), arguments.probe_seconds).await,
     };
     let mut checks = checks::of_host(&facts);
     checks.push(checks::of_engine(&version));
@@ -95,24 +103,18 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
     })
 }
 
-/// What the daemon found, without booting a guest.
-fn remembered(
-    directory: &DataDirectory,
-    version: Option<&EngineVersion>,
-) -> (Option<Accelerator>, String) {
+/// What the daemon found on this host with this engine, and goes by.
+fn remembered(directory: &DataDirectory, version: &EngineVersion) -> Option<(Accelerator, String)> {
     let file = engine::probe_file(directory);
-    match version.and_then(|version| engine::remembered_probe(&file, *version)) {
-        Some(record) => (Some(record.accelerator), record.reason),
-        None => (
-            None,
-            "no guest was booted on this host with this engine yet; leave out --no-probe"
-                .to_owned(),
-        ),
-    }
+    let record = engine::remembered_probe(&file, *version)?;
+    Some((record.accelerator, record.reason))
 }
 
 /// Boots a guest to find out. Needs a kernel, which a baked template has.
-async fn find_accelerator(directory: Option<&DataDirectory>) -> (Option<Accelerator>, String) {
+async fn find_accelerator(
+    directory: Option<&DataDirectory>,
+    seconds: u64,
+) -> (Option<Accelerator>, String) {
     if !engine::has_device() {
         return (
             Some(Accelerator::Tcg),
@@ -127,7 +129,7 @@ async fn find_accelerator(directory: Option<&DataDirectory>) -> (Option<Accelera
     let spec = ProbeSpec {
         program: PathBuf::from(ENGINE_PROGRAM),
         kernel,
-        limit: engine::PROBE_DEADLINE,
+        limit: Duration::from_secs(seconds),
     };
     match probe_accelerator(&spec).await {
         Ok(outcome) => (Some(outcome.accelerator), outcome.reason),

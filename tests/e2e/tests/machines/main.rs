@@ -37,6 +37,7 @@ mod posture;
 mod restore;
 mod rollback;
 mod seeds;
+mod settings;
 mod sleep;
 mod slow_disk;
 mod stop;

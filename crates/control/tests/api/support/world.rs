@@ -132,10 +132,8 @@ impl World {
             .with_gateway(setup.gateway)
             .with_connections(setup.connections);
         let control = Arc::new(control);
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::with_control(Arc::clone(&control), any_port)
-            .await
-            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::with_control(Arc::clone(&control), listener).unwrap();
         let address = server.address();
         let mut world = Self {
             node,

@@ -1,0 +1,226 @@
+//! Which settings hold: flags, then environment variables, then the file, then what is usual.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use serde::Serialize;
+
+use crate::args::{Arguments, EgressUplink, RunArguments};
+use crate::settings_file::{self, Line};
+
+/// Read when it is there and no other is named.
+const FILE: &str = "/etc/dayfly/dayflyd.toml";
+
+/// The settings, and where each comes from.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) arguments: RunArguments,
+    pub(crate) report: SettingsReport,
+}
+
+/// What `dayflyd config check` says.
+#[derive(Debug, Serialize)]
+pub(crate) struct SettingsReport {
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) settings: Vec<Setting>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Setting {
+    pub(crate) key: String,
+    /// More than one for a list; none when it is left to the daemon.
+    pub(crate) values: Vec<String>,
+    pub(crate) from: Source,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Source {
+    Flag,
+    Environment,
+    File,
+    Default,
+}
+
+impl Source {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::File => "file",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// The settings that hold for these words of a command line, the first of which is the program.
+///
+/// # Errors
+/// When the file that was named is not there, or anything in it is not understood.
+pub(crate) fn resolve(given: &[OsString]) -> Result<Settings> {
+    let matches = Arguments::command().try_get_matches_from(given)?;
+    let Some((file, text)) = read(matches.get_one::<PathBuf>("config"))? else {
+        return settings(&matches, None, &BTreeSet::new());
+    };
+    let named = || format!("the settings in {}", file.display());
+    let lines = settings_file::read(&text, &Arguments::command()).with_context(named)?;
+    let is_open = |line: &Line| {
+        let source = matches.value_source(&line.key);
+        source.is_none_or(|source| source == ValueSource::DefaultValue)
+    };
+    let (mut words, mut from_file) = (given.to_vec(), BTreeSet::new());
+    for line in lines.into_iter().filter(is_open) {
+        words.extend(line.words);
+        from_file.insert(line.key);
+    }
+    let whole = Arguments::command().try_get_matches_from(words);
+    let whole = whole
+        .map_err(|error| anyhow!(first_line(&error)))
+        .with_context(named)?;
+    settings(&whole, Some(file), &from_file)
+}
+
+/// The file with the settings and what it says.
+fn read(named: Option<&PathBuf>) -> Result<Option<(PathBuf, String)>> {
+    let path = named.map_or_else(|| Path::new(FILE), PathBuf::as_path);
+    if named.is_none() && !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the settings file {}", path.display()))?;
+    Ok(Some((path.to_owned(), text)))
+}
+
+/// What is wrong, without the words about usage.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}
+
+fn settings(
+    matches: &ArgMatches,
+    file: Option<PathBuf>,
+    from_file: &BTreeSet<String>,
+) -> Result<Settings> {
+    let arguments = Arguments::from_arg_matches(matches)?.run;
+    if let EgressUplink::Namespace(path) = &arguments.egress_uplink {
+        let text = || format!("egress_uplink: there is no {}", path.display());
+        ensure!(path.exists(), text());
+    }
+    let keys = settings_file::keys(&Arguments::command());
+    let settings = keys.into_iter().map(|key| Setting {
+        values: raw_values(matches, &key),
+        from: source_of(matches, &key, from_file),
+        key,
+    });
+    let report = SettingsReport {
+        file,
+        settings: settings.collect(),
+    };
+    Ok(Settings { arguments, report })
+}
+
+fn raw_values(matches: &ArgMatches, key: &str) -> Vec<String> {
+    let values = matches.get_raw(key).into_iter().flatten();
+    values
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn source_of(matches: &ArgMatches, key: &str, from_file: &BTreeSet<String>) -> Source {
+    match matches.value_source(key) {
+        _ if from_file.contains(key) => Source::File,
+        Some(ValueSource::CommandLine) => Source::Flag,
+        Some(ValueSource::EnvVariable) => Source::Environment,
+        _ => Source::Default,
+    }
+}
+
+pub(crate) fn render(report: &SettingsReport) -> String {
+    let mut text = match &report.file {
+        Some(file) => format!("settings file  {}\n", file.display()),
+        None => "settings file  none\n".to_owned(),
+    };
+    let width = report
+        .settings
+        .iter()
+        .map(|one| one.key.len())
+        .max()
+        .unwrap_or(0);
+    for Setting { key, values, from } in &report.settings {
+        let values = if values.is_empty() {
+            "-".to_owned()
+        } else {
+            values.join(",")
+        };
+        text.push_str(&format!("{key:width$}  {values}  ({})\n", from.as_str()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(words: &[&str]) -> Vec<OsString> {
+        let words = ["dayflyd"].iter().chain(words);
+        words.map(OsString::from).collect()
+    }
+
+    fn file(text: &str) -> (tempfile::TempDir, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dayflyd.toml");
+        std::fs::write(&path, text).unwrap();
+        (directory, path.display().to_string())
+    }
+
+    fn source(settings: &Settings, key: &str) -> Source {
+        let found = settings.report.settings.iter().find(|one| one.key == key);
+        found.unwrap().from
+    }
+
+    #[test]
+    fn a_flag_comes_before_the_file_and_the_file_before_what_is_usual() {
+        let (_kept, path) = file("parked_slots = 5\nparked_engines = 7\ntemplates = ['a', 'b']\n");
+        let words = ["--config", &path, "--parked-engines", "1"];
+        let settings = resolve(&given(&words)).unwrap();
+        assert_eq!(settings.arguments.parked_slots, 5);
+        assert_eq!(settings.arguments.parked_engines, 1);
+        assert_eq!(settings.arguments.templates, ["a", "b"]);
+        assert_eq!(source(&settings, "parked_slots"), Source::File);
+        assert_eq!(source(&settings, "parked_engines"), Source::Flag);
+        assert_eq!(source(&settings, "listen"), Source::Default);
+    }
+
+    #[test]
+    fn a_wrong_value_and_a_missing_file_are_told_with_the_file() {
+        let (_kept, path) = file("listen = 'nowhere'\n");
+        let error = format!("{:#}", resolve(&given(&["--config", &path])).unwrap_err());
+        assert!(
+            error.contains(&path) && error.contains("nowhere"),
+            "{error}"
+        );
+        let missing = given(&["--config", "/nonexistent/dayflyd.toml"]);
+        let error = format!("{:#}", resolve(&missing).unwrap_err());
+        assert!(error.contains("/nonexistent/dayflyd.toml"), "{error}");
+    }
+
+    #[test]
+    fn what_is_handed_over_arrives_as_it_was() {
+        let words = [
+            "--egress-uplink",
+            "netns:/proc/self/ns/net",
+            "--preview-domain",
+            "https://a.b:1",
+        ];
+        let sent = resolve(&given(&words)).unwrap().arguments;
+        let text = serde_json::to_string(&sent).unwrap();
+        assert_eq!(serde_json::from_str::<RunArguments>(&text).unwrap(), sent);
+    }
+}
