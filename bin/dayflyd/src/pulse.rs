@@ -212,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_serves_is_told_from_one_that_only_lives() {
         let mut child = Command::new("sh")
-            .args(["-c", "printf .; printf ..!.; sleep 60"])
+            .args(["-c", "printf .; printf ..!.; exec sleep 60"])
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
