@@ -132,6 +132,14 @@ impl Parent {
         Ok(Stdio::from(words.send(listener)?))
     }
 
+    fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {
+        let found = settings::resolve(given)?;
+        // An editor that writes a file anew may have taken it away for a moment.
+        let is_there = self.file.is_none() || found.report.file.is_some();
+        ensure!(is_there, "the settings file is gone");
+        Ok(found.arguments)
+    }
+
     /// Reads the settings again. Gives the processes that must be started anew for them; none when
     /// they are wrong, so that a mistake in the file stops nothing.
     fn reload(&mut self, given: &[OsString]) -> Vec<Role> {
@@ -156,16 +164,6 @@ impl Parent {
         tracing::info!(restarted = ?roles, "the settings were read again");
         self.settings = new;
         changed
-    }
-}
-
-impl Parent {
-    fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {
-        let found = settings::resolve(given)?;
-        // An editor that writes a file anew may have taken it away for a moment.
-        let is_there = self.file.is_none() || found.report.file.is_some();
-        ensure!(is_there, "the settings file is gone");
-        Ok(found.arguments)
     }
 }
 
