@@ -82,6 +82,9 @@ fn narrowed() -> Vec<Allowed> {
                 libc::PR_SET_TIMERSLACK,
                 libc::PR_MCE_KILL,
                 libc::PR_SET_NO_NEW_PRIVS,
+                // The library of capabilities asks for its bounding set when it is loaded, from
+                // Debian 13 on.
+                libc::PR_CAPBSET_READ,
             ],
         ),
         // The network of an engine is what it is handed; it makes no sockets but local ones.
