@@ -1,6 +1,8 @@
 //! Looking whether the rules are still the ones that were loaded.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +17,7 @@ static EXPECTED: Mutex<Option<String>> = Mutex::new(None);
 /// Whether a slot is as shut as it was made: the rules are exactly ours and nobody else's, there
 /// is no interface but the tap, and nothing is forwarded.
 ///
-/// Runs a program. Between two of these, [`slot_rules_generation`] is a cheap way to learn that
+/// Runs a program. Between two of these, [`slot_rules_version`] is a cheap way to learn that
 /// nothing has changed.
 ///
 /// # Errors
@@ -46,14 +48,29 @@ pub fn slot_rules_hold(netns: &Path) -> Result<bool, NetworkError> {
     Ok(holds)
 }
 
-/// A number that is another one after every change of the rules of a slot, by anybody. Who found
-/// that the rules hold, and finds the same number again, need not look at all of them.
+/// Names one state of the packet rules of one namespace: it is another one after every change, by
+/// anybody. The kernel uses the number of a namespace again when that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RulesVersion {
+    namespace: u64,
+    generation: u32,
+}
+
+/// Who reads a version, finds after that that the rules hold, and later reads the same version
+/// again, need not look at the rules. The order matters: a version that is read after the look may
+/// already be that of a change.
 ///
 /// # Errors
 /// [`NetworkError`].
-pub fn slot_rules_generation(netns: &Path) -> Result<u32, NetworkError> {
+pub fn slot_rules_version(netns: &Path) -> Result<RulesVersion, NetworkError> {
     within(netns, || {
-        generation::read().map_err(Failed::at("read the generation of packet rules"))
+        let namespace = fs::metadata("/proc/thread-self/ns/net")
+            .map_err(Failed::at("read the number of the namespace"))?;
+        Ok(RulesVersion {
+            namespace: namespace.ino(),
+            generation: generation::read()
+                .map_err(Failed::at("read the generation of packet rules"))?,
+        })
     })
 }
 

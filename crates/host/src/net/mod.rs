@@ -32,7 +32,9 @@ mod sysctl;
 #[cfg(test)]
 mod tests;
 
-pub use audit::{egress_rules_hold, restore_slot_rules, slot_rules_generation, slot_rules_hold};
+pub use audit::{
+    RulesVersion, egress_rules_hold, restore_slot_rules, slot_rules_hold, slot_rules_version,
+};
 pub use denials::{SlotDenials, slot_denials};
 pub use egress::{EgressNamespace, Uplink, ensure_egress_namespace, remove_egress_namespace};
 pub use error::NetworkError;

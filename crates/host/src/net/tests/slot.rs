@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::ip_original_dst;
 
 use super::super::{
-    CONNECTIONS_MAX, make_slot_network, open_slot_sockets, restore_slot_rules,
-    slot_rules_generation, slot_rules_hold,
+    CONNECTIONS_MAX, make_slot_network, open_slot_sockets, restore_slot_rules, slot_rules_hold,
+    slot_rules_version,
 };
 use super::guest::World;
 use super::{LIMIT, QUIET, Scratch, accept_within, dial, eventually, ip_in, is_readable, nft_in};
@@ -124,8 +124,8 @@ fn connections_beyond_the_limit_are_reset_and_closed_ones_make_room() {
 fn without_rules_nothing_leaves_and_they_can_be_restored() {
     let Some(world) = World::new() else { return };
     assert!(slot_rules_hold(&world.slot).unwrap());
-    let generation = slot_rules_generation(&world.slot).unwrap();
-    assert_eq!(slot_rules_generation(&world.slot).unwrap(), generation);
+    let version = slot_rules_version(&world.slot).unwrap();
+    assert_eq!(slot_rules_version(&world.slot).unwrap(), version);
     for damage in [
         "flush ruleset",
         "delete table netdev dayfly",
@@ -135,7 +135,7 @@ fn without_rules_nothing_leaves_and_they_can_be_restored() {
     ] {
         nft_in(&world.slot, damage);
         assert!(!slot_rules_hold(&world.slot).unwrap(), "{damage}");
-        assert_ne!(slot_rules_generation(&world.slot).unwrap(), generation);
+        assert_ne!(slot_rules_version(&world.slot).unwrap(), version);
         if damage == "flush ruleset" {
             let error = dial(&world.guest, "93.184.216.34:80", QUIET).unwrap_err();
             assert_ne!(error.kind(), io::ErrorKind::ConnectionRefused);
@@ -255,8 +255,8 @@ fn measure() {
     timed("slot_rules_hold", &mut |number| {
         assert!(slot_rules_hold(&paths[number]).unwrap());
     });
-    timed("slot_rules_generation", &mut |number| {
-        slot_rules_generation(&paths[number]).unwrap();
+    timed("slot_rules_version", &mut |number| {
+        slot_rules_version(&paths[number]).unwrap();
     });
     timed("restore_slot_rules", &mut |number| {
         restore_slot_rules(&paths[number]).unwrap()
