@@ -4,6 +4,7 @@
 //! which no kernel gets anywhere. The caller keeps the answer, keyed by the host's boot, the
 //! kernel and the engine's version, because a failed probe takes its whole limit.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use dayfly_vmm::Accelerator;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::capabilities::processor_model;
@@ -111,30 +112,24 @@ async fn boots(spec: &ProbeSpec, accelerator: Accelerator) -> Result<Boot, Probe
     let processor_table = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     // A panic is said aloud also by a quiet kernel.
     let kernel_arguments = kernel_arguments(accelerator, counter_khz(&processor_table));
-    let mut child = Command::new(&spec.program)
-        .args(["-nodefaults", "-no-user-config", "-nographic", "-no-reboot"])
-        .args(["-M", "microvm,acpi=on", "-bios", "qboot.rom"])
-        .args([
-            "-accel",
-            &accelerator_option(accelerator),
-            "-cpu",
-            processor_model(accelerator),
-        ])
-        .args(["-m", &format!("{MEMORY_MIB}M"), "-kernel"])
-        .arg(&spec.kernel)
-        .args(["-append", &kernel_arguments])
-        .args([
-            "-chardev",
-            "stdio,id=console,signal=off",
-            "-serial",
-            "chardev:console",
-        ])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
+    let (accelerated, memory) = (accelerator_option(accelerator), format!("{MEMORY_MIB}M"));
+    let arguments = [
+        &["-nodefaults", "-no-user-config", "-nographic", "-no-reboot"][..],
+        &["-M", "microvm,acpi=on", "-bios", "qboot.rom"],
+        &["-accel", &accelerated],
+        &["-cpu", processor_model(accelerator)],
+        &["-m", &memory, "-append", &kernel_arguments],
+        &["-chardev", "stdio,id=console,signal=off"],
+        &["-serial", "chardev:console"],
+    ]
+    .concat();
+    let kernel = [OsStr::new("-kernel"), spec.kernel.as_os_str()];
+    let arguments: Vec<_> = arguments
+        .into_iter()
+        .map(OsStr::new)
+        .chain(kernel)
+        .collect();
+    let mut child = trial(&spec.program, &arguments).map_err(failed)?;
     let Some(console) = child.stdout.take() else {
         return Ok(Boot::Ended);
     };
@@ -145,6 +140,20 @@ async fn boots(spec: &ProbeSpec, accelerator: Accelerator) -> Result<Boot, Probe
     };
     child.kill().await.map_err(failed)?;
     Ok(boot)
+}
+
+/// Starts a machine that is nobody's: it has no record by which the next start could find and end
+/// it, so it ends with the thread that started it.
+fn trial(program: &Path, arguments: &[&OsStr]) -> io::Result<Child> {
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL"])
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
 }
 
 /// Whether the console says `text` before it closes or has said too much.
@@ -208,6 +217,38 @@ mod tests {
         spec.kernel = "/dev/null".into();
         spec.limit = Duration::from_secs(10);
         assert_eq!(boots(&spec, Accelerator::Tcg).await.unwrap(), Boot::Ended);
+    }
+
+    /// The kernel sends the signal at the end of the thread that started the trial, which here ends
+    /// without a word to it, as in a process that is killed.
+    #[test]
+    fn a_trial_ends_with_whoever_started_it() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("engine");
+        std::fs::write(&program, "#!/bin/sh\necho $$\nexec sleep 1000\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+        let starter = std::thread::spawn(move || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            let runtime = builder.enable_all().build().unwrap();
+            let mut child = runtime.block_on(async { trial(&program, &[]).unwrap() });
+            let mut console = child.stdout.take().unwrap();
+            let mut line = [0; 16];
+            let count = runtime.block_on(console.read(&mut line)).unwrap();
+            let pid = String::from_utf8_lossy(&line[..count]).trim().to_owned();
+            assert!(Path::new("/proc").join(&pid).exists());
+            std::mem::forget((child, console, runtime));
+            pid
+        });
+        let process = Path::new("/proc")
+            .join(starter.join().unwrap())
+            .join("cmdline");
+        let end = std::time::Instant::now() + Duration::from_secs(10);
+        // One that nobody collects yet has no command line any more.
+        while std::fs::read(&process).is_ok_and(|line| !line.is_empty()) {
+            assert!(std::time::Instant::now() < end, "it runs on");
+            std::thread::yield_now();
+        }
     }
 
     #[tokio::test]
