@@ -26,19 +26,20 @@ async fn a_full_node_refuses_at_once_and_has_room_again_after_a_delete() -> Resu
     for number in 0..100 {
         node.ensure_sandbox(wanted(number, "p", None)?).await?;
     }
-    // The fastest of five: a busy host may delay any one of them, not all.
-    let mut fastest = Duration::MAX;
-    for _ in 0..5 {
+    let mut times = Vec::new();
+    for _ in 0..20 {
         let start = Instant::now();
         let refusal = node
             .ensure_sandbox(wanted(100, "p", None)?)
             .await
             .err()
             .context("admitted")?;
-        fastest = fastest.min(start.elapsed());
+        times.push(start.elapsed());
         ensure!(refusal.code == ErrorCode::NoCapacity && refusal.retry_after_ms.is_some());
     }
-    ensure!(fastest < Duration::from_millis(100), "{fastest:?}");
+    times.sort_unstable();
+    let p90 = times[17];
+    ensure!(p90 < Duration::from_millis(100), "p90 of 20: {p90:?}");
     ensure!(
         node.sandboxes().await?.len() == 100,
         "a refusal harmed somebody"

@@ -213,15 +213,16 @@ async fn a_baking_template_is_refused_at_once() {
         step: "installing".to_owned(),
     };
     world.node.set_templates(vec![template("base", baking)]);
-    // The fastest of five: a busy host may delay any one of them, not all.
-    let mut fastest = Duration::MAX;
+    let mut times = Vec::new();
     let mut refused = world.post("/v1/sandboxes", json!({})).await;
-    for _ in 0..5 {
+    for _ in 0..20 {
         let started = Instant::now();
         refused = world.post("/v1/sandboxes", json!({})).await;
-        fastest = fastest.min(started.elapsed());
+        times.push(started.elapsed());
     }
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    times.sort_unstable();
+    let p90 = times[17];
+    assert!(p90 < Duration::from_millis(100), "p90 of 20: {p90:?}");
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(refused.refusal(), "template_baking");
     assert_eq!(refused.json()["percent"], 42);
