@@ -173,9 +173,10 @@ fn denied(denied: Denied) -> ApiError {
             .hint("GET /v1/me says what this key may be used for")
     };
     match denied {
-        Denied::Scope(scope) => {
-            forbidden(format!("this key has not the scope `{}`", scope.as_str()))
-        }
+        Denied::Scope(scope) => forbidden(format!(
+            "this key does not have the scope `{}`",
+            scope.as_str()
+        )),
         Denied::OnlyOneSandbox => forbidden("this key is for one sandbox".to_owned()),
         // As if it were not there.
         Denied::OtherSandbox(id) => FindError::NotFound { id }.into(),

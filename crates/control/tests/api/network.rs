@@ -137,7 +137,7 @@ async fn a_rule_that_cannot_be_meant_is_refused_with_what_why_and_what_to_do() {
         (json!(["*.co.uk"]), ["public suffix", "name the hosts"]),
         (
             json!(["10.0.0.0/8"]),
-            ["no sandbox may reach", "smaller range"],
+            ["no sandbox may reach", "whatever its rules say"],
         ),
         (
             json!(["0.0.0.0/0"]),

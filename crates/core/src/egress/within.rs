@@ -6,10 +6,31 @@ use dayfly_types::egress::{
 
 /// A rule that names addresses which nobody reaches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the range {network} of a rule contains {never}, which no sandbox may reach")]
-pub struct TooWide {
-    pub network: Ipv4Network,
-    pub never: Ipv4Network,
+pub enum TooWide {
+    #[error(
+        "the range {network} of a rule contains {never}, which no sandbox may reach; name a \
+         smaller range"
+    )]
+    Contains {
+        network: Ipv4Network,
+        never: Ipv4Network,
+    },
+    #[error("{network} is inside {never}, which no sandbox may reach, whatever its rules say")]
+    Inside {
+        network: Ipv4Network,
+        never: Ipv4Network,
+    },
+}
+
+impl TooWide {
+    /// Of two that overlap.
+    fn of(network: Ipv4Network, never: Ipv4Network) -> Self {
+        if never.prefix() <= network.prefix() {
+            Self::Inside { network, never }
+        } else {
+            Self::Contains { network, never }
+        }
+    }
 }
 
 /// Refuses rules that would name what nobody reaches. They would have no effect there; whoever
@@ -24,7 +45,7 @@ pub fn check_networks(policy: &EgressPolicy) -> Result<(), TooWide> {
         };
         for (address, prefix) in NEVER_NETWORKS {
             match Ipv4Network::new(address, prefix) {
-                Ok(never) if network.overlaps(never) => return Err(TooWide { network, never }),
+                Ok(never) if network.overlaps(never) => return Err(TooWide::of(network, never)),
                 Ok(_) | Err(_) => {}
             }
         }
