@@ -1,4 +1,4 @@
-//! Keeps what an engine says within its limit.
+//! What engines and guests said last: within its limit, and fit to be told.
 //!
 //! An engine outlives this process, so what it says goes to a file and not to a pipe, and a guest
 //! can make it say something for every request to a device. The file is open for appending: when it
@@ -10,10 +10,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use dayfly_types::limits;
-use dayfly_vmm::file_names;
+use dayfly_vmm::{Vm, file_names};
 
 /// What stays of a file that is cut: the last words.
 const KEPT_BYTES: u64 = 64 << 10;
+
+const TOLD_MAX: usize = limits::CONSOLE_TOLD_CHARACTERS_MAX;
+/// How a kernel begins to say why it gives up.
+const PANIC: &str = "Kernel panic";
 
 /// Cuts the file if it is over its limit. Answers whether it was.
 ///
@@ -36,6 +40,36 @@ pub(crate) fn cut_console(run_directory: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// What matters of a guest's console, for a log or a reason. Empty where there is nothing.
+pub(crate) async fn console_of(vm: &mut dyn Vm) -> String {
+    match vm.console().await {
+        Ok(text) => told(&text),
+        Err(error) => {
+            tracing::debug!(
+                error = crate::error_chain(&error),
+                "cannot read a guest's console"
+            );
+            String::new()
+        }
+    }
+}
+
+/// The beginning of the last panic in a guest's text, or else the end of the text, in one line.
+/// Escaped, because it may be anything, and this goes to a log and a terminal.
+pub(crate) fn told(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let in_one = |lines: &[&str]| lines.join(" | ").escape_debug().to_string();
+    // Behind it are registers and calls, which are many and say less.
+    if let Some(panic) = lines.iter().rposition(|line| line.contains(PANIC)) {
+        let told = in_one(&lines[panic..]);
+        return told.chars().take(TOLD_MAX).collect();
+    }
+    let told = in_one(&lines);
+    let cut = told.chars().count().saturating_sub(TOLD_MAX);
+    told.chars().skip(cut).collect()
+}
+
 /// The file, unless there is none or somebody has put something else in its place.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -56,6 +90,20 @@ fn open(path: &Path) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_told_is_the_panic_or_the_end_in_one_plain_line() {
+        assert_eq!(told(""), "");
+        let text = "early\r\n\r\n\u{1b}[31mOops\r\n";
+        assert_eq!(told(text), r"early | \u{1b}[31mOops");
+        let long = told(&"x\u{7}".repeat(10_000));
+        assert_eq!(long.len(), TOLD_MAX);
+        assert!(long.is_ascii() && long.ends_with(r"x\u{7}"), "{long}");
+        let registers = "RAX: 0\n".repeat(10_000);
+        let panic = told(&format!("early\n[1] Kernel panic - no memory\n{registers}"));
+        assert_eq!(panic.len(), TOLD_MAX);
+        assert!(panic.starts_with("[1] Kernel panic - no memory | RAX: 0"));
+    }
 
     #[test]
     fn a_talkative_engine_keeps_its_last_words_and_goes_on() {

@@ -141,7 +141,13 @@ pub(crate) async fn take_over(
             sleep_on(parts, &mut record).await;
             None
         }
-        SandboxState::Failed => None,
+        SandboxState::Failed => {
+            if record.phase.slot().is_some() {
+                release(parts, &mut record).await;
+                write(parts, &record);
+            }
+            None
+        }
         SandboxState::Deleting | SandboxState::Deleted => None,
         // Nobody was told that a half-made sandbox exists, so it goes.
         SandboxState::Creating => {

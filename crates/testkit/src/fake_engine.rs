@@ -152,6 +152,13 @@ impl FakeEngine {
         }
     }
 
+    /// Has the kernel of every guest panic.
+    pub fn panic_guests(&self) {
+        for machine in self.shared.machines().values() {
+            machine.panic();
+        }
+    }
+
     /// Has a write of every guest fail, of which the guests are told.
     pub fn break_disks(&self) {
         for machine in self.shared.machines().values() {

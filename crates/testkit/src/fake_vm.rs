@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
-    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, MachineSpec,
+    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, GuestEnd, MachineSpec,
     MemoryCapture, PAGE_BYTES, PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm,
     VmEvent, VmExit, file_names,
 };
 use tokio::sync::watch;
 
 use crate::fake_engine::{EngineOperation, Shared};
+
+/// What a guest that panicked has on its console.
+const PANIC_TEXT: &str = "\u{1b}[0mlong ago\r\n\r\nKernel panic - not syncing: out of memory\r\n";
 
 /// One machine, for as long as its process is known.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Machine {
     waits: watch::Sender<bool>,
     /// Whether the guest was told of a write that failed.
     is_damaged: watch::Sender<bool>,
+    /// Whether the guest has panicked.
+    is_panicked: watch::Sender<bool>,
     /// The file that the guest's writes go to.
     writable: Mutex<String>,
 }
@@ -49,6 +54,7 @@ impl Machine {
             is_loaded: AtomicBool::new(false),
             waits: watch::Sender::new(false),
             is_damaged: watch::Sender::new(false),
+            is_panicked: watch::Sender::new(false),
             writable: Mutex::new(file_names::WRITABLE_DISK.to_owned()),
         }
     }
@@ -78,6 +84,12 @@ impl Machine {
         self.is_damaged.send_replace(true);
     }
 
+    /// The guest's kernel gives up, and its engine keeps what it said.
+    pub(crate) fn panic(&self) {
+        self.running.send_replace(false);
+        self.is_panicked.send_replace(true);
+    }
+
     fn exit(&self) -> Option<VmExit> {
         *self.exit.borrow()
     }
@@ -100,6 +112,10 @@ impl Machine {
 
     async fn breaks(&self) {
         let _ = self.is_damaged.subscribe().wait_for(|broken| *broken).await;
+    }
+
+    async fn panics(&self) {
+        let _ = self.is_panicked.subscribe().wait_for(|it_is| *it_is).await;
     }
 
     fn writable(&self) -> MutexGuard<'_, String> {
@@ -320,6 +336,7 @@ impl Vm for FakeVm {
     async fn next_event(&mut self) -> VmEvent {
         tokio::select! {
             exit = self.machine.ended() => VmEvent::Ended(exit),
+            () = self.machine.panics() => VmEvent::GuestEnded(GuestEnd::ShutDown),
             () = self.machine.waits_for_room(), if !self.is_told => {
                 self.is_told = true;
                 VmEvent::WaitsForRoom
@@ -336,6 +353,15 @@ impl Vm for FakeVm {
             return Err(ControlError::Gone);
         }
         Ok(*self.machine.waits.borrow())
+    }
+
+    async fn console(&mut self) -> Result<String, ControlError> {
+        if self.machine.exit().is_some() {
+            return Err(ControlError::Gone);
+        }
+        let is_panicked = *self.machine.is_panicked.borrow();
+        let text = if is_panicked { PANIC_TEXT } else { "" };
+        Ok(text.to_owned())
     }
 
     async fn kill(&mut self) -> Result<(), ControlError> {

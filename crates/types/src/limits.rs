@@ -43,8 +43,12 @@ pub const ENGINE_OPEN_FILES_MAX: u64 = 256;
 pub const ENGINE_FILE_BYTES_MAX: u64 = (DISK_MIB_MAX << 20) + (DISK_MIB_MAX << 17);
 /// Files of one engine's run directory that the node looks at; an engine makes about a dozen.
 pub const RUN_DIRECTORY_ENTRIES_MAX: usize = 256;
-/// The kernel messages of one guest that are kept on the host.
+/// What an engine says, and a guest while it is baked, that is kept in a file.
 pub const CONSOLE_BYTES_MAX: u64 = 1 << 20;
+/// What a restored guest wrote to its console that its engine keeps in memory. A power of two.
+pub const CONSOLE_RING_BYTES: u64 = 16 << 10;
+/// What is told of that when the guest ends.
+pub const CONSOLE_TOLD_CHARACTERS_MAX: usize = 1024;
 
 // Life.
 pub const TTL_SECONDS_DEFAULT: u64 = 3600;

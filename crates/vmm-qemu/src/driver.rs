@@ -14,7 +14,7 @@ use dayfly_vmm::{
 use crate::capabilities::capabilities;
 use crate::counter::counter_khz;
 use crate::error::MonitorError;
-use crate::events::STOPPED_BY_ERROR;
+use crate::events::{CANNOT_RUN, SHUT_DOWN, STOPPED_BY_ERROR};
 use crate::launch::{Launch, Mounts, Origin, command};
 use crate::layout::{Layout, lay_out};
 use crate::parked::ParkedQemu;
@@ -144,8 +144,9 @@ impl Engine for QemuEngine {
         let mut monitor = Monitor::open(&socket, ENGINE_COMMAND_DEADLINE).await?;
         let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
         let monitor = match status.as_str() {
-            // A write that waits for room waits for whoever takes the machine over.
-            "running" | STOPPED_BY_ERROR => None,
+            // A write that waits for room waits for whoever takes the machine over, and a guest that
+            // will not run again for whoever reads its console.
+            "running" | STOPPED_BY_ERROR | SHUT_DOWN | CANNOT_RUN => None,
             "paused" => Some(monitor),
             // Never restored, or broken: there is no machine to take over.
             _ => {

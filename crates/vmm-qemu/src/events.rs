@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, ENGINE_EVENTS_PER_SECOND_MAX};
+use dayfly_vmm::GuestEnd;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::error::MonitorError;
@@ -16,6 +17,10 @@ use crate::qmp::{Monitor, QmpEvent};
 
 /// The engine's own name for a guest that stands still because a request of it failed.
 pub(crate) const STOPPED_BY_ERROR: &str = "io-error";
+
+/// Its names for a guest that will not run again.
+pub(crate) const SHUT_DOWN: &str = "shutdown";
+pub(crate) const CANNOT_RUN: &str = "internal-error";
 
 /// How soon a conversation that could not be had is tried again. An engine that an earlier program
 /// started has no such monitor at all.
@@ -29,6 +34,8 @@ pub(crate) enum Heard {
     StoppedByError,
     /// A write failed, and the guest was told. Heard once.
     WriteFailed,
+    /// The guest will not run again.
+    GuestEnded(GuestEnd),
 }
 
 /// A conversation that is only listened to, opened when it is first needed.
@@ -91,7 +98,12 @@ impl Events {
             return Ok(Some(Heard::WriteFailed));
         }
         self.monitor = Some(monitor);
-        Ok((status == STOPPED_BY_ERROR).then_some(Heard::StoppedByError))
+        Ok(match status.as_str() {
+            STOPPED_BY_ERROR => Some(Heard::StoppedByError),
+            SHUT_DOWN => Some(Heard::GuestEnded(GuestEnd::ShutDown)),
+            CANNOT_RUN => Some(Heard::GuestEnded(GuestEnd::CannotRun)),
+            _ => None,
+        })
     }
 
     /// Waits where an engine says too much. Nothing that was heard is in doubt here.

@@ -93,3 +93,19 @@ async fn a_failed_write_is_told_once_and_does_not_hide_a_stop() {
     assert_eq!(told, Some(Heard::StoppedByError));
     assert_eq!(soon(&mut events, &engine).await, None);
 }
+
+#[tokio::test]
+async fn a_guest_that_will_not_run_again_is_told_of() {
+    for (state, end) in [
+        (SHUT_DOWN, GuestEnd::ShutDown),
+        (CANNOT_RUN, GuestEnd::CannotRun),
+    ] {
+        let states: &'static [&'static str] = match end {
+            GuestEnd::ShutDown => &["running", SHUT_DOWN],
+            GuestEnd::CannotRun => &["running", CANNOT_RUN],
+        };
+        let engine = engine(states, 0);
+        let told = soon(&mut Events::default(), &engine).await;
+        assert_eq!(told, Some(Heard::GuestEnded(end)), "{state}");
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dayfly_types::limits::ENGINE_OVERHEAD_MIB;
+use dayfly_types::limits::{CONSOLE_RING_BYTES, ENGINE_OVERHEAD_MIB};
 use dayfly_vmm::{
     Accelerator, DiskFiles, EngineCommand, EngineMount, MachineSpec, Slot, SlotLimits, VolumeFile,
     file_names,
@@ -19,7 +19,9 @@ use crate::layout::{MEMORY_MAP, MEMORY_MAP_VARIABLE, spare_disk_name};
 use crate::network;
 use crate::qmp::WRITABLE_NODE;
 
-/// Kernel arguments. A panic or a reboot ends the process, since `-no-reboot` is set.
+/// What the engine calls the guest's console.
+pub(crate) const CONSOLE: &str = "console";
+/// Kernel arguments. A panic or a reboot ends the guest, since `-no-reboot` is set.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on";
 
 /// Found in the engine's data directory. Boots faster than the default firmware, which also
@@ -377,13 +379,20 @@ fn console(arguments: &mut Arguments, launch: &Launch<'_>) {
                 .join(file_names::CONSOLE_LOG);
             arguments.add(
                 "-chardev",
-                format!("file,id=console,append=on,path={}", escaped(&log)),
+                format!("file,id={CONSOLE},append=on,path={}", escaped(&log)),
             );
         }
-        // The guest decides how much it writes here, so nothing may keep it.
-        Origin::Restore { .. } => arguments.add("-chardev", "null,id=console"),
+        // The guest decides how much it writes here, so only the last of it is kept, in memory. The
+        // engine waits with its end until somebody has read that, or kills it.
+        Origin::Restore { .. } => {
+            arguments.add(
+                "-chardev",
+                format!("ringbuf,id={CONSOLE},size={CONSOLE_RING_BYTES}"),
+            );
+            arguments.add("-action", "shutdown=pause");
+        }
     }
-    arguments.add("-serial", "chardev:console");
+    arguments.add("-serial", format!("chardev:{CONSOLE}"));
 }
 
 fn monitors(arguments: &mut Arguments, slot: &Slot) {

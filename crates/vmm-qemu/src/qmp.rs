@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dayfly_host::unix::connect_unix_within;
-use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, ENGINE_MESSAGE_BYTES_MAX};
+use dayfly_types::limits::{CONSOLE_RING_BYTES, ENGINE_COMMAND_DEADLINE, ENGINE_MESSAGE_BYTES_MAX};
 use dayfly_vmm::file_names;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::MonitorError;
+use crate::launch::CONSOLE;
 
 /// Events kept for a later wait. One operation causes fewer than ten.
 const EVENTS_MAX: usize = 64;
@@ -266,6 +267,19 @@ impl Monitor {
             .iter()
             .flat_map(|device| counts.map(|name| device["stats"][name].as_u64().unwrap_or(0)))
             .fold(0, u64::saturating_add))
+    }
+
+    /// What the guest wrote to its console since this was asked last. Empty where the engine keeps
+    /// none of it.
+    pub(crate) async fn console(&mut self) -> Result<String, MonitorError> {
+        let arguments = json!({ "device": CONSOLE, "size": CONSOLE_RING_BYTES });
+        let read = self.execute("ringbuf-read", arguments, ENGINE_COMMAND_DEADLINE);
+        match read.await {
+            Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
+            // A machine that is baked, or was started by an earlier program.
+            Err(MonitorError::Refused { .. }) => Ok(String::new()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn next_event(&mut self) -> Result<QmpEvent, MonitorError> {

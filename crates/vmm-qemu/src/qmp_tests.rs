@@ -165,3 +165,16 @@ fn a_file_is_known_by_its_node_when_the_engine_cuts_its_name_off() {
         assert_eq!(file_of_node(strange), None, "{strange}");
     }
 }
+
+#[tokio::test]
+async fn a_console_is_what_the_engine_kept_and_nothing_where_it_keeps_none() {
+    let engine = engine(&[
+        READY,
+        "{\"return\": \"Kernel panic\\u0007\", \"id\": @}\n",
+        "{\"error\": {\"class\": \"GenericError\", \"desc\": \"not a ring buffer\"}, \"id\": @}\n",
+    ]);
+    let mut monitor = Monitor::open(&engine.socket, LIMIT).await.unwrap();
+    assert_eq!(monitor.console().await.unwrap(), "Kernel panic\u{7}");
+    assert_eq!(monitor.console().await.unwrap(), "");
+    engine.task.abort();
+}

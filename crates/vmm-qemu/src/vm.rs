@@ -278,6 +278,7 @@ impl Vm for QemuVm {
             heard = self.events.next(&socket) => match heard {
                 Heard::StoppedByError => VmEvent::WaitsForRoom,
                 Heard::WriteFailed => VmEvent::WriteFailed,
+                Heard::GuestEnded(end) => VmEvent::GuestEnded(end),
             },
         }
     }
@@ -288,6 +289,14 @@ impl Vm for QemuVm {
         let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
         self.monitor = was_open.then_some(monitor);
         Ok(status == STOPPED_BY_ERROR)
+    }
+
+    async fn console(&mut self) -> Result<String, ControlError> {
+        let was_open = self.monitor.is_some();
+        let mut monitor = self.take_monitor().await?;
+        let text = monitor.console().await?;
+        self.monitor = was_open.then_some(monitor);
+        Ok(text)
     }
 
     async fn kill(&mut self) -> Result<(), ControlError> {

@@ -87,6 +87,10 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
     /// Whether the guest stands still because a write of it waits for room on the host's disk.
     async fn waits_for_room(&mut self) -> Result<bool, ControlError>;
 
+    /// The last of what the guest wrote to its console and nobody has read yet. It is the guest's
+    /// own text, and may be anything; it is empty where nothing was written or kept.
+    async fn console(&mut self) -> Result<String, ControlError>;
+
     /// Ends the process at once and waits until it is gone. Repeating it changes nothing.
     async fn kill(&mut self) -> Result<(), ControlError>;
 }
@@ -95,12 +99,33 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VmEvent {
     Ended(VmExit),
+    /// The guest will not run again. Its engine is still there, for a look at the console, and has
+    /// to be killed.
+    GuestEnded(GuestEnd),
     /// The host's disk has no room for a write of the guest, which stands still until
     /// [`Vm::resume`] tries the write again. Nothing of it is lost.
     WaitsForRoom,
     /// A write failed for another reason, and the guest was told. What its disk holds is in doubt.
     /// Told once for each driver object.
     WriteFailed,
+}
+
+/// Why a guest will not run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestEnd {
+    /// It switched its machine off or reset it. So does a kernel that panics.
+    ShutDown,
+    /// Its processor met something that the engine cannot go on from.
+    CannotRun,
+}
+
+impl fmt::Display for GuestEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ShutDown => "the guest switched its machine off, or panicked",
+            Self::CannotRun => "the engine cannot run the guest any more",
+        })
+    }
 }
 
 /// How an engine process ended, as far as can be known.

@@ -12,7 +12,7 @@ pub mod slot;
 pub mod spec;
 
 pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineKind};
-pub use engine::{Engine, ParkedVm, Vm, VmEvent, VmExit};
+pub use engine::{Engine, GuestEnd, ParkedVm, Vm, VmEvent, VmExit};
 pub use error::{
     AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };

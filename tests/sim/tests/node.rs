@@ -1,12 +1,14 @@
 //! Claims about a node that need many sandboxes, exact time or exact faults.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::NodeCalls;
+use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, wanted};
 use dayfly_testkit::{EngineOperation, Fault, SlotOperation};
-use dayfly_types::{ErrorCode, SandboxState};
+use dayfly_types::{ErrorCode, SandboxId, SandboxState};
 
 async fn until(what: &str, mut is_true: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -226,6 +228,19 @@ async fn a_new_node_takes_over_what_the_old_one_ran() -> Result<()> {
     Ok(())
 }
 
+/// The reason of a sandbox that fails soon.
+async fn failed(node: &dayfly_node::Node, id: &SandboxId) -> Result<String> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let report = node.sandbox(id).await?;
+        if report.state == SandboxState::Failed {
+            return report.reason.context("no reason");
+        }
+        ensure!(Instant::now() < deadline, "still {:?}", report.state);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 #[tokio::test]
 async fn an_engine_that_dies_is_reported_and_its_slot_is_free() -> Result<()> {
     let world = World::with_room_for(1)?;
@@ -238,19 +253,36 @@ async fn an_engine_that_dies_is_reported_and_its_slot_is_free() -> Result<()> {
             .slots
             .end(process, dayfly_vmm::VmExit::Signaled { signal: 9 })
     );
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        let report = node.sandbox(&request.id).await?;
-        if report.state == SandboxState::Failed {
-            ensure!(report.reason.is_some());
-            break;
-        }
-        ensure!(Instant::now() < deadline, "still {:?}", report.state);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    ensure!(failed(&node, &request.id).await?.contains("signal 9"));
     ensure!(world.slots_left().await? == 0);
     // Its promise is back as well: there was room for one only.
     node.ensure_sandbox(wanted(2, "p", None)?).await?;
     node.delete_sandbox(&request.id).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_guest_that_panics_is_reported_with_the_end_of_its_console() -> Result<()> {
+    let world = Arc::new(World::with_room_for(2)?);
+    let first = MortalNode::start(&world).await?;
+    let (seen, unseen) = (wanted(1, "p", None)?, wanted(2, "p", None)?);
+    first.ensure_sandbox(seen.clone()).await?;
+    world.engine.panic_guests();
+    let reason = failed(&first.node, &seen.id).await?;
+    ensure!(
+        reason.ends_with("its console: Kernel panic - not syncing: out of memory"),
+        "{reason}"
+    );
+    // Also one that nobody watched.
+    first.ensure_sandbox(unseen.clone()).await?;
+    first.kill().await;
+    world.engine.panic_guests();
+    let second = MortalNode::start(&world).await?;
+    let reason = failed(&second.node, &unseen.id).await?;
+    ensure!(reason.contains("Kernel panic"), "{reason}");
+    for request in [seen, unseen] {
+        second.node.delete_sandbox(&request.id).await?;
+    }
+    ensure!(world.slots_left().await? == 0);
     Ok(())
 }

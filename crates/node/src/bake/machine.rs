@@ -14,6 +14,7 @@ use super::error::BakeError;
 use super::ports::BakeDeps;
 use super::template::blocking;
 use super::warm_up;
+use crate::console::told;
 use crate::effects::{Effect, Effects};
 use crate::guest::open_agent;
 
@@ -120,14 +121,7 @@ async fn console_tail(slot: &Slot) -> String {
     let path = slot.run_directory.join(file_names::CONSOLE_LOG);
     let read = tokio::task::spawn_blocking(move || read_tail(&path));
     let bytes = read.await.ok().and_then(Result::ok).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    // Escaped, because a console may carry anything, and this goes to a log and a terminal.
-    lines.join(" | ").escape_debug().to_string()
+    told(&String::from_utf8_lossy(&bytes))
 }
 
 fn read_tail(path: &Path) -> io::Result<Vec<u8>> {

@@ -146,6 +146,10 @@ impl Vm for ObservedVm {
         self.inner.waits_for_room().await
     }
 
+    async fn console(&mut self) -> Result<String, ControlError> {
+        self.inner.console().await
+    }
+
     async fn kill(&mut self) -> Result<(), ControlError> {
         let work = self.inner.kill();
         self.effects.around_async(Effect::EngineKill, work).await

@@ -19,6 +19,7 @@ pub(crate) mod bring_up;
 pub(crate) mod capture;
 mod connect;
 mod disk;
+mod failed;
 mod fork;
 mod handle;
 pub(crate) mod layer;

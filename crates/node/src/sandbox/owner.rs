@@ -8,7 +8,7 @@ use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{NodeError, SandboxReport, Stage};
 use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
-use dayfly_vmm::{SlotIndex, Vm, VmEvent, VmExit};
+use dayfly_vmm::{SlotIndex, Vm, VmEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -293,7 +293,10 @@ impl Owner {
                         return;
                     }
                 }
-                Occasion::Machine(VmEvent::Ended(exit)) => self.engine_died(exit).await,
+                Occasion::Machine(VmEvent::Ended(exit)) => {
+                    self.fail(format!("the engine ended: {exit}")).await;
+                }
+                Occasion::Machine(VmEvent::GuestEnded(end)) => self.guest_ended(end).await,
                 Occasion::Machine(VmEvent::WaitsForRoom) => self.out_of_room(),
                 Occasion::Machine(VmEvent::WriteFailed) => self.disk_is_damaged().await,
                 Occasion::MayGoOn => self.try_again().await,
@@ -407,24 +410,6 @@ impl Owner {
     fn needs_agent(&self) -> bool {
         let may_answer = self.record.state() == SandboxState::Running && !self.room.is_waiting();
         self.agent.is_none() && self.vm.is_some() && may_answer
-    }
-
-    /// The guest is gone for good: give its resources back at once, keep the reason to show.
-    async fn engine_died(&mut self, exit: VmExit) {
-        self.vm = None;
-        self.agent = None;
-        self.room.is_over();
-        let reason = format!("the engine ended: {exit}");
-        tracing::warn!(sandbox_id = %self.record.id, reason, "failed");
-        let failed = self.advance(LifecycleEvent::Fault(reason));
-        if let Some(slot) = self.record.phase.slot() {
-            self.release_slot(slot).await;
-        }
-        self.promise = None;
-        if let Err(error) = failed.and(self.write_record().await) {
-            tracing::error!(sandbox_id = %self.record.id, %error, "cannot record a failure");
-        }
-        self.publish_now();
     }
 
     /// Ends everything of the sandbox. Goes on until it is done; every step may be repeated.

@@ -176,30 +176,34 @@ async fn a8_h7_a_guest_that_kills_itself_is_reported_and_its_agent_cannot_be_kil
         (
             "panic",
             "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger",
+            "Kernel panic - not syncing",
         ),
         (
             "power off",
             "echo 1 > /proc/sys/kernel/sysrq; echo o > /proc/sysrq-trigger",
+            "switched its machine off",
         ),
         (
             "reset",
             "echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger",
+            "switched its machine off",
         ),
     ];
-    for (what, text) in endings {
+    for (what, text, reason) in endings {
         let id = create(&rig.client, "base").await?.id;
         let pid = engine::engine_pid(&rig.daemon, &id)?;
         let limit = Duration::from_secs(5);
         let _ = tokio::time::timeout(limit, exec_as_root(&rig.client, &id, text)).await;
-        until(
+        let told = until(
             &format!("{what} is reported"),
             Duration::from_secs(15),
             || async {
                 let now = rig.client.get_sandbox(&id).await.ok()?;
-                (now.status == "failed" && now.reason.is_some()).then_some(())
+                now.reason.filter(|_| now.status == "failed")
             },
         )
         .await?;
+        ensure!(told.contains(reason), "{what}: {told}");
         ensure!(
             engine::is_gone(pid) || engine::is_zombie(pid),
             "{what}: the engine goes on"
