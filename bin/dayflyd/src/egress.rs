@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dayfly_host::CgroupTree;
 use dayfly_host::engine_root::{EngineRootSpec, ensure_engine_root};
 use dayfly_host::net::Uplink;
 use dayfly_installation::{DataDirectory, Instance, sibling_program};
@@ -38,6 +39,7 @@ impl Egress {
         arguments: &RunArguments,
         directory: &DataDirectory,
         instance: &Instance,
+        cgroups: CgroupTree,
     ) -> Result<Self> {
         let here = directory.node().join("egress");
         std::fs::create_dir_all(&here).context("cannot make the directory of the egress")?;
@@ -53,7 +55,7 @@ impl Egress {
         };
         let netns = ensure_home(&mut home)?;
         let process = EgressProcess {
-            instance: instance.instance.clone(),
+            cgroups,
             jail_program: sibling_program("dayfly-jail")?,
             root: root(&here.join("roots"))?,
             program: sibling_program(PROGRAM)?,

@@ -56,7 +56,7 @@ async fn serve(arguments: &RunArguments, voice: &Voice) -> Result<()> {
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
     let baker = baker(arguments, &directory, &host, &slots, &effects, &stop)?;
-    let egress = Egress::open(arguments, &directory, &instance)?;
+    let egress = Egress::open(arguments, &directory, &instance, host_slots.cgroups())?;
     let ports = NodePorts {
         engine: Arc::clone(&host.engine),
         slots,

@@ -59,15 +59,17 @@ pub enum Leftover {
 /// # Errors
 /// See [`FindLeftoversError`].
 pub fn find_leftovers(places: &InstancePlaces) -> Result<Vec<Leftover>, FindLeftoversError> {
-    let tree = CgroupTree::find(&places.instance)
+    let trees = CgroupTree::find_everywhere(&places.instance)
         .map_err(|source| FindLeftoversError::Cgroups { source })?;
     let mounts = own_mounts().map_err(|source| FindLeftoversError::Mounts { source })?;
-    let mut found = find_processes(places, &tree, &mounts)
+    let mut found = find_processes(places, &trees, &mounts)
         .map_err(|source| FindLeftoversError::Processes { source })?;
-    let groups = tree
-        .list()
-        .map_err(|source| FindLeftoversError::Cgroups { source })?;
-    found.extend(groups.into_iter().map(|name| Leftover::Cgroup { name }));
+    for tree in &trees {
+        let groups = tree
+            .list()
+            .map_err(|source| FindLeftoversError::Cgroups { source })?;
+        found.extend(groups.into_iter().map(|name| Leftover::Cgroup { name }));
+    }
     let namespaces = netns::list(&places.netns_directory)
         .map_err(|source| FindLeftoversError::Namespaces { source })?;
     found.extend(mounts_below(places, &mounts));
@@ -105,7 +107,7 @@ pub enum FindLeftoversError {
 
 fn find_processes(
     places: &InstancePlaces,
-    tree: &CgroupTree,
+    trees: &[CgroupTree],
     mounts: &[MountEntry],
 ) -> io::Result<Vec<Leftover>> {
     let data = in_file_system(&places.data_directory, mounts);
@@ -113,7 +115,7 @@ fn find_processes(
         // A process that ends while it is looked at is not left over.
         let identity = ProcessIdentity::of(pid).ok()?;
         let table = parse_cgroups(&read_process_file(pid, "cgroup").ok()?);
-        let cgroup = tree.group_of(&table);
+        let cgroup = trees.iter().find_map(|tree| tree.group_of(&table));
         if cgroup.is_none() && !is_rooted_below(pid, data.as_ref()) {
             return None;
         }

@@ -89,6 +89,12 @@ impl HostSlots {
         self.inner.netns(index)
     }
 
+    /// The control groups of the instance, for what runs beside the slots.
+    #[must_use]
+    pub fn cgroups(&self) -> CgroupTree {
+        self.inner.cgroups.clone()
+    }
+
     /// Gives back what the instance has beside its slots, when there is no slot. For the end of a
     /// node; the next start makes it again.
     pub async fn close(&self) {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{CgroupError, v1, v2};
 use crate::mounts::{MountEntry, own_mounts};
 
+/// The unit of the package that has nothing but a part of the hierarchy. systemd leaves that part
+/// alone, and a restart of the daemon's own unit does not touch it.
+const DELEGATED: &str = "system.slice/dayfly-sandboxes.service";
+
 /// The two interfaces that Linux has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +35,16 @@ impl Hierarchy {
             Self::V1(_) => CgroupVersion::V1,
             Self::V2(_) => CgroupVersion::V2,
         }
+    }
+
+    /// The part of the hierarchy that systemd leaves to Dayfly, if there is one.
+    pub(super) fn delegated(&self) -> Option<Self> {
+        let Self::V2(mount) = self else {
+            return None;
+        };
+        let path = mount.path.below(DELEGATED);
+        let is_there = path.mount_point.is_dir();
+        is_there.then_some(Self::V2(v2::Mount { path }))
     }
 
     /// The directories of a group, one for each hierarchy.
@@ -76,6 +90,14 @@ impl MountedPath {
         }
     }
 
+    /// The same for a group in it.
+    fn below(&self, relative: &str) -> Self {
+        Self {
+            mount_point: self.mount_point.join(relative),
+            root: self.root.join(relative),
+        }
+    }
+
     /// The group as the kernel names it.
     pub(super) fn inner(&self, relative: &str) -> String {
         self.root.join(relative).to_string_lossy().into_owned()
@@ -100,7 +122,7 @@ pub(super) fn detect() -> Result<Hierarchy, CgroupError> {
     })
 }
 
-fn from_mounts(
+pub(super) fn from_mounts(
     mounts: &[MountEntry],
     unified_controllers: impl Fn(&Path) -> String,
 ) -> Result<Hierarchy, CgroupError> {

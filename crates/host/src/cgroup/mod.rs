@@ -1,4 +1,5 @@
-//! Control groups of one daemon instance: `dayfly-<instance>/<name>`, on either cgroup version.
+//! Control groups of one daemon instance: `dayfly-<instance>/<name>`, on either cgroup version, and
+//! in the part of the unified hierarchy that systemd has left to Dayfly if there is one.
 //!
 //! It must not know what a group is for. The version is found out once, when the tree is opened:
 //! the unified hierarchy when it carries cpu, memory and pids, the separate ones otherwise.
@@ -6,6 +7,7 @@
 mod files;
 mod group;
 mod hierarchy;
+mod home;
 mod kill;
 mod tree;
 mod v1;
@@ -59,7 +61,8 @@ pub fn detect_version() -> Result<CgroupVersion, CgroupError> {
 /// When the hierarchy cannot be found or read.
 pub fn list_instances() -> Result<Vec<String>, CgroupError> {
     let mut instances = BTreeSet::new();
-    for directory in detect()?.directories("") {
+    let places = home::places(detect()?);
+    for directory in places.iter().flat_map(|place| place.directories("")) {
         let names = subdirectories(&directory)?;
         instances.extend(
             names
@@ -86,6 +89,8 @@ pub enum CgroupError {
     Exists { name: String },
     #[error("there is no control group {name}")]
     Absent { name: String },
+    #[error("control group {path} is gone; its unit has to be started again")]
+    Undelegated { path: PathBuf },
     #[error("cannot make control group {path}")]
     Make { path: PathBuf, source: io::Error },
     #[error("cannot read {path}")]

@@ -87,6 +87,17 @@ fn limits_are_read_back_as_they_were_set() {
 }
 
 #[test]
+fn a_group_is_made_also_after_the_unit_around_it_was_started_anew() {
+    let Some(scratch) = Scratch::new("anew") else {
+        return;
+    };
+    scratch.0.remove(LIMIT).unwrap();
+    let group = scratch.0.create("one", &LIMITS).unwrap();
+    assert_eq!(group.limits().unwrap(), LIMITS);
+    assert_eq!(scratch.0.list().unwrap(), ["one"]);
+}
+
+#[test]
 fn kill_all_ends_a_fork_loop() {
     let Some(scratch) = Scratch::new("forks") else {
         return;

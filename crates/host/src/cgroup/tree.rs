@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-use super::files::{remove_directories, subdirectories};
+use super::files::{is_absent, remove_directories, subdirectories};
 use super::hierarchy::{Hierarchy, detect};
+use super::home;
 use super::{Cgroup, CgroupError, CgroupLimits, CgroupVersion, INSTANCE_PREFIX, check_name};
 
 /// All groups of one daemon instance.
@@ -16,7 +17,9 @@ pub struct CgroupTree {
 }
 
 impl CgroupTree {
-    /// Finds the host's hierarchy and makes the instance's group in it.
+    /// Finds the host's hierarchy, decides where the instance's groups belong in it, and makes the
+    /// instance's own. Whoever needs a group of the instance afterwards needs this tree: another
+    /// one that is opened later may decide otherwise.
     ///
     /// # Errors
     /// [`CgroupError::Name`] for a name that is no plain label, [`CgroupError::Unsupported`] when
@@ -24,6 +27,12 @@ impl CgroupTree {
     pub fn open(instance: &str) -> Result<Self, CgroupError> {
         let tree = Self::find(instance)?;
         tree.hierarchy.prepare(&tree.relative(None))?;
+        for other in Self::find_everywhere(instance)? {
+            if other.hierarchy != tree.hierarchy {
+                // An empty group of an earlier start. One that is not empty is somebody's.
+                let _ = other.remove(Duration::ZERO);
+            }
+        }
         Ok(tree)
     }
 
@@ -35,8 +44,22 @@ impl CgroupTree {
         check_name(instance)?;
         Ok(Self {
             instance: instance.to_owned(),
-            hierarchy: detect()?,
+            hierarchy: home::of_instance(detect()?, &group_of_instance(instance))?,
         })
+    }
+
+    /// Every place in which the instance may have groups, for who looks for what is left.
+    ///
+    /// # Errors
+    /// As [`CgroupTree::open`].
+    pub fn find_everywhere(instance: &str) -> Result<Vec<Self>, CgroupError> {
+        check_name(instance)?;
+        let places = home::places(detect()?).into_iter();
+        let trees = places.map(|hierarchy| Self {
+            instance: instance.to_owned(),
+            hierarchy,
+        });
+        Ok(trees.collect())
     }
 
     #[must_use]
@@ -55,7 +78,14 @@ impl CgroupTree {
                 name: name.to_owned(),
             });
         }
-        let made = group.make(limits);
+        let made = match group.make(limits) {
+            // The unit that has our part of the hierarchy was started anew, and the part with it.
+            Err(CgroupError::Make { source, .. }) if is_absent(&source) => self
+                .hierarchy
+                .prepare(&self.relative(None))
+                .and_then(|()| group.make(limits)),
+            made => made,
+        };
         if made.is_err() {
             for directory in &group.directories {
                 // The first failure is what the caller needs to hear of.
@@ -124,10 +154,14 @@ impl CgroupTree {
     }
 
     fn relative(&self, name: Option<&str>) -> String {
-        let instance = &self.instance;
-        name.map_or_else(
-            || format!("{INSTANCE_PREFIX}{instance}"),
-            |name| format!("{INSTANCE_PREFIX}{instance}/{name}"),
-        )
+        let own = group_of_instance(&self.instance);
+        match name {
+            Some(name) => format!("{own}/{name}"),
+            None => own,
+        }
     }
+}
+
+fn group_of_instance(instance: &str) -> String {
+    format!("{INSTANCE_PREFIX}{instance}")
 }

@@ -22,11 +22,14 @@ impl Mount {
 
     /// A group's controllers work only after its parent has been told to pass them down.
     pub(super) fn prepare(&self, relative: &str) -> Result<(), CgroupError> {
-        let group = self.directory(relative);
+        let (parent, group) = (self.directory(""), self.directory(relative));
+        if !parent.is_dir() {
+            return Err(CgroupError::Undelegated { path: parent });
+        }
         let all = CONTROLLERS
             .map(|controller| format!("+{controller}"))
             .join(" ");
-        write_value(&self.directory("").join("cgroup.subtree_control"), &all)?;
+        write_value(&parent.join("cgroup.subtree_control"), &all)?;
         make_directory(&group)?;
         write_value(&group.join("cgroup.subtree_control"), &all)
     }

@@ -29,8 +29,8 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 /// Settings of the process.
 #[derive(Debug, Clone)]
 pub struct EgressProcess {
-    /// Tells this daemon's control groups from another's on the same host.
-    pub instance: String,
+    /// Where the slots have their control groups, and it has its own.
+    pub cgroups: CgroupTree,
     pub jail_program: PathBuf,
     /// What the process sees as `/`, with the program in it.
     pub root: PathBuf,
@@ -105,16 +105,13 @@ impl EgressProcess {
 
     fn prepare(&self) -> Result<(JailSpec, fs::File), StartEgressError> {
         self.end().map_err(StartEgressError::Group)?;
-        let group = CgroupTree::open(&self.instance)
-            .and_then(|tree| {
-                let limits = CgroupLimits {
-                    memory_bytes: MEMORY_BYTES,
-                    cpu_quota_percent: CPU_PERCENT,
-                    pids_max: THREADS_MAX,
-                };
-                tree.create(EGRESS_GROUP, &limits)
-            })
-            .map_err(StartEgressError::Group)?;
+        let limits = CgroupLimits {
+            memory_bytes: MEMORY_BYTES,
+            cpu_quota_percent: CPU_PERCENT,
+            pids_max: THREADS_MAX,
+        };
+        let group = self.cgroups.create(EGRESS_GROUP, &limits);
+        let group = group.map_err(StartEgressError::Group)?;
         let log = self.prepare_directory().map_err(|source| {
             let path = self.run_directory.clone();
             StartEgressError::Directory { path, source }
@@ -186,11 +183,10 @@ impl EgressProcess {
 
     /// Ends it and removes its control group. What is not there is no error.
     pub(super) fn end(&self) -> Result<(), CgroupError> {
-        let tree = CgroupTree::open(&self.instance)?;
-        if !tree.list()?.iter().any(|name| name == EGRESS_GROUP) {
+        if !self.cgroups.list()?.iter().any(|name| name == EGRESS_GROUP) {
             return Ok(());
         }
-        let group = tree.open_existing(EGRESS_GROUP)?;
+        let group = self.cgroups.open_existing(EGRESS_GROUP)?;
         group.kill_all(limits::TEARDOWN_STEP_DEADLINE)?;
         group.remove(limits::TEARDOWN_STEP_DEADLINE)
     }
