@@ -1,5 +1,5 @@
 //! What the daemon gives to the processes that it starts: the settings, the digest of the
-//! administrator's key, and the socket that the API is served on.
+//! administrator's key, a lock to hold until they end, and the socket that the API is served on.
 //!
 //! One message on the standard input, which no list of processes shows. The socket was made by the
 //! daemon: a port that is taken ends it at its start, and connections wait while the control process
@@ -8,7 +8,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, ensure};
 use rustix::net::{
@@ -31,20 +31,33 @@ pub(crate) struct HandOver {
     pub(crate) admin_key_sha256: Option<String>,
 }
 
+/// What a process was given.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) words: HandOver,
+    /// Held until the process ends: the next daemon waits for that.
+    pub(crate) _lock: OwnedFd,
+    /// For the control process alone.
+    pub(crate) listener: Option<TcpListener>,
+}
+
 impl HandOver {
     /// The end that a child reads as its standard input; all of it is sent already.
-    pub(crate) fn send(&self, listener: Option<&TcpListener>) -> Result<OwnedFd> {
+    pub(crate) fn send(
+        &self,
+        lock: BorrowedFd<'_>,
+        listener: Option<&TcpListener>,
+    ) -> Result<OwnedFd> {
         let text = serde_json::to_vec(self)?;
         ensure!(text.len() <= MESSAGE_BYTES_MAX, "the settings are too long");
         let flags = SocketFlags::CLOEXEC;
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .context("cannot make a pair of sockets")?;
-        let descriptors: Vec<_> = listener.iter().map(|listener| listener.as_fd()).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let listener = listener.iter().map(|listener| listener.as_fd());
+        let descriptors: Vec<_> = [lock].into_iter().chain(listener).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() {
-            beside.push(SendAncillaryMessage::ScmRights(&descriptors));
-        }
+        beside.push(SendAncillaryMessage::ScmRights(&descriptors));
         sendmsg(
             &here,
             &[IoSlice::new(&text)],
@@ -56,9 +69,9 @@ impl HandOver {
     }
 
     /// Takes what was sent.
-    pub(crate) fn receive(from: impl AsFd) -> Result<(Self, Option<TcpListener>)> {
+    pub(crate) fn receive(from: impl AsFd) -> Result<Received> {
         let mut text = vec![0; MESSAGE_BYTES_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
             from,
@@ -73,19 +86,26 @@ impl HandOver {
             .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
         ensure!(is_whole, "the settings were cut off");
         text.truncate(received.bytes);
-        let mut listener = None;
+        let mut descriptors = Vec::new();
         for message in beside.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                listener = descriptors.map(TcpListener::from).next_back();
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                descriptors.extend(received);
             }
         }
+        let mut descriptors = descriptors.into_iter();
         let words = serde_json::from_slice(&text).context("cannot read the settings")?;
-        Ok((words, listener))
+        Ok(Received {
+            words,
+            _lock: descriptors.next().context("no lock was handed over")?,
+            listener: descriptors.next().map(TcpListener::from),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dayfly_installation::DataDirectory;
+
     use super::*;
 
     #[test]
@@ -96,13 +116,17 @@ mod tests {
             admin_key_sha256: Some("ab".to_owned()),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let input = sent.send(Some(&listener)).unwrap();
-        let (words, received) = HandOver::receive(&input).unwrap();
-        assert_eq!(words, sent);
-        let address = received.unwrap().local_addr().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::open(place.path()).unwrap();
+        let lock = directory.lock().unwrap();
+        let input = sent.send(lock.of_processes(), Some(&listener)).unwrap();
+        let received = HandOver::receive(&input).unwrap();
+        assert_eq!(received.words, sent);
+        let address = received.listener.unwrap().local_addr().unwrap();
         assert_eq!(address, listener.local_addr().unwrap());
-        let input = sent.send(None).unwrap();
-        assert!(HandOver::receive(&input).unwrap().1.is_none());
+        let input = sent.send(lock.of_processes(), None).unwrap();
+        let received = HandOver::receive(&input).unwrap();
+        assert!(received.listener.is_none());
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::pulse;
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
-    let (given, listener) = HandOver::receive(std::io::stdin())?;
+    let received = HandOver::receive(std::io::stdin())?;
+    let given = received.words;
     let settings = given.settings;
     let directory = DataDirectory::open(&settings.data_dir)?;
     let instance = directory
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let digest = given.admin_key_sha256;
     let digest = digest.context("no digest of the administrator's key")?;
     let config = ControlConfig {
-        listener: listener.context("no socket to serve the API on")?,
+        listener: received.listener.context("no socket to serve the API on")?,
         database: directory.database(),
         node_socket: directory.node_socket(),
         admin_key: KeyHash::from_hex(&digest).context("what was handed over is no digest")?,

@@ -35,10 +35,10 @@ const DISK_RESERVE_MIB_MIN: u64 = 1024;
 
 /// Serves until SIGTERM. Sandboxes go on running.
 pub(crate) fn run() -> Result<()> {
-    let (given, _) = HandOver::receive(std::io::stdin())?;
+    let received = HandOver::receive(std::io::stdin())?;
     runtime::block_on(async {
         let voice = pulse::give()?;
-        serve(&given.settings, &voice).await
+        serve(&received.words.settings, &voice).await
     })
 }
 

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use dayfly_installation::{DataDirectory, RunningDaemon};
+use dayfly_installation::{DaemonLock, DataDirectory, RunningDaemon};
 use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
@@ -43,7 +43,7 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
     let found = settings::resolve(given)?;
     let (settings, file) = (found.arguments, found.report.file);
     let directory = DataDirectory::create(&settings.data_dir)?;
-    let _lock = directory.lock()?;
+    let lock = directory.lock()?;
     let key = admin_key::ensure(&directory.admin_key())?;
     let listener = listen(settings.listen)?;
     let address = listener.local_addr().context("cannot find the port")?;
@@ -53,6 +53,7 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
     })?;
     let mut parent = Parent {
         program: std::env::current_exe().context("cannot find this program")?,
+        lock,
         listener,
         key_digest: admin_key::digest(&key),
         file,
@@ -91,7 +92,12 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
     tracing::info!("stopping; sandboxes go on running");
     // Control first, so that no new work reaches a node that stops.
     control.stop().await?;
-    drop(parent);
+    let Parent {
+        lock: _held_until_the_end,
+        listener,
+        ..
+    } = parent;
+    drop(listener);
     node.stop().await
 }
 
@@ -113,6 +119,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 #[derive(Debug)]
 struct Parent {
     program: PathBuf,
+    lock: DaemonLock,
     listener: TcpListener,
     key_digest: String,
     /// Where settings were read from.
@@ -129,7 +136,7 @@ impl Parent {
             admin_key_sha256: is_control.then(|| self.key_digest.clone()),
         };
         let listener = is_control.then_some(&self.listener);
-        Ok(Stdio::from(words.send(listener)?))
+        Ok(Stdio::from(words.send(self.lock.of_processes(), listener)?))
     }
 
     fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {

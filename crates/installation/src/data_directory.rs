@@ -5,6 +5,7 @@
 //!   DIR/instance.json  which instance this is, and its range of user ids
 //!   DIR/daemon.json    where the running daemon listens
 //!   DIR/lock           held by the running daemon
+//!   DIR/processes      held by it and by every process that it starts
 //!   DIR/run/           node.sock: control and node meet here
 //!   DIR/control/       the database; owned by the unprivileged control process
 //!   DIR/node/          journal, slots, namespaces, templates, images, engine root; root's alone
@@ -13,13 +14,14 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use dayfly_host::files::{WriteAtomicError, write_atomic};
-use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::daemon_lock::{self, DaemonLock, LockError};
 
 const INSTANCE_FILE: &str = "instance.json";
 const RUNNING_FILE: &str = "daemon.json";
@@ -28,9 +30,6 @@ const RUNNING_FILE: &str = "daemon.json";
 const FIRST_UID: u32 = 1_000_000_000;
 /// One for control, the rest for slots.
 const UIDS_OF_AN_INSTANCE: u32 = 4096;
-
-/// Whoever can open the lock can hold it, and so keep the daemon from starting.
-const LOCK_MODE: u32 = 0o600;
 
 /// What tells this daemon's resources from another's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,12 +68,6 @@ pub struct RunningDaemon {
 #[derive(Debug, Clone)]
 pub struct DataDirectory {
     root: PathBuf,
-}
-
-/// Held for as long as a daemon runs on the directory.
-#[derive(Debug)]
-pub struct DaemonLock {
-    _file: fs::File,
 }
 
 /// Why a data directory cannot be used.
@@ -118,10 +111,8 @@ pub enum DataDirectoryError {
         file: &'static str,
         source: WriteAtomicError,
     },
-    #[error("cannot open the lock file")]
-    OpenLock { source: io::Error },
-    #[error("another dayflyd runs on {root}")]
-    Taken { root: PathBuf },
+    #[error(transparent)]
+    Lock(#[from] LockError),
     #[error("no dayflyd runs on {root}; start it first")]
     NotRunning { root: PathBuf },
 }
@@ -249,30 +240,12 @@ impl DataDirectory {
         }
     }
 
-    /// Takes the directory for one daemon.
+    /// Takes the directory for one daemon, once all processes of an earlier one have ended.
     ///
     /// # Errors
-    /// [`DataDirectoryError::Taken`] when another has it.
+    /// [`LockError::Taken`] when another has it.
     pub fn lock(&self) -> Result<DaemonLock> {
-        let file = fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(LOCK_MODE)
-            .open(self.lock_file())
-            .map_err(|source| DataDirectoryError::OpenLock { source })?;
-        // One that an older program made was for everybody.
-        file.set_permissions(fs::Permissions::from_mode(LOCK_MODE))
-            .map_err(|source| DataDirectoryError::SetMode {
-                path: self.lock_file(),
-                source,
-            })?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(DataDirectoryError::Taken {
-                root: self.root.clone(),
-            });
-        }
-        Ok(DaemonLock { _file: file })
+        Ok(DaemonLock::take(&self.root)?)
     }
 
     /// Writes down where the daemon that holds the lock is reached.
@@ -288,12 +261,7 @@ impl DataDirectory {
     /// # Errors
     /// When that cannot be told.
     pub fn running(&self) -> Result<Option<RunningDaemon>> {
-        let file = match fs::File::open(self.lock_file()) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(DataDirectoryError::OpenLock { source }),
-        };
-        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+        if !daemon_lock::is_held(&self.root)? {
             return Ok(None);
         }
         self.read(RUNNING_FILE).map(Some)
@@ -308,10 +276,6 @@ impl DataDirectory {
             root: self.root.clone(),
         };
         self.running()?.ok_or_else(not_running)
-    }
-
-    fn lock_file(&self) -> PathBuf {
-        self.root.join("lock")
     }
 
     fn read<T: DeserializeOwned>(&self, file: &'static str) -> Result<T> {
@@ -362,7 +326,8 @@ mod tests {
         directory.announce(&daemon).unwrap();
         assert_eq!(directory.require_running().unwrap(), daemon);
         let taken = directory.lock();
-        assert!(matches!(taken, Err(DataDirectoryError::Taken { .. })));
+        let taken = taken.map_err(|error| error.to_string());
+        assert!(taken.is_err_and(|error| error.starts_with("another dayflyd runs on")));
         drop(lock);
         let ended = directory.require_running();
         assert!(matches!(ended, Err(DataDirectoryError::NotRunning { .. })));

@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod admin_client;
+mod daemon_lock;
 mod data_directory;
 pub mod output;
 pub mod runtime;
 mod sibling;
 
 pub use admin_client::{AdminClientError, admin_client};
-pub use data_directory::{DaemonLock, DataDirectory, DataDirectoryError, Instance, RunningDaemon};
+pub use daemon_lock::{DaemonLock, LockError};
+pub use data_directory::{DataDirectory, DataDirectoryError, Instance, RunningDaemon};
 pub use sibling::{SiblingError, sibling_program};

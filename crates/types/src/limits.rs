@@ -253,6 +253,12 @@ pub const PORT_LINKS_MAX: usize = 64;
 pub const SANDBOX_LINKS_MAX: usize = 1024;
 
 // Processes of the daemon.
+/// How long one waits for a data directory that somebody else holds: whoever looks whether a daemon
+/// runs holds it for a moment.
+pub const DAEMON_LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long a daemon waits at its start for the processes of one that was killed. They end at once,
+/// but for what the kernel does for them, which a slow disk can make long.
+pub const PROCESSES_GONE_WAIT: Duration = Duration::from_secs(20);
 /// How often a process tells its supervisor that it is alive.
 pub const PULSE_INTERVAL: Duration = Duration::from_secs(1);
 /// One that says nothing for this long is killed and started again. Longer than a busy host keeps a
