@@ -1,7 +1,9 @@
 //! Role `all`: one unprivileged control process and one root node process, kept alive.
 //!
 //! A crash of either is repaired by starting it again; the other one and every sandbox go on. One
-//! that is stopped or hangs is killed first. On SIGTERM both are told to stop, and sandboxes are
+//! that is stopped or hangs is killed first. However often one fails, the daemon does not end: the
+//! node keeps deadlines without control, and control says what is wrong without the node (`/health`
+//! is 503 then). On SIGTERM both are told to stop, and sandboxes are
 //! left running for the next start.
 
 use std::ffi::OsString;
@@ -250,7 +252,12 @@ impl Supervised {
                     self.try_later(lived);
                 }
                 news = process.pulse.news() => match news {
-                    News::Ready => self.is_ready = true,
+                    News::Ready => {
+                        self.is_ready = true;
+                        if self.failures > 0 {
+                            tell_systemd(NotifyState::Status(&format!("the {role} process serves")));
+                        }
+                    }
                     News::Silent => process.end_silent(role)?,
                 },
             },
@@ -274,6 +281,8 @@ impl Supervised {
             pause_seconds = pause.as_secs(),
             "a process does not stay alive; what it said before is the reason"
         );
+        let status = format!("the {} process does not stay alive", self.role.as_str());
+        tell_systemd(NotifyState::Status(&status));
         self.state = State::Waits(Instant::now() + pause);
     }
 

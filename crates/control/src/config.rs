@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dayfly_types::{CellName, NodeId};
+use dayfly_types::{CellName, NodeId, limits};
 
 use crate::audit::AuditSettings;
 use crate::gateway::GatewaySettings;
@@ -43,6 +43,8 @@ pub struct ReconcileSettings {
     pub network_lost_after: Duration,
     /// A sandbox without a row is adopted after this long. Longer than a refused create is undone.
     pub orphan_after: Duration,
+    /// How long the node may not answer before the server is unhealthy.
+    pub node_outage_max: Duration,
     /// How long deleted rows are told from wrong ids.
     pub deleted_kept: Duration,
     /// How long an idempotency key is remembered.
@@ -62,6 +64,7 @@ impl Default for ReconcileSettings {
             fork_lost_after: Duration::from_secs(330),
             network_lost_after: Duration::from_secs(45),
             orphan_after: Duration::from_secs(30),
+            node_outage_max: limits::NODE_OUTAGE_MAX,
             deleted_kept: Duration::from_secs(7 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             events_kept: Duration::from_secs(7 * 24 * 3600),

@@ -17,6 +17,7 @@ use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
+use crate::node_contact::{NodeContact, Patience};
 use crate::store::{KeyRow, KnownKey, Store, StoreError};
 use crate::store_check::StoreCheck;
 use crate::tenancy::key::KeyHash;
@@ -46,6 +47,7 @@ pub struct Control {
     pub(crate) audit: Audit,
     /// Why it is not well, when it is not.
     pub(crate) conditions: Conditions,
+    pub(crate) node_contact: NodeContact,
     pub(crate) store_check: StoreCheck,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
@@ -98,6 +100,7 @@ impl Control {
             gateway: Gateway::default(),
             audit: Audit::default(),
             conditions,
+            node_contact: NodeContact::default(),
             store_check: StoreCheck::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
@@ -130,6 +133,12 @@ impl Control {
     pub fn with_gateway(mut self, settings: GatewaySettings) -> Self {
         self.gateway = Gateway::new(settings);
         self
+    }
+
+    /// Why the node cannot be counted on, when it cannot.
+    pub(crate) fn node_outage(&self) -> Option<String> {
+        let patience = Patience(self.reconcile.node_outage_max);
+        self.node_contact.outage(Instant::now(), patience)
     }
 
     /// The key that a caller presented, when it may be used now.

@@ -20,6 +20,7 @@ pub mod gateway;
 pub mod http;
 pub mod input;
 pub mod network;
+mod node_contact;
 pub mod ports;
 pub mod reconcile;
 pub mod run;

@@ -264,6 +264,9 @@ pub const PULSE_INTERVAL: Duration = Duration::from_secs(1);
 /// One that says nothing for this long is killed and started again. Longer than a busy host keeps a
 /// process from running.
 pub const SILENCE_MAX: Duration = Duration::from_secs(20);
+/// From when on a node that does not answer makes the server unhealthy. Longer than a hanging one is
+/// left alone and started again. One that came back and did not stay must stay for as long.
+pub const NODE_OUTAGE_MAX: Duration = Duration::from_secs(30);
 
 // Connections of the public API and of visitors.
 /// All of one listener.

@@ -16,12 +16,19 @@ use crate::control::Control;
 use crate::store_check;
 
 /// Is the server there, and well? A server that can change nothing refuses with
-/// `store_unavailable` or `audit_unavailable`, and the fields of `Health` stand beside the refusal's.
+/// `store_unavailable` or `audit_unavailable`, one whose node has not answered for too long with
+/// `node_unavailable`, and the fields of `Health` stand beside the refusal's.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
 pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
     store_check::look(&control).await;
-    let held = control.conditions.current();
+    let mut held = control.conditions.current();
+    let outage = control.node_outage();
+    if let Some(detail) = &outage {
+        // One that comes and goes may answer just now.
+        held.retain(|(name, _)| *name != Condition::NodeUnreachable);
+        held.push((Condition::NodeUnreachable, detail.clone()));
+    }
     let status = if held.is_empty() { "ok" } else { "degraded" };
     let conditions = held.iter().map(|(name, detail)| HealthCondition {
         name: name.as_str().to_owned(),
@@ -33,17 +40,21 @@ pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<H
         version: env!("CARGO_PKG_VERSION").to_owned(),
         conditions: conditions.collect(),
     };
-    match held.into_iter().find(|(name, _)| name.stops_changes()) {
+    let is_outage = |name: Condition| outage.is_some() && name == Condition::NodeUnreachable;
+    let mut held = held.into_iter();
+    match held.find(|(name, _)| name.stops_changes() || is_outage(*name)) {
         None => Ok(Json(health)),
         Some((name, detail)) => Err(unwell(name, detail, health)),
     }
 }
 
 fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
-    let code = if name == Condition::AuditUnwritable {
-        ErrorCode::AuditUnavailable
-    } else {
-        ErrorCode::StoreUnavailable
+    let code = match name {
+        Condition::AuditUnwritable => ErrorCode::AuditUnavailable,
+        Condition::NodeUnreachable => ErrorCode::NodeUnavailable,
+        Condition::StoreUnwritable | Condition::StrangeDatabase | Condition::DiskFull => {
+            ErrorCode::StoreUnavailable
+        }
     };
     let mut error = ApiError::new(code, detail).hint(name.remedy());
     error.retry_after = usual_delay(code);

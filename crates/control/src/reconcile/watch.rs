@@ -2,16 +2,16 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dayfly_node_api::{NodeCalls, NodeError, Watch};
 use dayfly_types::Backoff;
 use futures::StreamExt;
-use tokio::time::Instant;
 
 use super::{Sweep, network};
 use crate::conditions::Condition;
 use crate::control::Control;
+use crate::node_contact::Patience;
 use crate::time::now_ms;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
@@ -27,6 +27,8 @@ pub async fn watch(control: Arc<Control>) {
         control.view.set_connected(false);
         let detail = "the node process does not answer; sandboxes go on".to_owned();
         control.conditions.set(Condition::NodeUnreachable, detail);
+        let patience = Patience(control.reconcile.node_outage_max);
+        control.node_contact.lost(Instant::now(), patience);
         if started.elapsed() > BACKOFF_MAX {
             backoff.reset();
         }
@@ -40,8 +42,9 @@ pub async fn watch(control: Arc<Control>) {
 async fn watch_once(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infallible, NodeError> {
     let reports = control.node.watch().await?;
     control.view.set_status(control.node.status().await?);
-    control.view.set_connected(true);
+    control.node_contact.found(Instant::now());
     control.conditions.clear(Condition::NodeUnreachable);
+    control.view.set_connected(true);
     tracing::info!(node_id = %control.node_id, "watching the node");
     // Side by side, so that a slow delete does not hold up the news.
     let (never, _, _) = tokio::try_join!(

@@ -205,3 +205,29 @@ async fn a_full_disk_of_the_node_is_told_until_there_is_room() {
     world.node.fill_disk(false);
     eventually("it is over", async || conditions().await.is_null()).await;
 }
+
+#[tokio::test]
+async fn a_node_that_stays_away_is_unhealthy_and_a_short_restart_is_not() {
+    let mut setup = Setup::quick();
+    setup.reconcile.node_outage_max = Duration::from_secs(2);
+    let world = World::with(setup).await;
+    world.stop_node().await;
+    let short = world.get("/health").await;
+    assert_eq!(short.status, StatusCode::OK);
+    assert_eq!(short.json()["conditions"][0]["name"], "node_unreachable");
+    eventually("it is unhealthy", async || {
+        world.get("/health").await.status == StatusCode::SERVICE_UNAVAILABLE
+    })
+    .await;
+    let health = world.get("/health").await;
+    assert_eq!(health.refusal(), "node_unavailable");
+    assert_eq!(health.json()["status"], "degraded");
+    let condition = &health.json()["conditions"][0];
+    assert_eq!(condition["name"], "node_unreachable");
+    assert!(condition["detail"].as_str().unwrap().contains("for 2 s"));
+    world.start_node();
+    eventually("it is healthy", async || {
+        world.get("/health").await.json()["status"] == "ok"
+    })
+    .await;
+}

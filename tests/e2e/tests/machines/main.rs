@@ -23,6 +23,7 @@ mod files;
 mod fork;
 mod full;
 mod full_writers;
+mod health;
 mod hostile;
 mod hostile_files;
 mod hygiene;
