@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    ContextLanguage, CpuMillis, DiskMib, Generation, Isolation, LifetimeRules, MemoryMib, NodeId,
-    ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
-    Vcpus,
+    ContextLanguage, CpuMillis, DiskMib, EndReason, Generation, Isolation, LifetimeRules,
+    MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState,
+    SnapshotId, TemplateName, Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,9 @@ pub struct SandboxReport {
     /// What is wrong with it beside its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<SandboxCondition>,
+    /// Why the node ends it, or has ended it, by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<EndReason>,
 }
 
 /// A sandbox of which a node has no more than an entry that it cannot read or take over now. It is

@@ -33,7 +33,7 @@ pub use ids::{
     VolumeName,
 };
 pub use isolation::Isolation;
-pub use lifecycle::{IdleAction, LifetimeRules};
+pub use lifecycle::{EndReason, IdleAction, LifetimeRules};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::{SandboxCondition, SandboxState};
 pub use template::{ContextLanguage, RunMeaning};

@@ -13,6 +13,36 @@ pub enum IdleAction {
     Hibernate,
 }
 
+/// Why a sandbox went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// Its time to live was over.
+    Ttl,
+    /// Nothing happened in it for as long as its rules allow.
+    Idle,
+    /// Somebody asked for it.
+    Deleted,
+    /// Its node did not have it any more.
+    Lost,
+    /// A word that this side does not know yet.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EndReason {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ttl => "ttl",
+            Self::Idle => "idle",
+            Self::Deleted => "deleted",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// The rules of one sandbox's life. All of them are enforced by its node alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LifetimeRules {

@@ -17,11 +17,12 @@ use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, ReadyTemplate, Reserve,
 };
 use dayfly_node::{TemplateSource, TemplateUnavailable};
-use dayfly_node_api::{EnsureSandbox, TemplateReport};
+use dayfly_node_api::{EnsureSandbox, SnapshotRequest, TemplateReport};
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
-    CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, TemplateName, Vcpus,
+    CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, SnapshotId,
+    TemplateName, Vcpus,
 };
 use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
@@ -264,6 +265,18 @@ impl World {
     pub fn journal_entries(&self) -> Result<usize> {
         Ok(std::fs::read_dir(self.directory.path().join("sandboxes"))?.count())
     }
+}
+
+/// A snapshot to ask for, `snap-NAME`.
+///
+/// # Errors
+/// For what is no part of an id.
+pub fn snapshot(name: &str) -> Result<SnapshotRequest> {
+    Ok(SnapshotRequest {
+        id: SnapshotId::parse(&format!("snap-{name}"))?,
+        name: None,
+        retain_seconds: None,
+    })
 }
 
 /// A sandbox to ask for.

@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Effect, Effects, Point};
-use dayfly_node_api::{
-    EnsureExec, EnsureVolume, NodeApi, NodeCalls, NodeError, SandboxReport, SnapshotRequest,
-};
+use dayfly_node_api::{EnsureExec, EnsureVolume, NodeApi, NodeCalls, NodeError, SandboxReport};
 use dayfly_sim::crash::MortalNode;
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, snapshot, wanted};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, ProjectId, SandboxCondition, SandboxState, SnapshotId, VolumeName,
@@ -35,14 +33,6 @@ fn exec() -> Result<EnsureExec> {
         ExecId::parse("ex-1")?,
         command,
     )))
-}
-
-fn snapshot(name: &str) -> Result<SnapshotRequest> {
-    Ok(SnapshotRequest {
-        id: SnapshotId::parse(&format!("snap-{name}"))?,
-        name: None,
-        retain_seconds: None,
-    })
 }
 
 fn refused<T>(outcome: Result<T, NodeError>, code: ErrorCode) -> Result<()> {

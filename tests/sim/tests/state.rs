@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::{
     EnsureExec, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, NodeCalls,
-    SnapshotRequest,
+    SandboxReport, Watch,
 };
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, snapshot, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    DiskMib, ErrorCode, ExecId, IdleAction, ProjectId, SandboxState, SnapshotId, VolumeName,
+    DiskMib, EndReason, ErrorCode, ExecId, IdleAction, ProjectId, SandboxId, SandboxState,
+    SnapshotId, VolumeName,
 };
 use futures::StreamExt;
 
@@ -35,14 +36,6 @@ fn exec() -> Result<EnsureExec> {
         ExecId::parse("ex-1")?,
         command,
     )))
-}
-
-fn snapshot(name: &str) -> Result<SnapshotRequest> {
-    Ok(SnapshotRequest {
-        id: SnapshotId::parse(&format!("snap-{name}"))?,
-        name: None,
-        retain_seconds: None,
-    })
 }
 
 /// An extension that races the deadline wins or loses, and both sides agree on which.
@@ -330,6 +323,52 @@ async fn a_sleeping_sandbox_expires_too() -> Result<()> {
         world.captures().ok()?.is_empty().then_some(())
     })
     .await
+}
+
+/// The last that a node says of a sandbox.
+async fn last_word(watch: &mut Watch, id: &SandboxId) -> Result<SandboxReport> {
+    let told = async {
+        while let Some(report) = watch.next().await {
+            let report = report?;
+            if report.id == *id && report.state == SandboxState::Deleted {
+                return Ok(report);
+            }
+        }
+        bail!("the watch ended")
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await?
+}
+
+#[tokio::test]
+async fn a_node_says_why_a_sandbox_went_by_itself() -> Result<()> {
+    let world = World::with_room_for(3)?;
+    let node = world.start_node().await?;
+    let mut watch = node.watch().await?;
+    let expires = wanted(1, "p", Some(30))?;
+    let mut idles = wanted(2, "p", None)?;
+    idles.lifecycle.idle_seconds = Some(60);
+    let deleted = wanted(3, "p", Some(3600))?;
+    for request in [&expires, &idles, &deleted] {
+        node.ensure_sandbox(request.clone()).await?;
+    }
+    node.delete_sandbox(&deleted.id).await?;
+    ensure!(last_word(&mut watch, &deleted.id).await?.ended.is_none());
+    world.clock.advance(Duration::from_secs(30));
+    let ended = last_word(&mut watch, &expires.id).await?.ended;
+    ensure!(ended == Some(EndReason::Ttl), "{ended:?}");
+    // Time is looked at again and again, and an idle guest is asked.
+    let walking = async {
+        loop {
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let ended = tokio::select! {
+        report = last_word(&mut watch, &idles.id) => report?.ended,
+        () = walking => None,
+    };
+    ensure!(ended == Some(EndReason::Idle), "{ended:?}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use http::StatusCode;
 use crate::admission::limit::Permit;
 use crate::control::Control;
 use crate::exec::audit::Observer;
-use crate::exec::collect::{Collected, collect};
+use crate::exec::collect::{Collected, ExecError, collect};
 use crate::exec::follow::{Position, follow};
 use crate::exec::process::{limits_hit, process};
 use crate::exec::spec::ExecPlan;
@@ -79,8 +79,11 @@ pub(crate) async fn run_to_the_end(
         plan.shaped_bytes,
         &control.limits.output_of(&caller.project),
     )
-    .await
-    .map_err(|error| ApiError::from(error).hint(where_it_is(&started.exec)))?;
+    .await;
+    let collected = match collected {
+        Ok(collected) => collected,
+        Err(error) => return Err(broken_off(control, caller, id, &started.exec, error).await),
+    };
     drop(started.place);
     let changed_files = if plan.reports_changes {
         Some(changed_files(control, id, &started.exec).await?)
@@ -144,8 +147,21 @@ pub(crate) async fn start(
     })
 }
 
-fn where_it_is(exec: &ExecId) -> String {
-    format!("its output is kept: GET processes/{exec}/output")
+/// A command whose end is not known. With its sandbox, it and its output are gone.
+async fn broken_off(
+    control: &Control,
+    caller: &Caller,
+    id: &SandboxId,
+    exec: &ExecId,
+    error: ExecError,
+) -> ApiError {
+    match read::gone(control, &caller.project, id).await {
+        Some(gone) => gone.into(),
+        None => {
+            let hint = format!("its output is kept: GET processes/{exec}/output");
+            ApiError::from(error).hint(hint)
+        }
+    }
 }
 
 fn present(collected: Collected, exec: &ExecId, is_for_a_model: bool) -> ExecResult {

@@ -57,7 +57,7 @@ pub(super) async fn decide(
                 let project = known.key.project;
                 return Ok(Some(Access::Key { project, end }));
             }
-            Err(FindError::NotFound { .. }) => {}
+            Err(FindError::NotFound { .. } | FindError::Gone { .. }) => {}
             Err(FindError::Store { source, .. }) => return Err(source),
         }
     }

@@ -224,7 +224,9 @@ impl From<Unrecorded> for ApiError {
 impl From<FindError> for ApiError {
     fn from(error: FindError) -> Self {
         match error {
-            FindError::NotFound { .. } => Self::new(ErrorCode::NotFound, error.to_string()),
+            FindError::NotFound { .. } | FindError::Gone { .. } => {
+                Self::new(ErrorCode::NotFound, error.to_string())
+            }
             FindError::Store { .. } => Self::internal(&error),
         }
     }

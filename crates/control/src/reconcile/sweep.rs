@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use dayfly_core::wall_clock::WallClock;
 use dayfly_node_api::{NodeCalls, NodeError, NodeStatus, SandboxReport};
-use dayfly_types::{Moment, SandboxId, SandboxState};
+use dayfly_types::{EndReason, Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
 
 use super::acquaintance::Acquaintance;
@@ -198,9 +198,14 @@ async fn repair_row(
     let old = age_ms >= milliseconds(lost_after);
     if old && !listed.contains(&row.id) {
         tracing::info!(sandbox_id = %row.id, "the node no longer has this sandbox");
+        // Deadlines are kept by the node also while nobody hears it.
+        let reason = match row.is_past(now_ms()) {
+            true => EndReason::Ttl,
+            false => EndReason::Lost,
+        };
         control
             .store
-            .mark_deleted(&row.project, &row.id, now_ms())
+            .mark_deleted(&row.project, &row.id, &reason.into(), now_ms())
             .await?;
     }
     Ok(())

@@ -76,6 +76,7 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
         },
         created_at_ms: report.created_at_ms.unwrap_or(now),
         deleted_at_ms: None,
+        ended: None,
     };
     control
         .store

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dayfly_api::Sandbox;
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
-use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
+use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
@@ -148,6 +148,7 @@ async fn plan(
         egress: EgressRow::first(policy, created_at_ms),
         created_at_ms,
         deleted_at_ms: None,
+        ended: None,
     })
 }
 
@@ -231,7 +232,12 @@ pub(crate) fn is_wanted(state: SandboxState) -> bool {
 pub(crate) async fn undo(control: &Arc<Control>, row: &SandboxRow) {
     let marked = control
         .store
-        .mark_deleting(&row.project, &row.id, KeyFate::Freed)
+        .mark_deleting(
+            &row.project,
+            &row.id,
+            &EndReason::Deleted.into(),
+            KeyFate::Freed,
+        )
         .await;
     if let Err(error) = marked {
         tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dayfly_node_api::{NodeCalls, NodeError};
-use dayfly_types::{ErrorCode, ProjectId, SandboxId};
+use dayfly_types::{EndReason, ErrorCode, ProjectId, SandboxId};
 
 use crate::control::Control;
-use crate::store::{KeyFate, StoreError};
+use crate::store::{Ending, KeyFate, StoreError};
 use crate::time::now_ms;
 
 /// Why a sandbox may still exist.
@@ -31,7 +31,7 @@ pub enum DeleteError {
     Stopped,
 }
 
-/// Deletes a sandbox of a project, and waits until it is gone.
+/// Deletes a sandbox of a project by the wish of a key, and waits until it is gone.
 ///
 /// # Errors
 /// [`DeleteError`].
@@ -42,6 +42,7 @@ pub async fn delete(
     control: Arc<Control>,
     project: ProjectId,
     id: SandboxId,
+    key_prefix: &str,
 ) -> Result<(), DeleteError> {
     let found = control.store.sandbox(&project, &id).await;
     let row = found.map_err(|source| DeleteError::Store {
@@ -52,11 +53,15 @@ pub async fn delete(
     if row.deleted_at_ms.is_some() {
         return Ok(());
     }
+    let ended = Ending {
+        reason: EndReason::Deleted,
+        by: Some(key_prefix.to_owned()),
+    };
     let tasks = control.tasks.clone();
     let work = async move {
         let marked = control
             .store
-            .mark_deleting(&project, &id, KeyFate::Kept)
+            .mark_deleting(&project, &id, &ended, KeyFate::Kept)
             .await;
         marked.map_err(|source| DeleteError::Store {
             id: id.clone(),
@@ -83,6 +88,8 @@ pub(crate) async fn delete_on_node(
         }
     }
     control.view.remove(&id);
-    let marked = control.store.mark_deleted(&project, &id, now_ms()).await;
+    let ended = EndReason::Deleted.into();
+    let marked = control.store.mark_deleted(&project, &id, &ended, now_ms());
+    let marked = marked.await;
     marked.map_err(|source| DeleteError::Store { id, source })
 }

@@ -174,6 +174,7 @@ fn child(
         egress: EgressRow::first(policy.clone(), created_at_ms),
         created_at_ms,
         deleted_at_ms: None,
+        ended: None,
         ..parent.clone()
     }
 }

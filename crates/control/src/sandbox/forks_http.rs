@@ -67,6 +67,7 @@ pub(crate) async fn promote(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<PromoteSandbox>,
 ) -> Result<Json<Promoted>, ApiError> {
-    let promoted = promote::promote(control, caller.project, id, body).await?;
+    let promoted = promote::promote(control, caller.project, id, body, &caller.key_prefix);
+    let promoted = promoted.await?;
     Ok(Json(promoted))
 }

@@ -69,6 +69,6 @@ pub(crate) async fn delete(
     Extension(caller): Extension<Caller>,
     SandboxParameter { id }: SandboxParameter,
 ) -> Result<StatusCode, ApiError> {
-    delete::delete(control, caller.project, id).await?;
+    delete::delete(control, caller.project, id, &caller.key_prefix).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -48,6 +48,7 @@ pub async fn promote(
     project: ProjectId,
     id: SandboxId,
     wish: PromoteSandbox,
+    key_prefix: &str,
 ) -> Result<Promoted, PromoteError> {
     let row = row_alive(&control, &project, &id).await?;
     let Some(tree) = row.fork_tree.clone() else {
@@ -64,7 +65,7 @@ pub async fn promote(
     }
     end_exploration(&control, &row).await?;
     let (deleted, failures) = match wish.cleanup_siblings {
-        Some(true) => delete_siblings(&control, &row, &tree).await?,
+        Some(true) => delete_siblings(&control, &row, &tree, key_prefix).await?,
         Some(false) | None => Default::default(),
     };
     Ok(Promoted {
@@ -101,6 +102,7 @@ async fn delete_siblings(
     control: &Arc<Control>,
     winner: &SandboxRow,
     tree: &str,
+    key_prefix: &str,
 ) -> Result<Outcome, PromoteError> {
     let rows = control
         .store
@@ -109,7 +111,8 @@ async fn delete_siblings(
         .map_err(PromoteError::Store)?;
     let siblings = rows.into_iter().filter(|row| row.id != winner.id);
     let delete = async |row: SandboxRow| {
-        let gone = delete::delete(Arc::clone(control), row.project, row.id.clone()).await;
+        let gone =
+            delete::delete(Arc::clone(control), row.project, row.id.clone(), key_prefix).await;
         (row.id.to_string(), gone)
     };
     let outcomes: Vec<(String, Result<(), DeleteError>)> = futures::stream::iter(siblings)

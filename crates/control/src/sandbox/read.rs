@@ -2,22 +2,27 @@
 
 use dayfly_api::Sandbox;
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{ProjectId, SandboxId, SandboxState};
+use dayfly_types::{EndReason, ProjectId, SandboxId};
 
 use crate::control::Control;
 use crate::input::quantity;
 use crate::network::spec::to_wire;
+use crate::sandbox::create::is_wanted;
 use crate::sandbox::lifetime;
 use crate::store::{SandboxRow, SandboxStatus, StoreError};
-use crate::time::rfc3339;
+use crate::time::{now_ms, rfc3339};
 use crate::view::Live;
 
 /// Why a sandbox was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// Never made, made by another project, or deleted: the three look the same from outside.
+    /// Never made, made by another project, or deleted long ago: the three look the same from
+    /// outside.
     #[error("there is no sandbox {id}")]
     NotFound { id: SandboxId },
+    /// It was the caller's own, and went not long ago.
+    #[error("sandbox {id} is gone: {how}")]
+    Gone { id: SandboxId, how: String },
     #[error("cannot look for sandbox {id}")]
     Store {
         id: SandboxId,
@@ -46,8 +51,8 @@ const UNAVAILABLE: &str = "unavailable";
 #[must_use]
 pub fn present_now(control: &Control, row: &SandboxRow) -> Sandbox {
     let mut sandbox = present(row, control.view.get(&row.id).as_ref());
-    let is_wanted = !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted);
-    if let Some(reason) = control.view.unavailable(&row.id).filter(|_| is_wanted) {
+    let unavailable = control.view.unavailable(&row.id);
+    if let Some(reason) = unavailable.filter(|_| is_wanted(row.state)) {
         sandbox.status = UNAVAILABLE.to_owned();
         sandbox.reason = Some(reason);
     }
@@ -81,10 +86,57 @@ pub(crate) async fn row_alive(
     id: &SandboxId,
 ) -> Result<SandboxRow, FindError> {
     let row = row(control, project, id).await?;
-    if row.deleted_at_ms.is_some() {
-        return Err(FindError::NotFound { id: id.clone() });
+    match row.deleted_at_ms {
+        None => Ok(row),
+        Some(at_ms) => Err(FindError::Gone {
+            id: row.id.clone(),
+            how: how_it_went(&row, at_ms),
+        }),
     }
-    Ok(row)
+}
+
+/// What became of a sandbox while somebody used it, when it is gone or going.
+pub(crate) async fn gone(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Option<FindError> {
+    let row = row(control, project, id).await.ok()?;
+    let now = now_ms();
+    // The node may end it before it could say so.
+    let is_going = !is_wanted(row.state) || row.is_past(now);
+    is_going.then(|| FindError::Gone {
+        id: row.id.clone(),
+        how: how_it_went(&row, row.deleted_at_ms.unwrap_or(now)),
+    })
+}
+
+fn how_it_went(row: &SandboxRow, at_ms: i64) -> String {
+    let at = rfc3339(at_ms);
+    let unsaid = match row.is_past(at_ms) {
+        true => EndReason::Ttl,
+        false => EndReason::Unknown,
+    };
+    let reason = row.ended.as_ref().map_or(unsaid, |ended| ended.reason);
+    let seconds = |seconds: Option<u64>| seconds.map(|seconds| format!(" of {seconds} s"));
+    match reason {
+        EndReason::Ttl => {
+            let length = seconds(row.lifetime.ttl_seconds).unwrap_or_default();
+            format!("its time to live{length} ended at {at}")
+        }
+        EndReason::Idle => {
+            let length = seconds(row.lifetime.idle_seconds).unwrap_or_default();
+            format!("nothing happened in it for its idle time{length}, and it was deleted at {at}")
+        }
+        EndReason::Lost => format!("its node did not have it any more at {at}"),
+        EndReason::Deleted | EndReason::Unknown => {
+            let by = row.ended.as_ref().and_then(|ended| ended.by.as_deref());
+            let by = by
+                .map(|key| format!(" by the key {key}"))
+                .unwrap_or_default();
+            format!("it was deleted{by} at {at}")
+        }
+    }
 }
 
 async fn row(
@@ -105,8 +157,7 @@ async fn row(
 #[must_use]
 pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
     // The wish to delete is newer than what the node says.
-    let live =
-        live.filter(|_| !matches!(row.state, SandboxState::Deleting | SandboxState::Deleted));
+    let live = live.filter(|_| is_wanted(row.state));
     let live = live.filter(|live| live.report.generation >= row.generation);
     let report = live.map(|live| &live.report);
     let lifecycle = report.map_or(row.lifetime, |report| report.lifecycle);

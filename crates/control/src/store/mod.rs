@@ -37,5 +37,5 @@ pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};
 pub use projects::{LimitsRow, ProjectRow};
 pub use quota::{OverQuota, Used};
-pub use row::{SandboxRow, SandboxSpec, SandboxStatus};
+pub use row::{Ending, SandboxRow, SandboxSpec, SandboxStatus};
 pub use sandboxes::KeyFate;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use dayfly_node_api::SandboxReport;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, Generation, LifetimeRules, NodeId, ProjectId, SandboxId, SandboxState,
-    SnapshotId, TemplateName,
+    CpuMillis, DiskMib, EndReason, Generation, LifetimeRules, NodeId, ProjectId, SandboxId,
+    SandboxState, SnapshotId, TemplateName,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
@@ -39,6 +39,31 @@ pub struct SandboxRow {
     pub egress: EgressRow,
     pub created_at_ms: i64,
     pub deleted_at_ms: Option<i64>,
+    /// Why it goes or went, as far as that is known.
+    pub ended: Option<Ending>,
+}
+
+impl SandboxRow {
+    /// Whether its time to live was over at a moment.
+    #[must_use]
+    pub fn is_past(&self, at_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|expires| expires <= at_ms)
+    }
+}
+
+/// Why a sandbox went, and by whose wish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub reason: EndReason,
+    /// The prefix of the key that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl From<EndReason> for Ending {
+    fn from(reason: EndReason) -> Self {
+        Self { reason, by: None }
+    }
 }
 
 /// What was asked for. Written with the row and never again: a field that this program does not
@@ -99,6 +124,7 @@ pub(super) struct RawSandbox {
     egress_changed_at_ms: i64,
     created_at_ms: i64,
     deleted_at_ms: Option<i64>,
+    ended: Option<String>,
 }
 
 fn corrupt(column: &'static str) -> StoreError {
@@ -145,8 +171,14 @@ impl TryFrom<RawSandbox> for SandboxRow {
             egress,
             created_at_ms: raw.created_at_ms,
             deleted_at_ms: raw.deleted_at_ms,
+            // Nothing depends on it: what cannot be read is not known.
+            ended: raw.ended.as_deref().and_then(read_ending),
         })
     }
+}
+
+pub(super) fn read_ending(text: &str) -> Option<Ending> {
+    serde_json::from_str(text).ok()
 }
 
 /// A number for a `BIGINT` column; one that does not fit is as good as the largest.

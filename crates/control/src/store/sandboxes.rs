@@ -1,11 +1,11 @@
 //! Sandboxes of one project.
 
 use dayfly_node_api::{LifecycleReport, SandboxReport};
-use dayfly_types::{ProjectId, SandboxId, SandboxState};
+use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState};
 
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
-use super::row::{RawSandbox, SandboxRow, SandboxStatus, bigint, text};
+use super::row::{Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, read_ending, text};
 use super::writer::Writing;
 use super::{Cursor, OverQuota, Store, StoreError, events, quota};
 use crate::time::deadline_ms;
@@ -24,15 +24,17 @@ const DELETE: &str =
     "DELETE FROM sandboxes WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL";
 // A row that is to be deleted takes no other news: the wish is newer than what the node knows.
 const APPLY: &str = "UPDATE sandboxes SET state = $3, generation = $4, status = $5, \
-    lifetime = $6, expires_at_ms = $7, cpu = $8, memory_mb = $9, disk_mib = $10 \
+    lifetime = $6, expires_at_ms = $7, cpu = $8, memory_mb = $9, disk_mib = $10, \
+    ended = COALESCE($11, ended) \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting' \
     AND (generation < $4 OR (generation = $4 AND state <> $3))";
 const SET_LIFECYCLE: &str = "UPDATE sandboxes SET lifetime = $3, expires_at_ms = $4 \
     WHERE project_id = $1 AND id = $2";
-const MARK_DELETING: &str = "UPDATE sandboxes SET state = 'deleting' \
+const MARK_DELETING: &str = "UPDATE sandboxes SET state = 'deleting', ended = $3 \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting'";
-const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_ms = $3 \
-    WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL";
+const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_ms = $3, \
+    ended = COALESCE(ended, $4) \
+    WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL RETURNING ended";
 
 impl Store {
     /// Writes the row of a new sandbox, and its idempotency key, in one step.
@@ -214,8 +216,9 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         if report.state == SandboxState::Deleted {
+            let ended = report.ended.map(Ending::from);
             return self
-                .write_deleted(&report.project, &report.id, now_ms)
+                .write_deleted(&report.project, &report.id, ended.as_ref(), now_ms)
                 .await;
         }
         let mut writing = self.writer.begin("write a sandbox's state").await?;
@@ -229,11 +232,15 @@ impl Store {
             .bind(deadline_ms(report.expires_in_seconds, now_ms))
             .bind(i64::from(report.vcpus.get()))
             .bind(i64::from(report.memory.get()))
-            .bind(bigint(report.disk_mib));
+            .bind(bigint(report.disk_mib))
+            .bind(report.ended.map(|reason| text(&Ending::from(reason))));
         let rows = writing.execute(query).await?;
         if rows > 0 {
             let event = NewEvent {
-                reason: report.reason.as_deref(),
+                reason: report
+                    .reason
+                    .as_deref()
+                    .or(report.ended.map(EndReason::as_str)),
                 ..event(&report.project, &report.id, report.state.as_str(), now_ms)
             };
             events::insert(event, &mut writing).await?;
@@ -275,19 +282,23 @@ impl Store {
         &self,
         project: &ProjectId,
         id: &SandboxId,
+        ended: &Ending,
         key: KeyFate,
     ) -> Result<(), StoreError> {
-        let statements: &[&'static str] = match key {
-            KeyFate::Kept => &[MARK_DELETING],
-            KeyFate::Freed => &[MARK_DELETING, idempotency::DELETE],
-        };
         let operation = "mark a sandbox as deleting";
         let mut writing = self.writer.begin_in_turn(project, operation).await?;
-        run(statements, project, id, &mut writing).await?;
+        let mark = sqlx::query(MARK_DELETING)
+            .bind(project.as_str())
+            .bind(id.as_str())
+            .bind(text(ended));
+        writing.execute(mark).await?;
+        if key == KeyFate::Freed {
+            run(&[idempotency::DELETE], project, id, &mut writing).await?;
+        }
         writing.commit().await
     }
 
-    /// Writes that it is gone, when it is the project's turn.
+    /// Writes that it is gone, when it is the project's turn, and why unless that is known.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -295,26 +306,34 @@ impl Store {
         &self,
         project: &ProjectId,
         id: &SandboxId,
+        ended: &Ending,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let operation = "mark a sandbox as deleted";
         let _turn = self.writer.turn(project, operation).await?;
-        self.write_deleted(project, id, now_ms).await
+        self.write_deleted(project, id, Some(ended), now_ms).await
     }
 
     async fn write_deleted(
         &self,
         project: &ProjectId,
         id: &SandboxId,
+        ended: Option<&Ending>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let mut writing = self.writer.begin("mark a sandbox as deleted").await?;
-        let query = sqlx::query(MARK_DELETED)
+        let query = sqlx::query_as(MARK_DELETED)
             .bind(project.as_str())
             .bind(id.as_str())
-            .bind(now_ms);
-        if writing.execute(query).await? > 0 {
-            let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
+            .bind(now_ms)
+            .bind(ended.map(text));
+        let marked: Vec<(Option<String>,)> = writing.fetch_all(query).await?;
+        for (ended,) in marked {
+            let ended = ended.as_deref().and_then(read_ending);
+            let event = NewEvent {
+                reason: ended.map(|ended| ended.reason.as_str()),
+                ..event(project, id, SandboxState::Deleted.as_str(), now_ms)
+            };
             events::insert(event, &mut writing).await?;
         }
         writing.commit().await?;

@@ -160,6 +160,7 @@ fn empty() -> SandboxRow {
         },
         created_at_ms: 1,
         deleted_at_ms: None,
+        ended: None,
     }
 }
 

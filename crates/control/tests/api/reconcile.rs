@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
-use dayfly_types::{Generation, LifetimeRules, ProjectId, SandboxId, SandboxState, TemplateName};
-use http::StatusCode;
+use dayfly_types::{
+    EndReason, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState, TemplateName,
+};
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::support::{Setup, World, eventually};
@@ -61,6 +63,82 @@ async fn a_sandbox_that_the_node_deletes_by_itself_is_gone() {
     .await;
     let deleted = world.delete(&format!("/v1/sandboxes/{id}")).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+}
+
+/// What is said of a sandbox that is gone.
+async fn epitaph(world: &World, id: &str) -> String {
+    let answer = world.get(&format!("/v1/sandboxes/{id}")).await;
+    assert_eq!(answer.refusal(), "not_found");
+    answer.json()["error"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn whoever_asks_for_a_sandbox_that_is_gone_hears_why() {
+    let world = World::with(Setup::quick()).await;
+    let mut gone = Vec::new();
+    for ended in [EndReason::Ttl, EndReason::Idle] {
+        let body = json!({"ttl_seconds": 1, "idle_seconds": 5});
+        let made = world.post("/v1/sandboxes", body).await.json();
+        let id = made["id"].as_str().unwrap().to_owned();
+        let mut report = world
+            .node
+            .sandbox(&SandboxId::parse(&id).unwrap())
+            .await
+            .unwrap();
+        for (state, generation) in [(SandboxState::Deleting, 8), (SandboxState::Deleted, 9)] {
+            report.state = state;
+            report.generation = Generation(generation);
+            report.ended = Some(ended);
+            world.node.put(report.clone());
+        }
+        let path = format!("/v1/sandboxes/{id}");
+        eventually("it is gone", async || {
+            world.get(&path).await.status == StatusCode::NOT_FOUND
+        })
+        .await;
+        gone.push(id);
+    }
+    let id = world.create().await;
+    world.delete(&format!("/v1/sandboxes/{id}")).await;
+    gone.push(id);
+    let id = world.create().await;
+    world.node.lose(&SandboxId::parse(&id).unwrap());
+    eventually("its row is deleted", async || {
+        world.get("/v1/sandboxes").await.json() == json!({"items": []})
+    })
+    .await;
+    gone.push(id);
+    let wanted = [
+        "its time to live",
+        "for its idle time of 5 s",
+        "deleted by the key dfk_",
+        "its node did not have it any more",
+    ];
+    for (id, wanted) in gone.iter().zip(wanted) {
+        let text = epitaph(&world, id).await;
+        assert!(
+            text.starts_with(&format!("sandbox {id} is gone: ")),
+            "{text}"
+        );
+        assert!(text.contains(wanted), "{text}");
+    }
+    // To others it is what it always was: nothing.
+    let path = format!("/v1/sandboxes/{}", gone[0]);
+    let foreign = world
+        .ask(&world.foreign_key, Method::GET, &path, json!(null))
+        .await;
+    assert_eq!(
+        foreign.json()["error"],
+        format!("there is no sandbox {}", gone[0])
+    );
+    let project = ProjectId::parse("default").unwrap();
+    let events = world.control.store.events(&project, 0, 100).await.unwrap();
+    let reasons: Vec<&str> = events
+        .iter()
+        .filter(|event| event.state == "deleted")
+        .filter_map(|event| event.reason.as_deref())
+        .collect();
+    assert_eq!(reasons, ["ttl", "idle", "deleted", "lost"]);
 }
 
 #[tokio::test]

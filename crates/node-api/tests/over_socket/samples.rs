@@ -20,9 +20,9 @@ use dayfly_types::exec::{
 use dayfly_types::file::{FileMode, FileStat, WatchEvent, WatchKind};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    ContextLanguage, CpuMillis, DiskMib, ErrorCode, ExecId, Generation, IdleAction, Isolation,
-    LifetimeRules, MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition, SandboxId,
-    SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    ContextLanguage, CpuMillis, DiskMib, EndReason, ErrorCode, ExecId, Generation, IdleAction,
+    Isolation, LifetimeRules, MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition,
+    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
 };
 
 pub(crate) const CAPTURE: CaptureCost = CaptureCost {
@@ -137,6 +137,7 @@ pub(crate) fn report() -> SandboxReport {
         metadata: [("team".to_owned(), "red".to_owned())].into(),
         created_at_ms: Some(5),
         condition: Some(SandboxCondition::DiskFull),
+        ended: Some(EndReason::Ttl),
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct Owner {
     /// Held for as long as the sandbox may use what it was promised.
     pub(super) promise: Option<Promise>,
     publish: watch::Sender<Published>,
-    delete_waiters: Vec<oneshot::Sender<()>>,
-    doomed: CancellationToken,
+    pub(super) delete_waiters: Vec<oneshot::Sender<()>>,
+    pub(super) doomed: CancellationToken,
     pub(super) activity: Arc<Activity>,
     /// A fork's capture that is being made durable; true when that is over.
     pub(super) publication: Option<watch::Receiver<bool>>,
@@ -48,6 +48,8 @@ pub(crate) struct Owner {
     pub(super) guard: Option<Watching>,
     /// Whether the machine that is being brought up may have run.
     pub(super) may_have_run: bool,
+    /// It goes because nothing happened in it.
+    pub(super) idled_out: bool,
     pub(super) room: RoomWait,
 }
 
@@ -80,7 +82,7 @@ impl Owner {
         let doomed = CancellationToken::new();
         let condition = disk_condition(&record, false);
         let first = Published {
-            report: Arc::new(report(&parts, &record, &[], condition)),
+            report: Arc::new(report(&parts, &record, &[], condition, None)),
             agent: None,
             refusal: None,
             expires: record.expires,
@@ -111,6 +113,7 @@ impl Owner {
             publication: None,
             guard: None,
             may_have_run: false,
+            idled_out: false,
             room: RoomWait::default(),
         };
         (owner, handle, incoming)
@@ -503,7 +506,9 @@ impl Owner {
     }
 
     pub(super) fn report(&self) -> SandboxReport {
-        report(&self.parts, &self.record, &self.stages, self.condition())
+        let ended = self.ended();
+        let condition = self.condition();
+        report(&self.parts, &self.record, &self.stages, condition, ended)
     }
 
     pub(super) fn publish_now(&self) {

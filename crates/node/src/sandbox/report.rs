@@ -2,7 +2,7 @@
 
 use dayfly_core::expiry;
 use dayfly_node_api::{SandboxReport, Stage};
-use dayfly_types::{SandboxCondition, SandboxState, SnapshotId};
+use dayfly_types::{EndReason, SandboxCondition, SandboxState, SnapshotId};
 
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
@@ -35,6 +35,7 @@ pub(super) fn report(
     record: &SandboxRecord,
     stages: &[Stage],
     condition: Option<SandboxCondition>,
+    ended: Option<EndReason>,
 ) -> SandboxReport {
     SandboxReport {
         id: record.id.clone(),
@@ -63,5 +64,6 @@ pub(super) fn report(
         metadata: record.metadata.clone(),
         created_at_ms: record.created_at_ms,
         condition,
+        ended,
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use dayfly_core::expiry;
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
-use dayfly_types::{IdleAction, SandboxState};
+use dayfly_types::{EndReason, IdleAction, SandboxState};
 
 use super::activity::guest_is_busy;
 use super::handle::wrong_state;
@@ -42,7 +42,10 @@ impl Owner {
         }
         tracing::info!(sandbox_id = %self.record.id, "idle");
         match self.record.lifecycle.on_timeout {
-            IdleAction::Delete => true,
+            IdleAction::Delete => {
+                self.idled_out = true;
+                true
+            }
             IdleAction::Hibernate => {
                 if let Err(error) = self.hibernate_if(SleepWhen::WhileIdle).await {
                     tracing::warn!(sandbox_id = %self.record.id, %error, "cannot put it to sleep");
@@ -52,6 +55,21 @@ impl Owner {
                 false
             }
         }
+    }
+
+    /// Why the sandbox goes, when nobody asked for it.
+    pub(super) fn ended(&self) -> Option<EndReason> {
+        let state = self.record.state();
+        let is_going = matches!(state, SandboxState::Deleting | SandboxState::Deleted);
+        if !is_going || self.doomed.is_cancelled() || !self.delete_waiters.is_empty() {
+            return None;
+        }
+        let now = self.parts.clock.now();
+        let is_expired = self.record.expires.is_some_and(|deadline| deadline <= now);
+        if self.idled_out {
+            return Some(EndReason::Idle);
+        }
+        is_expired.then_some(EndReason::Ttl)
     }
 
     /// Looks again at a deadline that was found by the wall clock, which may have been put right

@@ -567,5 +567,6 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         metadata: wanted.metadata,
         created_at_ms: wanted.created_at_ms,
         condition: None,
+        ended: None,
     }
 }
