@@ -13,7 +13,7 @@ use super::address::{Form, PortAddress};
 use super::connection::LinkGrant;
 use super::preview::PreviewDomain;
 use super::token::TOKEN_START;
-use super::{cookies, query};
+use super::{cookies, heads, query};
 use crate::control::{Control, LookedUp};
 use crate::sandbox::read::{FindError, locate};
 use crate::store::{PortLinkRow, StoreError};
@@ -76,8 +76,7 @@ pub(super) async fn decide(
             query_token: Some(token.to_owned()),
         }));
     }
-    let header = head.headers.get(TOKEN_HEADER);
-    let header = header.and_then(|value| value.to_str().ok());
+    let header = heads::text(&head.headers, TOKEN_HEADER);
     let cookies = if is_of_another_page(&control.gateway.settings.preview, address, &head.headers) {
         Vec::new()
     } else {
@@ -102,7 +101,7 @@ pub(super) async fn decide(
 /// of itself: a picture, a script, a frame. Such questions name no origin. Following a link is not
 /// one of them.
 fn is_embedded_elsewhere(headers: &HeaderMap) -> bool {
-    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let value = |name| heads::text(headers, name);
     let is_elsewhere = matches!(value("sec-fetch-site"), Some("same-site" | "cross-site"));
     let is_followed =
         value("sec-fetch-mode") == Some("navigate") && value("sec-fetch-dest") == Some("document");

@@ -50,6 +50,11 @@ const OWN_ORIGIN: &str = "sandbox allow-scripts allow-forms";
 /// offers it goes on without.
 const PLAIN_HTTP2: &str = "h2c";
 
+/// A header that is plain text.
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
 /// What a request's head is changed for.
 #[derive(Debug, Clone, Copy)]
 pub struct Visitor<'a> {

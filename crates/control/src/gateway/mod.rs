@@ -31,7 +31,7 @@ use dayfly_node_api::{NodeError, PortStream};
 use dayfly_types::limits::{PORT_CONNECT_DEADLINE, PORT_CONNECTIONS_MAX, PORT_IDLE_MAX};
 use dayfly_types::{ErrorCode, SandboxId};
 use http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
-use http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -134,7 +134,8 @@ pub(crate) async fn pass(
     let access = access.ok_or(GatewayError::Closed)?;
     let wanted = outside.as_ref().and(heads::wanted_upgrade(&head.headers));
     let is_plain_read = matches!(head.method, Method::GET | Method::HEAD) && wanted.is_none();
-    if is_plain_read && let Some(answer) = redirect(settings, address, &head.uri, &access) {
+    let is_shown = is_plain_read && is_navigation(&head.headers);
+    if is_shown && let Some(answer) = redirect(settings, address, &head.uri, &access) {
         return Ok(answer);
     }
     let visitor = Visitor {
@@ -171,6 +172,16 @@ pub(crate) async fn pass(
         upgrade: wanted.and(outside).zip(tunnel),
     };
     exchange::ask(&gateway.tasks, connection, stream, question).await
+}
+
+/// Whether a browser will show the answer, address and all. Programs do not, and many of them keep
+/// no cookie.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    match heads::text(headers, "sec-fetch-mode") {
+        Some(mode) => mode == "navigate",
+        // Old browsers, and pages over plain HTTP.
+        None => heads::text(headers, "accept").is_some_and(|kinds| kinds.contains("text/html")),
+    }
 }
 
 /// Sends a visitor whose address has a token to the same one without it, with the token in a

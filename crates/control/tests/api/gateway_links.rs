@@ -114,6 +114,7 @@ async fn a_token_in_the_address_becomes_a_cookie() {
             format!("{path}/"),
         ),
     ] {
+        let first = first.header("accept", "text/html,*/*;q=0.8");
         let sent = visit(&world, first).await;
         assert_eq!(sent.status, StatusCode::SEE_OTHER);
         assert_eq!(sent.headers["location"], location);
@@ -130,6 +131,12 @@ async fn a_token_in_the_address_becomes_a_cookie() {
         by_host(&world, &id, "/a").header("x-dayfly-token", token),
         by_path("/a").header("cookie", &cookie),
         by_host(&world, &id, &format!("/a?dayfly_token={token}")).method("POST"),
+        // As programs ask: what they show is no page, and many keep no cookie.
+        by_host(&world, &id, &format!("/a?dayfly_token={token}")),
+        by_path(&format!("/a?dayfly_token={token}")).header("accept", "*/*"),
+        by_path(&format!("/a?dayfly_token={token}"))
+            .header("accept", "text/html")
+            .header("sec-fetch-mode", "cors"),
     ] {
         let told = visit(&world, request).await;
         assert_eq!(told.status, StatusCode::OK, "{}", told.text());
