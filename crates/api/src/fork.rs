@@ -64,11 +64,13 @@ impl<'de> Deserialize<'de> for ForkTree {
     }
 }
 
-/// What every child gets. Nothing of the source's own lifecycle is inherited.
+/// What every child gets. Labels, time to live, idle time and `on_timeout` are the source's unless
+/// they are given here; a time to live counts from the fork.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForkOptions {
-    /// Labels of every child. `explore_ttl`, seconds as text, is its time to live when
-    /// `ttl_seconds` is absent. `fork_parent_id`, `fork_tree_id` and `tree_id` are the server's.
+    /// Labels of every child, over those of the source. `explore_ttl`, seconds as text, is its time
+    /// to live when `ttl_seconds` is absent. `fork_parent_id`, `fork_tree_id` and `tree_id` are the
+    /// server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = metadata_schema)]
     pub metadata: Option<BTreeMap<String, String>>,
@@ -78,7 +80,7 @@ pub struct ForkOptions {
     /// Also run the guest's reseed hooks, for generators in user space. Default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reseed_user_space: Option<bool>,
-    /// As with a create.
+    /// Absent: the source's, or an hour when it has none.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

@@ -66,6 +66,7 @@ impl From<ForkError> for ApiError {
         let text = error.to_string();
         match error {
             ForkError::Find(error) => error.into(),
+            ForkError::Labels(error) => error.into(),
             ForkError::Refused(error) => error.into(),
             ForkError::NodeLost(error) => Self {
                 message: text,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
+use crate::input::Invalid;
 use crate::input::ids::{self, NoRandomness};
 use crate::network::spec::is_no_wider;
 use crate::sandbox::create::{bad_subject, is_wanted, undo, wanted};
@@ -40,6 +41,8 @@ pub enum ForkError {
     OverQuota(OverQuota),
     #[error("a child may not reach more than its source")]
     Wider,
+    #[error(transparent)]
+    Labels(#[from] Invalid),
     #[error("the node refused the fork")]
     Refused(#[source] NodeError),
     #[error("the node was lost while it forked the sandbox; the children are being removed")]
@@ -103,7 +106,8 @@ async fn fork_to_the_end(
         key,
         request_hash: hash_of(&("fork", &source, &plan)),
     });
-    let rows = children(&control, &parent, &plan, &tree)?;
+    let labels = plan.labels(&parent.spec.metadata)?;
+    let rows = children(&control, &parent, &plan, &labels, &tree)?;
     let inserted = control
         .store
         .insert_sandboxes(&rows, tree.as_str(), idempotency.as_ref())
@@ -129,6 +133,7 @@ fn children(
     control: &Control,
     parent: &SandboxRow,
     plan: &ForkPlan,
+    labels: &BTreeMap<String, String>,
     tree: &Tree,
 ) -> Result<Vec<SandboxRow>, NoRandomness> {
     let mut ids = Vec::with_capacity(plan.count);
@@ -137,7 +142,7 @@ fn children(
     }
     ids.sort();
     let created_at_ms = now_ms();
-    let child = |id| child(id, parent, plan, tree, created_at_ms);
+    let child = |id| child(id, parent, plan, labels, tree, created_at_ms);
     Ok(ids.into_iter().map(child).collect())
 }
 
@@ -145,10 +150,11 @@ fn child(
     id: SandboxId,
     parent: &SandboxRow,
     plan: &ForkPlan,
+    labels: &BTreeMap<String, String>,
     tree: &Tree,
     created_at_ms: i64,
 ) -> SandboxRow {
-    let mut metadata = plan.metadata.clone();
+    let mut metadata = labels.clone();
     metadata.insert(PARENT_KEY.to_owned(), parent.id.to_string());
     metadata.insert(TREE_KEY.to_owned(), tree.as_str().to_owned());
     // A volume has one writer, which the source stays.
@@ -168,7 +174,7 @@ fn child(
             ..parent.spec.clone()
         },
         status: SandboxStatus::default(),
-        lifetime: plan.lifecycle,
+        lifetime: plan.lifecycle.of_child(parent.lifetime),
         expires_at_ms: None,
         fork_tree: Some(tree.as_str().to_owned()),
         egress: EgressRow::first(policy.clone(), created_at_ms),

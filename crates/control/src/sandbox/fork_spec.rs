@@ -27,12 +27,73 @@ pub struct ForkPlan {
     pub count: usize,
     /// Without what is the server's to say.
     pub metadata: BTreeMap<String, String>,
-    pub lifecycle: LifetimeRules,
+    pub lifecycle: ChildLifetime,
     pub all_or_nothing: bool,
     pub reseed_user_space: bool,
     /// `None`: what the source may reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<EgressPolicy>,
+}
+
+/// How long a child lives: what was asked for, and for the rest what its source does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ChildLifetime {
+    asked: LifetimeRules,
+    is_ttl_asked: bool,
+    is_timeout_asked: bool,
+}
+
+impl ChildLifetime {
+    fn of(wish: LifecycleWish) -> Result<Self, Invalid> {
+        Ok(Self {
+            asked: wish.check()?,
+            // One that is to stay has none unless it is given.
+            is_ttl_asked: wish.ttl_seconds.is_some() || wish.persistent == Some(true),
+            is_timeout_asked: wish.on_timeout.is_some(),
+        })
+    }
+
+    /// A child of a source without an end has one all the same: nobody may know of it.
+    pub(crate) fn of_child(self, source: LifetimeRules) -> LifetimeRules {
+        let asked = self.asked;
+        LifetimeRules {
+            ttl_seconds: match self.is_ttl_asked {
+                true => asked.ttl_seconds,
+                false => source.ttl_seconds.or(asked.ttl_seconds),
+            },
+            persistent: asked.persistent,
+            idle_seconds: asked.idle_seconds.or(source.idle_seconds),
+            on_timeout: match self.is_timeout_asked {
+                true => asked.on_timeout,
+                false => source.on_timeout,
+            },
+        }
+    }
+}
+
+/// Labels that say something of one sandbox alone.
+fn is_own_label(key: &str) -> bool {
+    [PARENT_KEY, TREE_KEY, OLD_TREE_KEY, EXPLORE_TTL_KEY].contains(&key)
+}
+
+impl ForkPlan {
+    /// The labels of a child: its source's, and over them what was asked for.
+    ///
+    /// # Errors
+    /// [`Invalid`] when they are too many together.
+    pub(crate) fn labels(
+        &self,
+        source: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, Invalid> {
+        let inherited = source.iter().filter(|(key, _)| !is_own_label(key));
+        let all: BTreeMap<_, _> = inherited.chain(&self.metadata).collect();
+        let labels = all
+            .into_iter()
+            .map(|(key, value)| (key.clone(), value.clone()));
+        let labels = labels.collect();
+        metadata::check(&labels)?;
+        Ok(labels)
+    }
 }
 
 impl TryFrom<ForkSandbox> for ForkPlan {
@@ -75,7 +136,7 @@ fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
     Ok(ForkPlan {
         count,
         metadata,
-        lifecycle: wish.check()?,
+        lifecycle: ChildLifetime::of(wish)?,
         all_or_nothing: options.all_or_nothing.unwrap_or(false),
         reseed_user_space: options.reseed_user_space.unwrap_or(false),
         network: spec::of_request(options.network, options.egress_allowlist)?,
@@ -135,6 +196,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
+    use dayfly_types::IdleAction;
+
     use super::*;
 
     fn parse(json: &str) -> Result<ForkPlan, Invalid> {
@@ -144,19 +207,54 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_without_options_makes_one_child_that_lives_as_long_as_a_new_sandbox() {
-        let plan = parse("{}").unwrap();
-        assert_eq!(plan.count, 1);
-        let default = Some(limits::TTL_SECONDS_DEFAULT);
-        assert_eq!(plan.lifecycle.ttl_seconds, default);
-        assert!(!plan.all_or_nothing && !plan.reseed_user_space);
+    fn a_child_lives_as_its_source_does_unless_told_otherwise() {
+        let source = LifetimeRules {
+            ttl_seconds: Some(120),
+            persistent: true,
+            idle_seconds: Some(30),
+            on_timeout: IdleAction::Hibernate,
+        };
+        let child = |json, source| parse(json).unwrap().lifecycle.of_child(source);
+        let same = child("{}", source);
         assert_eq!(
-            parse(r#"{"persistent":true}"#)
-                .unwrap()
-                .lifecycle
-                .ttl_seconds,
-            None
+            same,
+            LifetimeRules {
+                persistent: false,
+                ..source
+            }
         );
+        let other = child(
+            r#"{"ttl_seconds":7,"idle_seconds":9,"on_timeout":"delete"}"#,
+            source,
+        );
+        assert_eq!((other.ttl_seconds, other.idle_seconds), (Some(7), Some(9)));
+        assert_eq!(other.on_timeout, IdleAction::Delete);
+        assert_eq!(child(r#"{"persistent":true}"#, source).ttl_seconds, None);
+        // Of a source without an end.
+        let endless = LifetimeRules {
+            persistent: true,
+            ..LifetimeRules::default()
+        };
+        let default = Some(limits::TTL_SECONDS_DEFAULT);
+        assert_eq!(child("{}", endless).ttl_seconds, default);
+        let plan = parse("{}").unwrap();
+        assert!(plan.count == 1 && !plan.all_or_nothing && !plan.reseed_user_space);
+    }
+
+    #[test]
+    fn a_child_has_the_labels_of_its_source_under_its_own() {
+        let text = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let source = BTreeMap::from([
+            text("task", "42"),
+            text("kind", "old"),
+            text("explore_ttl", "9"),
+            text("fork_tree_id", "tree-local-x"),
+        ]);
+        let plan = parse(r#"{"metadata":{"kind":"new"}}"#).unwrap();
+        let wanted = BTreeMap::from([text("task", "42"), text("kind", "new")]);
+        assert_eq!(plan.labels(&source), Ok(wanted));
+        let many = (0..limits::METADATA_ENTRIES_MAX).map(|n| text(&n.to_string(), ""));
+        assert!(plan.labels(&many.collect()).is_err());
     }
 
     #[test]
@@ -168,7 +266,8 @@ mod tests {
 
     #[test]
     fn explore_ttl_is_a_time_to_live_unless_one_is_given() {
-        let ttl = |json| parse(json).unwrap().lifecycle.ttl_seconds;
+        let source = LifetimeRules::default();
+        let ttl = |json| parse(json).unwrap().lifecycle.of_child(source).ttl_seconds;
         assert_eq!(ttl(r#"{"metadata":{"explore_ttl":"600"}}"#), Some(600));
         assert_eq!(
             ttl(r#"{"metadata":{"explore_ttl":"600"},"ttl_seconds":7}"#),

@@ -38,16 +38,17 @@ async fn children_are_whole_sandboxes_that_name_their_source_and_their_fork() {
     assert_eq!(ids(&answer["children"]).len(), 3);
     for id in ids(&answer["children"]) {
         let child = world.get(&format!("/v1/sandboxes/{id}")).await.json();
-        let metadata = json!({"a": "b", "fork_parent_id": parent, "fork_tree_id": tree});
+        let metadata =
+            json!({"a": "b", "mine": "1", "fork_parent_id": parent, "fork_tree_id": tree});
         assert_eq!(child["metadata"], metadata);
         assert_eq!(
             (&child["status"], &child["template"]),
             (&json!("running"), &json!("base"))
         );
-        // Nothing of the parent's own life.
+        // As long as its parent, and never for ever unless somebody says so.
         assert_eq!(
             (&child["ttl_seconds"], &child["persistent"]),
-            (&json!(3600), &json!(false))
+            (&json!(7), &json!(false))
         );
     }
     let request = &world.node.forks()[0];
