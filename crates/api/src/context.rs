@@ -100,14 +100,19 @@ pub struct RunResult {
     pub hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<Vec<String>>,
+    /// The interpreter of the context had ended, and this run has a new one: variables and imports
+    /// of before are gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub state_lost: bool,
 }
 
 /// One event of `POST /v1/sandboxes/{id}/repl/sessions/{sid}/run/stream`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunStreamEvent {
-    /// `started`, `stdout`, `stderr`, `result`, `failure`, `dropped`, `end` or `error`. The last is
-    /// `end`, or `error` when the outcome is not known.
-    #[schema(pattern = "^(started|stdout|stderr|result|failure|dropped|end|error)$")]
+    /// `started`, `restarted` (the interpreter had ended, and its state is lost), `stdout`, `stderr`,
+    /// `result`, `failure`, `dropped`, `end` or `error`. The last is `end`, or `error` when the
+    /// outcome is not known.
+    #[schema(pattern = "^(started|restarted|stdout|stderr|result|failure|dropped|end|error)$")]
     pub event: String,
     /// A JSON object in pure ASCII.
     pub data: String,

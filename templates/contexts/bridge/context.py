@@ -1,8 +1,11 @@
 """One context: an interpreter, the runs that wait for it, and those that it has done.
 
     run -> waiting -> under way -> ended        (one at a time, in the order of asking)
-                          |
-                          +- over its time: interrupted, and ended when that does not help
+              |           |
+              |           +- over its time: interrupted, and ended when that does not help
+              +- over its time: ended, and never begun
+
+An interpreter that has ended is started again by the next run, which says that the state is lost.
 """
 
 import asyncio
@@ -37,9 +40,27 @@ class Run:
         self.log = RunLog()
         # What cut it short, if something did: `timed_out` or `interrupted`.
         self.cut = None
+        self.asked = time.monotonic()
         self.started = None
+        # Ends it if it still waits when its time is over.
+        self.alarm = None
+
+    def seconds_left(self):
+        """The limit counts from the request: whoever set it waits since then."""
+        if self.timeout_ms is None:
+            return None
+        return max(self.asked + self.timeout_ms / 1000 - time.monotonic(), 0)
+
+    def begin(self):
+        self.started = time.monotonic()
+        self.waits_no_more()
+
+    def waits_no_more(self):
+        if self.alarm is not None:
+            self.alarm.cancel()
 
     def end(self, status, execution_count):
+        self.waits_no_more()
         begun = self.started or time.monotonic()
         duration_ms = int((time.monotonic() - begun) * 1000)
         self.log.add(
@@ -110,9 +131,25 @@ class Context:
         run = Run(name, code, timeout_ms)
         self._runs[name] = run
         self._waiting.append(run)
+        if timeout_ms is not None:
+            loop = asyncio.get_running_loop()
+            run.alarm = loop.call_later(timeout_ms / 1000, self._give_up_waiting, run)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
         return run
+
+    def _give_up_waiting(self, run):
+        if run in self._waiting:
+            self._waiting.remove(run)
+            self._end_unbegun(run)
+
+    def _end_unbegun(self, run):
+        text = (
+            f"context {self.name} was busy with another run for the whole limit; "
+            "interrupt that one, or use a context of its own"
+        )
+        run.log.add(events.error("ContextBusy", text))
+        run.end("timed_out", self._execution_count)
 
     async def _work(self):
         while self._waiting:
@@ -129,15 +166,15 @@ class Context:
             del self._runs[name]
 
     async def _perform(self, run):
-        run.started = time.monotonic()
-        if self._is_dead():
-            self._add_death(run)
-            run.end("died", self._execution_count)
+        run.begin()
+        if self._is_dead() and not await self._revive(run):
+            return
+        if run.seconds_left() == 0:
+            self._end_unbegun(run)
             return
         driver = self._driver
         self._performing = asyncio.ensure_future(driver.execute(run.code, run.log.add))
-        seconds = None if run.timeout_ms is None else run.timeout_ms / 1000
-        await asyncio.wait({self._performing}, timeout=seconds)
+        await asyncio.wait({self._performing}, timeout=run.seconds_left())
         if not self._performing.done():
             run.cut = "timed_out"
             await self._interrupt(driver, self._performing)
@@ -168,9 +205,29 @@ class Context:
             return "interrupted"
         return outcome.status
 
+    async def _revive(self, run):
+        """Starts an interpreter for a run that found none. Says whether there is one now."""
+        how = self._how_it_ended()
+        await self._replace_driver()
+        if run.log.is_ended:
+            # The context was restarted or deleted meanwhile; whoever did it has ended the run.
+            return False
+        if self._driver is None:
+            text = f"{how}; a new one for context {self.name} could not be started"
+            run.log.add(events.error("ContextDied", text))
+            run.end("died", self._execution_count)
+            return False
+        run.log.add(events.restarted(how))
+        return True
+
+    def _how_it_ended(self):
+        return "it could not be started" if self._driver is None else self._driver.ended.result()
+
     def _add_death(self, run):
-        how = "it could not be started" if self._driver is None else self._driver.ended.result()
-        text = f"{how}; restart or delete context {self.name}, its state is lost"
+        text = (
+            f"{self._how_it_ended()}; the state of context {self.name} is lost, "
+            "and the next run starts a new interpreter"
+        )
         run.log.add(events.error("ContextDied", text))
 
     async def _end_stubborn(self, run):

@@ -71,6 +71,11 @@ def _as_text(mime, value):
     return json.dumps(value, ensure_ascii=False)
 
 
+def restarted(why):
+    """The run found no interpreter, and has a new one without the state of before."""
+    return {"type": "restarted", "reason": _shortened(why)}
+
+
 def error(name, value, traceback=()):
     lines = [_shortened(line) for line in traceback]
     if len(lines) > TRACEBACK_LINES_MAX:

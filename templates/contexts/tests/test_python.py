@@ -108,17 +108,39 @@ class PythonTest(BridgeTest):
         self.assertEqual(ran.errors[-1]["name"], "ContextRestarted")
         self.assertEqual(self.bridge.run(context, "z").errors[0]["name"], "NameError")
 
-    def test_death_is_told_and_a_restart_helps(self):
+    def test_death_is_told_and_the_next_run_has_a_new_interpreter(self):
         context = self.bridge.create("python")
         ran = self.bridge.run(context, "import os\nos.kill(os.getpid(), 9)")
         self.assertEqual((ran.status, ran.errors[0]["name"]), ("died", "ContextDied"))
         self.assertIn("SIGKILL", ran.errors[0]["value"])
         self.assertEqual(self.bridge.state(context), "dead")
-        self.assertEqual(self.bridge.run(context, "1").status, "died")
+        ran = self.bridge.run(context, "1")
+        self.assert_ok(ran)
+        self.assertEqual(ran.events[0]["type"], "restarted")
+        self.assertIn("SIGKILL", ran.events[0]["reason"])
+        self.assertEqual(ran.end["execution_count"], 1)
+        ran = self.bridge.run(context, "2")
+        self.assertNotIn("restarted", [event["type"] for event in ran.events])
+
+    def test_a_restart_of_a_dead_context_is_no_loss_that_the_next_run_tells(self):
+        context = self.bridge.create("python")
+        self.bridge.run(context, "import os\nos._exit(1)")
         self.assertEqual(self.bridge.ask(op="restart", context=context), {"type": "done"})
         ran = self.bridge.run(context, "1")
         self.assert_ok(ran)
-        self.assertEqual(ran.end["execution_count"], 1)
+        self.assertNotIn("restarted", [event["type"] for event in ran.events])
+
+    def test_the_limit_counts_from_the_request(self):
+        context = self.bridge.create("python")
+        _, first = self.bridge.start_run(context, "print('on')\nwhile True: pass")
+        self.assertEqual(next(first)["text"], "on\n")
+        ran = self.bridge.run(context, "print('never')", timeout_ms=300)
+        self.assertEqual((ran.status, ran.stdout), ("timed_out", ""))
+        self.assertEqual(ran.errors[0]["name"], "ContextBusy")
+        self.bridge.ask(op="interrupt", context=context)
+        *_, end = first
+        self.assertEqual(end["status"], "interrupted")
+        self.assertEqual(self.bridge.run(context, "print('now')", timeout_ms=60_000).stdout, "now\n")
 
     def test_interpreter_killed_while_nothing_runs_is_dead(self):
         context = self.bridge.create("python")

@@ -51,6 +51,12 @@ pub(crate) enum BridgeLine {
     Contexts {
         contexts: Vec<BridgeContext>,
     },
+    /// The run found that its interpreter had ended, and has a new one.
+    Restarted {
+        #[serde(default)]
+        seq: u64,
+        reason: String,
+    },
     Stdout {
         #[serde(default)]
         seq: u64,
@@ -168,7 +174,8 @@ fn refused(code: &str) -> NodeError {
         ),
         "unsupported" => (
             ErrorCode::InvalidRequest,
-            "this template has no context of that language",
+            "this template has no context of that language; contexts speak python, bash and \
+             javascript where the template has them",
         ),
         "busy" => (ErrorCode::WrongState, "the context is busy"),
         "invalid" => (

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::admission::limit::Permit;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
 use crate::code::parameter::ContextParameter;
-use crate::code::run::{CollectedRun, Failure, Run, RunPlan, collect};
+use crate::code::run::{CollectedRun, Failure, Run, RunPlan, collect, shorten};
 use crate::control::Control;
 use crate::exec::audit::code_detail;
 use crate::exec::spec::{check_cwd, shaped_bytes};
@@ -40,6 +40,10 @@ const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 const CLOCK_ERROR_MS: i64 = 100;
 /// What a context says when it had to be started anew to end a run.
 const RESTARTED: &str = "ContextRestarted";
+/// What it says of a run that never had its turn.
+const BUSY: &str = "ContextBusy";
+const STATE_LOST_HINT: &str = "the interpreter of this context had ended and was started anew: \
+     variables and imports of before are gone";
 const SILENT_HINT: &str =
     "the code ran and printed nothing; print a value, or make it the last expression, to see it";
 
@@ -243,8 +247,14 @@ pub(crate) async fn run_to_the_end(
 fn timed_out(run: &CollectedRun) -> ApiError {
     let text = "timeout: the code ran longer than its limit and was interrupted";
     let error = ApiError::new(ErrorCode::Timeout, text);
-    let lost = run.failure.as_ref().map(|failure| failure.line.as_str());
-    match lost {
+    let said = run.failure.as_ref().map(|failure| failure.line.as_str());
+    match said {
+        Some(line) if line.starts_with(BUSY) => {
+            let text = "timeout: the context was busy with other code for the whole limit; \
+                        this code did not run";
+            ApiError::new(ErrorCode::Timeout, text)
+                .hint("interrupt the context, or run the code in a context of its own")
+        }
         Some(line) if line.starts_with(RESTARTED) => {
             error.hint("it did not stop by itself: the context was started anew, without its state")
         }
@@ -275,6 +285,11 @@ fn present_run(run: CollectedRun, run_id: &ExecId, is_for_a_model: bool) -> RunR
         && run.stderr.total == 0
         && run.results.is_empty()
         && run.status == RunStatus::Ok;
+    let hint = match (run.is_state_lost, is_for_a_model && is_silent) {
+        (true, _) => Some(STATE_LOST_HINT),
+        (false, true) => Some(SILENT_HINT),
+        (false, false) => None,
+    };
     let exit = i32::from(run.status != RunStatus::Ok);
     let (error, traceback) = match run.failure {
         Some(Failure { line, traceback }) => (Some(line), traceback),
@@ -298,8 +313,9 @@ fn present_run(run: CollectedRun, run_id: &ExecId, is_for_a_model: bool) -> RunR
         exec_id: None,
         truncated: run.is_cut || !omitted.is_empty(),
         omitted,
-        hint: (is_for_a_model && is_silent).then(|| SILENT_HINT.to_owned()),
+        hint: hint.map(str::to_owned),
         changed_files: None,
+        state_lost: run.is_state_lost,
     }
 }
 
@@ -360,6 +376,10 @@ impl Streaming {
 
     fn take(&mut self, line: BridgeLine) {
         let event = match line {
+            BridgeLine::Restarted { mut reason, .. } => {
+                shorten(&mut reason);
+                sse::event("restarted", &json!({"reason": reason}))
+            }
             BridgeLine::Stdout { text, .. } => {
                 return sse::output_events("stdout", &text, &mut self.pending);
             }

@@ -77,7 +77,8 @@ impl Run {
 
     fn note(&mut self, line: &BridgeLine) -> Result<(), NodeError> {
         match line {
-            BridgeLine::Stdout { seq, .. }
+            BridgeLine::Restarted { seq, .. }
+            | BridgeLine::Stdout { seq, .. }
             | BridgeLine::Stderr { seq, .. }
             | BridgeLine::Result { seq, .. }
             | BridgeLine::Error { seq, .. } => self.seen = self.seen.max(*seq),
@@ -133,6 +134,8 @@ pub(crate) struct CollectedRun {
     pub(crate) execution_count: Option<u64>,
     pub(crate) duration_ms: u64,
     pub(crate) is_cut: bool,
+    /// It had to begin with a new interpreter.
+    pub(crate) is_state_lost: bool,
 }
 
 #[derive(Debug)]
@@ -151,7 +154,7 @@ pub(crate) async fn collect(
     let mut results = Vec::new();
     let mut room = EXEC_RESULT_BYTES_MAX;
     let mut failure = None;
-    let mut is_cut = false;
+    let (mut is_cut, mut is_state_lost) = (false, false);
     while let Some(line) = run.next().await? {
         match line {
             BridgeLine::Stdout { text, .. } => stdout.push(text.as_bytes(), kept_in),
@@ -179,8 +182,10 @@ pub(crate) async fn collect(
                     execution_count,
                     duration_ms,
                     is_cut,
+                    is_state_lost,
                 });
             }
+            BridgeLine::Restarted { .. } => is_state_lost = true,
             BridgeLine::Result { .. } | BridgeLine::Dropped { .. } => is_cut = true,
             // Refused when they arrive.
             BridgeLine::Created { .. }
@@ -224,11 +229,13 @@ impl Failure {
         } else {
             format!("{name}: {value}")
         };
-        let cut = |text: &mut String| {
-            text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES_MAX));
-        };
-        cut(&mut line);
-        traceback.iter_mut().for_each(cut);
+        shorten(&mut line);
+        traceback.iter_mut().for_each(shorten);
         Self { line, traceback }
     }
+}
+
+/// Cuts what a guest says of an error to what is passed on.
+pub(crate) fn shorten(text: &mut String) {
+    text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES_MAX));
 }

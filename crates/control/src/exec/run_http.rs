@@ -137,5 +137,6 @@ async fn in_process(
         omitted: result.omitted,
         hint: result.hint,
         changed_files: result.changed_files,
+        state_lost: false,
     })
 }

@@ -65,6 +65,23 @@ async fn what_goes_wrong_is_told_apart() {
     let slow = run("a", "slow").await;
     assert_eq!(slow.status, StatusCode::GATEWAY_TIMEOUT);
     assert!(slow.json()["error"].as_str().unwrap().contains("timeout"));
+    let late = run("a", "late").await;
+    assert_eq!(late.status, StatusCode::GATEWAY_TIMEOUT);
+    let text = late.json()["error"].as_str().unwrap().to_owned();
+    assert!(
+        text.contains("busy") && text.contains("did not run"),
+        "{text}"
+    );
+    let anew = run("a", "anew").await.json();
+    assert_eq!(
+        (&anew["state_lost"], &anew["status"]),
+        (&json!(true), &json!("ok"))
+    );
+    let hint = anew["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("started anew") && !hint.contains("SIGKILL"),
+        "{hint}"
+    );
     assert_eq!(run("gone", "x").await.refusal(), "not_found");
     assert_eq!(run("a", "broken").await.refusal(), "guest_unavailable");
     assert_eq!(run("a", "nonsense").await.refusal(), "guest_unavailable");
@@ -87,6 +104,11 @@ async fn a_run_is_streamed_as_events() {
     assert_eq!(names, ["started", "stdout", "result", "result", "end"]);
     let failed = world.post(&path, json!({"code": "raise"})).await;
     assert!(failed.text().contains("event: failure"));
+    let anew = world.post(&path, json!({"code": "anew"})).await;
+    assert!(
+        anew.text()
+            .contains("event: restarted\ndata: {\"reason\":\"it was ended by SIGKILL\"}")
+    );
     let broken = world.post(&path, json!({"code": "broken"})).await;
     assert!(broken.text().contains("event: error"), "{}", broken.text());
 }

@@ -89,6 +89,7 @@ async fn a_context_keeps_its_state_and_gives_rich_results() -> Result<()> {
     contexts_are_apart(&client, &id).await?;
     loops_can_be_ended(&client, &id, &python).await?;
     survives_copies(&client, &id, &python).await?;
+    comes_back(&client, &id, &python).await?;
     client.delete_sandbox(&id).await?;
     daemon.finish().await
 }
@@ -170,6 +171,13 @@ async fn loops_can_be_ended(client: &Client, id: &str, python: &str) -> Result<(
             .map(drop)
     })
     .await?;
+    // The limit of a run that waits behind it counts too.
+    let waiting = RunCode {
+        code: "total = 0".to_owned(),
+        timeout_ms: Some(300),
+        ..RunCode::default()
+    };
+    refusal(client.run_code(id, python, &waiting).await, "timeout")?;
     let start = Instant::now();
     client.interrupt_context(id, python).await?;
     let interrupted = spinning.await??;
@@ -197,6 +205,19 @@ async fn loops_can_be_ended(client: &Client, id: &str, python: &str) -> Result<(
             "a run was repeated: {result:?}"
         );
     }
+    Ok(())
+}
+
+/// An interpreter that ended costs its state, and not its context.
+async fn comes_back(client: &Client, id: &str, python: &str) -> Result<()> {
+    let died = run(client, id, python, "import os; os._exit(1)").await?;
+    ensure!(died.status == "died" && !died.state_lost, "{died:?}");
+    let next = run(client, id, python, "print(6 * 7)").await?;
+    ensure!(next.status == "ok" && next.stdout == "42\n", "{next:?}");
+    ensure!(next.state_lost && next.hint.is_some(), "{next:?}");
+    let forgot = run(client, id, python, "total").await?;
+    ensure!(!forgot.state_lost, "{forgot:?}");
+    ensure!(forgot.error.unwrap_or_default().contains("NameError"));
     Ok(())
 }
 

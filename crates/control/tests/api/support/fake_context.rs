@@ -38,6 +38,14 @@ fn run(code: &str) -> Vec<Value> {
         ],
         "silent" => vec![end("ok")],
         "slow" => vec![end("timed_out")],
+        "late" => vec![
+            json!({"seq": 1, "type": "error", "name": "ContextBusy", "value": "b", "traceback": []}),
+            end("timed_out"),
+        ],
+        "anew" => vec![
+            json!({"seq": 1, "type": "restarted", "reason": "it was ended by SIGKILL"}),
+            end("ok"),
+        ],
         "broken" => vec![json!({"seq": 1, "type": "stdout", "text": "half"})],
         "nonsense" => vec![json!("nonsense")],
         _ => vec![
