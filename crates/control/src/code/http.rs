@@ -20,7 +20,7 @@ use crate::code::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, 
 use crate::code::parameter::ContextParameter;
 use crate::code::run::{CollectedRun, Failure, Run, RunPlan, collect, shorten};
 use crate::control::Control;
-use crate::exec::audit::code_detail;
+use crate::exec::audit::{Observer, code_detail};
 use crate::exec::spec::{check_cwd, shaped_bytes};
 use crate::http::answer::{ContextReadRefusals, ContextRefusals};
 use crate::http::auth::Caller;
@@ -230,7 +230,8 @@ pub(crate) async fn run_to_the_end(
     let (sandbox, run_id) = (plan.sandbox.clone(), plan.run.clone());
     // The guest's clock is the host's but for this much.
     let began = now_ms() - CLOCK_ERROR_MS;
-    let run = Run::start(Arc::clone(&control.node), plan).await?;
+    let observer = Observer::of_run(caller, &plan);
+    let run = Run::start(Arc::clone(&control.node), plan, observer).await?;
     let kept_in = control.limits.output_of(&caller.project);
     let collected = collect(run, shaped, &kept_in).await?;
     if collected.status == RunStatus::TimedOut {
@@ -337,7 +338,8 @@ pub(crate) async fn stream(
     let plan = plan(sandbox, context, &body)?;
     let place = control.limits.exec(&caller.project)?;
     let started = sse::event("started", &json!({"run_id": plan.run.as_str()}));
-    let run = Run::start(Arc::clone(&control.node), plan).await?;
+    let observer = Observer::of_run(&caller, &plan);
+    let run = Run::start(Arc::clone(&control.node), plan, observer).await?;
     let state = Streaming {
         run: Some(run),
         pending: VecDeque::from([started]),

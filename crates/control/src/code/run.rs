@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::admission::limit::OutputRoom;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, accept, ask, broken};
+use crate::exec::audit::Observer;
 use crate::exec::output::{Output, StreamText};
 
 /// How long a node may be away before its readers are told.
@@ -41,22 +42,40 @@ pub(crate) struct Run {
     lines: ContextLines,
     seen: u64,
     is_over: bool,
+    observer: Observer,
 }
 
 impl Run {
-    pub(crate) async fn start(node: Arc<dyn NodeApi>, plan: RunPlan) -> Result<Self, NodeError> {
-        let lines = ask(node.as_ref(), &plan.sandbox, &call(&plan, 0)).await?;
+    /// Begins it. From here on code may run, whatever becomes of the request.
+    pub(crate) async fn start(
+        node: Arc<dyn NodeApi>,
+        plan: RunPlan,
+        mut observer: Observer,
+    ) -> Result<Self, NodeError> {
+        let asked = ask(node.as_ref(), &plan.sandbox, &call(&plan, 0)).await;
+        let lines = asked.inspect_err(|error| observer.refused(error))?;
         Ok(Self {
             node,
             plan,
             lines,
             seen: 0,
             is_over: false,
+            observer,
         })
     }
 
     /// The next line; `None` after the end.
     pub(crate) async fn next(&mut self) -> Result<Option<BridgeLine>, NodeError> {
+        let next = self.read().await;
+        match &next {
+            Ok(Some(line)) => self.observer.see_line(line),
+            Ok(None) => {}
+            Err(error) => self.observer.refused(error),
+        }
+        next
+    }
+
+    async fn read(&mut self) -> Result<Option<BridgeLine>, NodeError> {
         if self.is_over {
             return Ok(None);
         }

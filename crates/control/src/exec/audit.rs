@@ -1,5 +1,5 @@
-//! The audit record of a command: what was asked for, how it ended, and sizes and digests of what
-//! went in and came out.
+//! The audit record of a command, or of code in a context: what was asked for, how it ended, and
+//! sizes and digests of what went in and came out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,11 +11,14 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::code::context::BridgeLine;
+use crate::code::run::RunPlan;
 use crate::exec::spec::ExecPlan;
 use crate::http::audit::PendingAudit;
 use crate::http::auth::Caller;
 
-/// Watches a command, and writes the entry when it is over: at its end, or when nobody reads on.
+/// Watches a command or a run, and writes the entry when it is over: at its end, or when nobody
+/// reads on.
 pub(crate) struct Observer {
     notebook: Arc<PendingAudit>,
     keeps_output: bool,
@@ -37,7 +40,7 @@ struct Seen {
 impl Observer {
     /// Takes over the entry of a request that is about to start a command.
     pub(crate) fn new(caller: &Caller, plan: &ExecPlan) -> Self {
-        caller.notebook.is_taken_over();
+        caller.notebook.take_over();
         let command = text_of(&plan.request.spec.command);
         let mut asked = json!({
             "exec_id": plan.request.spec.exec_id.as_str(),
@@ -47,6 +50,19 @@ impl Observer {
         if let Some(stdin) = &plan.request.input {
             asked["stdin"] = content(stdin);
         }
+        Self::of(caller, asked)
+    }
+
+    /// Takes over the entry of a request that is about to run code in a context. The code is noted
+    /// in it already, see [`code_detail`].
+    pub(crate) fn of_run(caller: &Caller, plan: &RunPlan) -> Self {
+        let mut asked = caller.notebook.take_over();
+        asked["run_id"] = plan.run.as_str().into();
+        asked["context"] = plan.context.as_str().into();
+        Self::of(caller, asked)
+    }
+
+    fn of(caller: &Caller, asked: Value) -> Self {
         Self {
             notebook: Arc::clone(&caller.notebook),
             keeps_output: caller.limits.keeps_output,
@@ -55,6 +71,29 @@ impl Observer {
             stderr: Seen::default(),
             end: None,
             status: 200,
+        }
+    }
+
+    /// Looks at what a run says.
+    pub(crate) fn see_line(&mut self, line: &BridgeLine) {
+        match line {
+            BridgeLine::Stdout { text, .. } => self.stdout.add(text.as_bytes(), self.keeps_output),
+            BridgeLine::Stderr { text, .. } => self.stderr.add(text.as_bytes(), self.keeps_output),
+            BridgeLine::End {
+                status,
+                duration_ms,
+                ..
+            } => {
+                self.end = Some(json!({"status": status.as_str(), "duration_ms": duration_ms}));
+            }
+            BridgeLine::Restarted { .. }
+            | BridgeLine::Result { .. }
+            | BridgeLine::Error { .. }
+            | BridgeLine::Dropped { .. }
+            | BridgeLine::Created { .. }
+            | BridgeLine::Contexts { .. }
+            | BridgeLine::Done
+            | BridgeLine::Refused { .. } => {}
         }
     }
 

@@ -139,7 +139,7 @@ pub(crate) async fn attach(
         report,
         _place: place,
     };
-    caller.notebook.is_taken_over();
+    caller.notebook.take_over();
     let detail = attached_detail(attached.position.exec.as_str());
     caller.notebook.write(101, &detail);
     Ok(upgrade.on_upgrade(move |socket| serve_until(caller.end, socket, attached)))

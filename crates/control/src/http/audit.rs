@@ -170,9 +170,12 @@ impl PendingAudit {
         self.adds_detail(recorded(path, FILE_BYTES_MAX));
     }
 
-    /// From here on the entry is the caller's to write, with [`PendingAudit::write`].
-    pub(crate) fn is_taken_over(&self) {
-        self.notes().is_taken_over = true;
+    /// From here on the entry is the caller's to write, with [`PendingAudit::write`]. Gives what was
+    /// noted until now.
+    pub(crate) fn take_over(&self) -> Value {
+        let mut notes = self.notes();
+        notes.is_taken_over = true;
+        notes.detail.take().unwrap_or_else(|| json!({}))
     }
 
     pub(crate) fn write(&self, status: u16, detail: &Value) {

@@ -2,8 +2,9 @@
 
 use http::StatusCode;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
-use crate::support::World;
+use crate::support::{World, eventually};
 
 #[tokio::test]
 async fn a_context_is_made_listed_and_ended() {
@@ -111,4 +112,29 @@ async fn a_run_is_streamed_as_events() {
     );
     let broken = world.post(&path, json!({"code": "broken"})).await;
     assert!(broken.text().contains("event: error"), "{}", broken.text());
+}
+
+#[tokio::test]
+async fn the_record_has_how_a_run_ended_and_what_it_printed() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let path = format!("/v1/sandboxes/{id}/repl/sessions/a/run");
+    for (path, run) in [(path.clone(), "r1"), (format!("{path}/stream"), "r2")] {
+        world.post(&path, json!({"code": "x", "run_id": run})).await;
+        eventually("it is in the record", async || {
+            let record = world.get("/v1/audit?limit=1000").await.json();
+            let entries = record["items"].as_array().unwrap().iter();
+            let mut details = entries.map(|entry| &entry["detail"]);
+            let Some(detail) = details.find(|detail| detail["run_id"] == run) else {
+                return false;
+            };
+            assert_eq!(detail["code"], "x");
+            assert_eq!(detail["end"], json!({"status": "ok", "duration_ms": 12}));
+            assert_eq!(detail["stdout"]["bytes"], 8);
+            let digest = detail["stdout"]["sha256"].as_str().unwrap();
+            assert_eq!(digest, hex::encode(Sha256::digest(b"printed\n")));
+            true
+        })
+        .await;
+    }
 }
