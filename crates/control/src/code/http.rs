@@ -29,6 +29,7 @@ use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
 use crate::http::sse;
 use crate::input::invalid::without_nul;
+use crate::network::denials::denied_since;
 use crate::sandbox::read::locate;
 use crate::time::now_ms;
 
@@ -238,6 +239,9 @@ pub(crate) async fn run_to_the_end(
         return Err(timed_out(&collected));
     }
     let mut result = present_run(collected, &run_id, shaped.is_some());
+    if result.hint.is_none() && result.exit_code != 0 {
+        result.hint = denied_since(control, &sandbox, began).await;
+    }
     if body.report_changes == Some(true) {
         let changes = crate::exec::http::changed_since(control, &sandbox, began).await?;
         result.changed_files = Some(changes);

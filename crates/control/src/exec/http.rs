@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecRequest, ExecResult, ExecStreamEvent, Process};
 use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges, NodeCalls};
-use dayfly_types::exec::ExecEnd;
+use dayfly_types::exec::{ExecEnd, ExitReason};
 use dayfly_types::{ExecId, SandboxId};
 use http::StatusCode;
 
@@ -93,10 +93,25 @@ pub(crate) async fn run_to_the_end(
     let mut result = present(collected, &started.exec, plan.shaped_bytes.is_some());
     result.changed_files = changed_files;
     // Only of what failed: nobody waits for it otherwise.
-    if result.exit_code != 0 {
+    if result.reason == ExitReason::OutOfMemory.as_str() {
+        result.hint = Some(out_of_memory(control, caller, id).await);
+    } else if result.exit_code != 0 {
         result.hint = denied_since(control, id, began_ms).await;
     }
     Ok(result)
+}
+
+/// A program that the kernel ends says nothing about it.
+async fn out_of_memory(control: &Control, caller: &Caller, id: &SandboxId) -> String {
+    let what = "the command was ended because the sandbox has no memory left";
+    match read::get(control, &caller.project, id).await {
+        Ok(sandbox) => format!(
+            "{what}: it has {} MiB in all; use less at once, or a template with more",
+            sandbox.memory_mb
+        ),
+        // It is gone meanwhile, which the next call says.
+        Err(_) => what.to_owned(),
+    }
 }
 
 /// Runs a command and sends its output as it comes, as server-sent events: `started` with the

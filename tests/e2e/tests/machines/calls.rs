@@ -104,6 +104,11 @@ async fn the_command_line_runs_and_passes_the_status_on() -> Result<()> {
     );
     let output = daemon.dayfly(&["run", "--", "sh", "-c", "exit 7"]).await?;
     ensure!(output.status.code() == Some(7), "{output:?}");
+    let lookup = ["run", "--", "getent", "hosts", "denied.example"];
+    let output = daemon.dayfly(&lookup).await?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    let wanted = "the network denied denied.example; allow it with `--allow denied.example`";
+    ensure!(told.contains(wanted), "{output:?}");
     let output = daemon.dayfly(&["ls", "--json"]).await?;
     ensure!(output.status.success() && !String::from_utf8_lossy(&output.stdout).contains("sb-"));
     let path = daemon.path().display().to_string();
