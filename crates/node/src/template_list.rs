@@ -146,7 +146,7 @@ impl TemplateList {
         let manifest = template.manifest();
         if let Some(entry) = self.lock().known.get_mut(&manifest.name) {
             entry.ready = Some(Arc::new(ready_template(template)));
-            entry.report.size_bytes = manifest.files.iter().map(|file| file.bytes).sum();
+            entry.report.size_bytes = template.size_bytes();
             entry.report.baked_at = Some(manifest.created_at.unix_timestamp());
         }
         let report = self.set_state(&manifest.name, BakeState::Ready);

@@ -124,6 +124,18 @@ fn copy_open(from: &File, to: &Path) -> io::Result<()> {
     copied
 }
 
+/// Bytes that the files of a directory take on disk; holes take none. Nothing when it cannot be read.
+pub(crate) fn bytes_on_disk(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return 0;
+    };
+    let blocks = entries
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|metadata| metadata.blocks());
+    blocks.sum::<u64>() * 512
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +161,18 @@ mod tests {
         std::fs::write(&path, b"x").unwrap();
         seal(&path).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, SEALED_MODE);
+    }
+
+    #[test]
+    fn holes_take_no_room() {
+        let place = tempfile::tempdir().unwrap();
+        let mut file = File::create(place.path().join("disk")).unwrap();
+        file.set_len(64 << 20).unwrap();
+        assert!(bytes_on_disk(place.path()) < 1 << 20);
+        file.write_all(&[1; 2 << 20]).unwrap();
+        file.sync_all().unwrap();
+        let taken = bytes_on_disk(place.path());
+        assert!((2 << 20..4 << 20).contains(&taken), "{taken}");
+        assert_eq!(bytes_on_disk(&place.path().join("absent")), 0);
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dayfly_vmm::{DiskFiles, RestoreSpec};
 
+use crate::files;
 use crate::manifest::{TemplateManifest, is_plain_name};
 
 /// Names of the files in a template's directory.
@@ -101,6 +102,12 @@ impl BakedTemplate {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Bytes on disk of its files, most of which are full of holes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        files::bytes_on_disk(&self.directory)
     }
 
     #[must_use]

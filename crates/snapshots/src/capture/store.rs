@@ -434,15 +434,7 @@ impl CaptureStore {
     /// Bytes on disk that are this capture's own.
     #[must_use]
     pub fn size_bytes(&self, id: &SnapshotId) -> u64 {
-        use std::os::unix::fs::MetadataExt;
-        let Ok(entries) = std::fs::read_dir(self.path(id)) else {
-            return 0;
-        };
-        let blocks = entries
-            .flatten()
-            .filter_map(|entry| entry.metadata().ok())
-            .map(|metadata| metadata.blocks());
-        blocks.sum::<u64>() * 512
+        files::bytes_on_disk(&self.path(id))
     }
 }
 
