@@ -234,7 +234,8 @@ impl Baker {
         let capabilities = self.deps.engine.capabilities();
         template
             .manifest()
-            .engine_fits(&engine_identity(capabilities))
+            .engine
+            .fits(&engine_identity(capabilities))
             .map_err(|mismatch| mismatch.to_string())?;
         self.verifier
             .verify(&template)

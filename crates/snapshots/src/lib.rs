@@ -47,8 +47,8 @@ pub use image::{ImageBuilder, ImageError, ImageParts};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
 pub use initial_ram_disk::{InitialRamDiskError, write_initial_ram_disk};
 pub use manifest::{
-    AgentIdentity, EngineIdentity, Fingerprint, MANIFEST_FORMAT, ManifestDraft, ManifestError,
-    Mismatch, ParentIdentity, RecipeIdentity, SealedFile, TemplateManifest,
+    AgentIdentity, EngineIdentity, Fingerprint, HostFingerprint, MANIFEST_FORMAT, ManifestDraft,
+    ManifestError, Mismatch, Offer, ParentIdentity, RecipeIdentity, SealedFile, TemplateManifest,
 };
 pub use progress::{Progress, ProgressReporter};
 pub use recipe::{Alias, ImageRecipe, Recipe, RecipeError, RecipeText, RegistryPackages};

@@ -5,7 +5,7 @@
 
 use std::time::SystemTime;
 
-use dayfly_types::{ProjectId, TemplateName};
+use dayfly_types::{ContextLanguage, ProjectId, RunMeaning, TemplateName};
 use dayfly_vmm::{Accelerator, EngineKind, MachineSpec};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -25,6 +25,9 @@ pub struct TemplateManifest {
     /// The template version that this one was captured on top of.
     pub parent: Option<ParentIdentity>,
     pub recipe: RecipeIdentity,
+    /// What the recipe said of its use. Absent from versions that were made before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Offer>,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     pub machine: MachineSpec,
@@ -45,6 +48,7 @@ pub struct ManifestDraft {
     pub project: Option<ProjectId>,
     pub parent: Option<ParentIdentity>,
     pub recipe: RecipeIdentity,
+    pub offer: Offer,
     pub created_at: SystemTime,
     pub machine: MachineSpec,
     pub engine: EngineIdentity,
@@ -61,6 +65,7 @@ impl ManifestDraft {
             project: self.project,
             parent: self.parent,
             recipe: self.recipe,
+            offer: Some(self.offer),
             created_at: OffsetDateTime::from(self.created_at),
             machine: self.machine,
             engine: self.engine,
@@ -87,6 +92,18 @@ pub struct RecipeIdentity {
     pub hash: String,
 }
 
+/// What those who use a template are told of it, and what the host does with its sandboxes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    pub description: String,
+    pub run: RunMeaning,
+    pub contexts: Vec<ContextLanguage>,
+    /// Programs that run in every sandbox of it, for one that boots instead of going on with them.
+    /// Versions of before it was kept do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start: Vec<String>,
+}
+
 /// The engine that captured, and that a restore needs again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineIdentity {
@@ -94,6 +111,34 @@ pub struct EngineIdentity {
     pub version: String,
     pub accelerator: Accelerator,
     pub cpu_model: String,
+}
+
+impl EngineIdentity {
+    /// Says whether `wanted` can load what this engine saved. Builds of one version can.
+    ///
+    /// # Errors
+    /// The first [`Mismatch`].
+    pub fn fits(&self, wanted: &Self) -> Result<(), Mismatch> {
+        if self.kind != wanted.kind {
+            return Err(Mismatch::Engine {
+                found: self.kind,
+                wanted: wanted.kind,
+            });
+        }
+        if self.version != wanted.version {
+            let (found, wanted) = (self.version.clone(), wanted.version.clone());
+            return Err(Mismatch::EngineVersion { found, wanted });
+        }
+        if self.accelerator != wanted.accelerator {
+            let (found, wanted) = (self.accelerator, wanted.accelerator);
+            return Err(Mismatch::Accelerator { found, wanted });
+        }
+        if self.cpu_model != wanted.cpu_model {
+            let (found, wanted) = (self.cpu_model.clone(), wanted.cpu_model.clone());
+            return Err(Mismatch::CpuModel { found, wanted });
+        }
+        Ok(())
+    }
 }
 
 /// The guest agent that is alive in the captured memory.
@@ -114,9 +159,15 @@ pub struct SealedFile {
 /// What this node would bake now. A template that differs is baked anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
+    pub host: HostFingerprint,
+    pub recipe_hash: String,
+}
+
+/// The part of it that no recipe decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFingerprint {
     pub engine: EngineIdentity,
     pub agent_hash: String,
-    pub recipe_hash: String,
 }
 
 /// Why a text is not a manifest that this program can use.
@@ -193,45 +244,28 @@ impl TemplateManifest {
     /// # Errors
     /// The first [`Mismatch`].
     pub fn fits(&self, wanted: &Fingerprint) -> Result<(), Mismatch> {
-        if self.format < MANIFEST_FORMAT {
-            return Err(Mismatch::Format { found: self.format });
-        }
-        self.engine_fits(&wanted.engine)?;
-        let differ = |found: &String, wanted: &String| {
-            (found != wanted).then(|| (found.clone(), wanted.clone()))
-        };
-        if let Some((found, wanted)) = differ(&self.agent.hash, &wanted.agent_hash) {
-            return Err(Mismatch::Agent { found, wanted });
-        }
-        if let Some((found, wanted)) = differ(&self.recipe.hash, &wanted.recipe_hash) {
+        self.fits_host(&wanted.host)?;
+        let (found, wanted) = (&self.recipe.hash, &wanted.recipe_hash);
+        if found != wanted {
+            let (found, wanted) = (found.clone(), wanted.clone());
             return Err(Mismatch::Recipe { found, wanted });
         }
         Ok(())
     }
 
-    /// Says whether this engine can load what that one saved.
+    /// Says the same of a template whose recipe may be another.
     ///
     /// # Errors
     /// The first [`Mismatch`].
-    pub fn engine_fits(&self, wanted: &EngineIdentity) -> Result<(), Mismatch> {
-        let found = &self.engine;
-        if found.kind != wanted.kind {
-            return Err(Mismatch::Engine {
-                found: found.kind,
-                wanted: wanted.kind,
-            });
+    pub fn fits_host(&self, wanted: &HostFingerprint) -> Result<(), Mismatch> {
+        if self.format < MANIFEST_FORMAT {
+            return Err(Mismatch::Format { found: self.format });
         }
-        if found.version != wanted.version {
-            let (found, wanted) = (found.version.clone(), wanted.version.clone());
-            return Err(Mismatch::EngineVersion { found, wanted });
-        }
-        if found.accelerator != wanted.accelerator {
-            let (found, wanted) = (found.accelerator, wanted.accelerator);
-            return Err(Mismatch::Accelerator { found, wanted });
-        }
-        if found.cpu_model != wanted.cpu_model {
-            let (found, wanted) = (found.cpu_model.clone(), wanted.cpu_model.clone());
-            return Err(Mismatch::CpuModel { found, wanted });
+        self.engine.fits(&wanted.engine)?;
+        let (found, wanted) = (&self.agent.hash, &wanted.agent_hash);
+        if found != wanted {
+            let (found, wanted) = (found.clone(), wanted.clone());
+            return Err(Mismatch::Agent { found, wanted });
         }
         Ok(())
     }

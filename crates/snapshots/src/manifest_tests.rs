@@ -20,6 +20,12 @@ pub(crate) fn draft() -> ManifestDraft {
             version: 1,
             hash: "aa".repeat(32),
         },
+        offer: Offer {
+            description: "what it is for".to_owned(),
+            run: RunMeaning::Python,
+            contexts: vec![ContextLanguage::Python],
+            start: Vec::new(),
+        },
         created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000),
         machine: MachineSpec {
             memory: MemoryMib::new(512).unwrap(),
@@ -63,8 +69,10 @@ pub(crate) fn example() -> TemplateManifest {
 
 fn fingerprint_of(manifest: &TemplateManifest) -> Fingerprint {
     Fingerprint {
-        engine: manifest.engine.clone(),
-        agent_hash: manifest.agent.hash.clone(),
+        host: HostFingerprint {
+            engine: manifest.engine.clone(),
+            agent_hash: manifest.agent.hash.clone(),
+        },
         recipe_hash: manifest.recipe.hash.clone(),
     }
 }
@@ -151,23 +159,23 @@ fn mismatch_says_which_field_differs() {
         manifest.fits(&wanted).unwrap_err()
     };
     assert!(matches!(
-        with(|wanted| wanted.engine.kind = EngineKind::Firecracker),
+        with(|wanted| wanted.host.engine.kind = EngineKind::Firecracker),
         Mismatch::Engine { .. }
     ));
     assert!(matches!(
-        with(|wanted| wanted.engine.version = "11".to_owned()),
+        with(|wanted| wanted.host.engine.version = "11".to_owned()),
         Mismatch::EngineVersion { .. }
     ));
     assert!(matches!(
-        with(|wanted| wanted.engine.accelerator = Accelerator::Kvm),
+        with(|wanted| wanted.host.engine.accelerator = Accelerator::Kvm),
         Mismatch::Accelerator { .. }
     ));
     assert!(matches!(
-        with(|wanted| wanted.engine.cpu_model = "host".to_owned()),
+        with(|wanted| wanted.host.engine.cpu_model = "host".to_owned()),
         Mismatch::CpuModel { .. }
     ));
     assert!(matches!(
-        with(|wanted| wanted.agent_hash.clear()),
+        with(|wanted| wanted.host.agent_hash.clear()),
         Mismatch::Agent { .. }
     ));
     assert!(matches!(

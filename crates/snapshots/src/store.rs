@@ -17,7 +17,9 @@ use dayfly_host::files::sync_directory;
 use dayfly_types::TemplateName;
 
 use crate::files;
-use crate::manifest::{Fingerprint, ManifestDraft, ManifestError, TemplateManifest};
+use crate::manifest::{
+    Fingerprint, HostFingerprint, ManifestDraft, ManifestError, Mismatch, TemplateManifest,
+};
 use crate::sealing::{SealFilesError, seal_and_digest};
 use crate::staging::{self, Staging, StagingError};
 use crate::template::{BakedTemplate, VersionId, file_names};
@@ -117,9 +119,31 @@ impl TemplateStore {
         name: &TemplateName,
         wanted: &Fingerprint,
     ) -> Result<Option<BakedTemplate>, OpenError> {
+        self.open_newest(name, |manifest| manifest.fits(wanted))
+    }
+
+    /// The newest version that this node can restore, of whatever recipe.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the directory cannot be read.
+    pub fn open_usable(
+        &self,
+        name: &TemplateName,
+        wanted: &HostFingerprint,
+    ) -> Result<Option<BakedTemplate>, OpenError> {
+        self.open_newest(name, |manifest| manifest.fits_host(wanted))
+    }
+
+    fn open_newest(
+        &self,
+        name: &TemplateName,
+        fits: impl Fn(&TemplateManifest) -> Result<(), Mismatch>,
+    ) -> Result<Option<BakedTemplate>, OpenError> {
         for version in self.versions(name)?.into_iter().rev() {
             match self.open_version(name, &version) {
-                Ok(template) => match template.manifest().fits(wanted) {
+                // A project's own version is not for everybody.
+                Ok(template) if template.manifest().project.is_some() => {}
+                Ok(template) => match fits(template.manifest()) {
                     Ok(()) => return Ok(Some(template)),
                     Err(mismatch) => {
                         tracing::info!(template = %name, %version, %mismatch, "version does not fit");

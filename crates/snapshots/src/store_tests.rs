@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use dayfly_types::ProjectId;
+
 use super::*;
 use crate::manifest::tests::{draft, example};
 
@@ -15,7 +17,14 @@ pub(crate) fn published() -> (tempfile::TempDir, BakedTemplate) {
 
 fn publish(store: &TemplateStore, content: &str) -> BakedTemplate {
     let staging = stage(store, content);
-    store.publish(staging, draft()).unwrap()
+    store.publish(staging, shared()).unwrap()
+}
+
+fn shared() -> ManifestDraft {
+    ManifestDraft {
+        project: None,
+        ..draft()
+    }
 }
 
 fn stage(store: &TemplateStore, content: &str) -> Staging {
@@ -32,8 +41,10 @@ fn stage(store: &TemplateStore, content: &str) -> Staging {
 fn wanted() -> Fingerprint {
     let manifest = example();
     Fingerprint {
-        engine: manifest.engine,
-        agent_hash: manifest.agent.hash,
+        host: HostFingerprint {
+            engine: manifest.engine,
+            agent_hash: manifest.agent.hash,
+        },
         recipe_hash: manifest.recipe.hash,
     }
 }
@@ -71,7 +82,7 @@ fn newest_fitting_version_wins() {
         .unwrap();
     assert_eq!(found.version(), second.version());
     let mut other = wanted();
-    other.engine.version = "later".to_owned();
+    other.host.engine.version = "later".to_owned();
     assert_eq!(store.open_current(&example().name, &other).unwrap(), None);
 }
 
@@ -105,7 +116,7 @@ fn incomplete_template_is_not_published() {
     let store = store_of(&root);
     let staging = stage(&store, "x");
     std::fs::remove_file(staging.path(file_names::KERNEL)).unwrap();
-    let error = store.publish(staging, draft()).unwrap_err();
+    let error = store.publish(staging, shared()).unwrap_err();
     assert!(matches!(error, PublishError::Manifest(_)), "{error}");
     assert_eq!(store.versions(&example().name).unwrap(), []);
 }
@@ -116,7 +127,7 @@ fn linked_files_are_not_published() {
     let store = store_of(&root);
     let staging = stage(&store, "x");
     std::os::unix::fs::symlink("/etc/hostname", staging.path("extra")).unwrap();
-    let error = store.publish(staging, draft()).unwrap_err();
+    let error = store.publish(staging, shared()).unwrap_err();
     assert!(
         matches!(&error, PublishError::Seal(SealFilesError::Seal { name, .. }) if name == "extra"),
         "{error}"
@@ -159,4 +170,20 @@ fn memory_is_taken_with_holes() {
         metadata.blocks()
     );
     assert!(!source.exists());
+}
+
+#[test]
+fn a_version_of_one_project_is_nobody_elses_template() {
+    let (root, everybodys) = published();
+    let store = store_of(&root);
+    let owned = ManifestDraft {
+        project: Some(ProjectId::default_project()),
+        ..shared()
+    };
+    let own = store.publish(stage(&store, "own"), owned).unwrap();
+    let current = store.open_current(&example().name, &wanted()).unwrap();
+    assert_eq!(current.as_ref(), Some(&everybodys));
+    // Who knows it finds it.
+    let found = store.open_version(&example().name, own.version());
+    assert_eq!(found.unwrap(), own);
 }

@@ -3,10 +3,19 @@
 use std::io;
 use std::path::Path;
 
-use dayfly_snapshots::{EngineIdentity, Fingerprint, ResolvedRecipe, digest};
+use dayfly_snapshots::{EngineIdentity, Fingerprint, HostFingerprint, ResolvedRecipe, digest};
 use dayfly_vmm::Capabilities;
 
-/// What a template of this recipe must have been baked with to be used on this node.
+/// What a template must have been baked with to be used on this node, whatever its recipe.
+#[must_use]
+pub fn host_fingerprint(capabilities: &Capabilities, agent_hash: &str) -> HostFingerprint {
+    HostFingerprint {
+        engine: engine_identity(capabilities),
+        agent_hash: agent_hash.to_owned(),
+    }
+}
+
+/// The same of a template of this recipe as it is written now.
 #[must_use]
 pub fn fingerprint(
     capabilities: &Capabilities,
@@ -14,8 +23,7 @@ pub fn fingerprint(
     agent_hash: &str,
 ) -> Fingerprint {
     Fingerprint {
-        engine: engine_identity(capabilities),
-        agent_hash: agent_hash.to_owned(),
+        host: host_fingerprint(capabilities, agent_hash),
         recipe_hash: recipe.hash(),
     }
 }

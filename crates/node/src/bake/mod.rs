@@ -20,7 +20,7 @@ mod template;
 mod warm_up;
 
 pub use error::BakeError;
-pub use identity::{agent_hash, engine_identity, fingerprint};
+pub use identity::{agent_hash, engine_identity, fingerprint, host_fingerprint};
 pub use ports::{BakeDeps, BakeLimits, EmptyLayerMaker, ImageProvider};
 pub use template::bake_template;
 pub use warm_up::WarmUpError;

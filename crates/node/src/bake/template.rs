@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use dayfly_snapshots::{
-    AgentIdentity, BakedTemplate, ImageParts, ManifestDraft, ProgressReporter, RecipeIdentity,
-    ResolvedRecipe, Staging, file_names, make_writable_disk, write_initial_ram_disk,
+    AgentIdentity, BakedTemplate, ImageParts, ManifestDraft, Offer, ProgressReporter, Recipe,
+    RecipeIdentity, ResolvedRecipe, Staging, file_names, make_writable_disk,
+    write_initial_ram_disk,
 };
 use dayfly_vmm::{BootSpec, DiskFiles, MachineSpec};
 
@@ -154,6 +155,7 @@ async fn publish(
             version: recipe.recipe.version,
             hash: recipe.hash(),
         },
+        offer: offer(&recipe.recipe),
         created_at: deps.clock.wall(),
         machine,
         engine: engine_identity(deps.engine.capabilities()),
@@ -175,6 +177,16 @@ async fn publish(
         published.map_err(BakeError::Publish)
     })
     .await
+}
+
+/// What is kept of a recipe that may be another, or gone, when this bake is still used.
+pub(crate) fn offer(recipe: &Recipe) -> Offer {
+    Offer {
+        description: recipe.description.clone(),
+        run: recipe.run,
+        contexts: recipe.contexts.clone(),
+        start: recipe.start.clone(),
+    }
 }
 
 async fn hash_agent(program: &Path) -> Result<String, BakeError> {
