@@ -253,7 +253,11 @@ fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<Bake
             .filter_map(|name| baked_name(&catalog, name))
             .collect(),
     };
-    Ok(BakePlan { catalog, at_start })
+    Ok(BakePlan {
+        catalog,
+        recipes: Some(directory.recipes()),
+        at_start,
+    })
 }
 
 /// The template behind a name that an operator gave. A mistake in one of them, or in its recipe,

@@ -133,10 +133,15 @@ pub struct TemplateReport {
     pub disk_mib: u64,
     pub run: RunMeaning,
     pub contexts: Vec<ContextLanguage>,
+    /// How far its last bake is.
     pub state: BakeState,
-    /// Bytes on disk of a ready template.
+    /// Sandboxes can be made from it now: from its last bake, or from the one before it while that
+    /// is under way or when it failed. All but the state is told of the bake that is used.
+    #[serde(default)]
+    pub is_usable: bool,
+    /// Bytes on disk of what is used.
     pub size_bytes: u64,
-    /// When it was baked, Unix seconds.
+    /// When that was baked, Unix seconds.
     pub baked_at: Option<i64>,
 }
 

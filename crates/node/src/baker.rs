@@ -2,7 +2,8 @@
 //! somebody asks for them, one after the other.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport};
@@ -14,13 +15,16 @@ use dayfly_types::TemplateName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bake::{BakeDeps, agent_hash, bake_template, engine_identity, fingerprint};
+use crate::bake::{
+    BakeDeps, agent_hash, bake_template, engine_identity, fingerprint, host_fingerprint,
+};
 use crate::disk_lane::off_runtime;
 use crate::effects::Effect;
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
-use crate::template_list::{TemplateList, ready_template};
-use crate::templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
+use crate::template_known::ready_template;
+use crate::template_list::TemplateList;
+use crate::templates::{BakeWish, ReadyTemplate, TemplateSource, TemplateUnavailable};
 
 /// Told of every change, for a display.
 pub type BakeListener = Arc<dyn Fn(&TemplateReport) + Send + Sync>;
@@ -36,6 +40,8 @@ pub trait BeforeFirstBoot: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Debug)]
 pub struct BakePlan {
     pub catalog: RecipeCatalog,
+    /// Where the operator's recipes are; they are read again for each bake.
+    pub recipes: Option<PathBuf>,
     /// Baked without being asked for.
     pub at_start: BTreeSet<TemplateName>,
 }
@@ -50,8 +56,13 @@ pub struct BakeUsers {
 /// The source of a real node's templates.
 pub struct Baker {
     deps: BakeDeps,
-    plan: BakePlan,
+    /// As they were read last. Held while they are read, so that what was read later holds.
+    catalog: Mutex<Arc<RecipeCatalog>>,
+    recipes: Option<PathBuf>,
+    at_start: BTreeSet<TemplateName>,
     templates: TemplateList,
+    /// Every bake that this process has given anybody. Who got one may not have written it down yet.
+    lent: Mutex<HashSet<(TemplateName, String)>>,
     verifier: Verifier,
     listener: BakeListener,
     before_first_boot: Arc<dyn BeforeFirstBoot>,
@@ -76,7 +87,10 @@ impl Baker {
         Arc::new(Self {
             templates: TemplateList::new(&plan.catalog, &plan.at_start),
             deps: deps.observed(),
-            plan,
+            catalog: Mutex::new(Arc::new(plan.catalog)),
+            recipes: plan.recipes,
+            at_start: plan.at_start,
+            lent: Mutex::default(),
             verifier: Verifier::new(),
             listener,
             before_first_boot,
@@ -93,19 +107,26 @@ impl Baker {
         if let Err(error) = off_runtime(sweep).await {
             tracing::warn!(error = %error_chain(&error), "cannot sweep unfinished bakes");
         }
-        for recipe in self.in_order_of_opening() {
+        let catalog = self.catalog();
+        for (name, recipe) in in_order_of_opening(&catalog, &self.at_start) {
             if stop.is_cancelled() {
                 return;
             }
-            if !self.open(recipe).await {
-                self.templates.note_missing(&recipe.recipe.name);
+            if !self.open(name, recipe).await && recipe.is_some() {
+                self.templates.note_missing(name);
             }
         }
         loop {
             while let Some(name) = self.templates.take_order() {
-                let Some(recipe) = self.plan.catalog.get(&name) else {
+                let baker = Arc::clone(&self);
+                let catalog = off_runtime(move || baker.read_recipes()).await;
+                // One that is wrong or gone by now has been told so by the reading.
+                let Some(recipe) = catalog.get(&name) else {
                     continue;
                 };
+                if !self.templates.begin(recipe) {
+                    continue;
+                }
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = self.bake(recipe) => {}
@@ -120,24 +141,38 @@ impl Baker {
         }
     }
 
-    /// Those of the start first, and small ones before large ones: reading their bytes, or baking
-    /// them, takes a while, and somebody may wait.
-    fn in_order_of_opening(&self) -> Vec<&ResolvedRecipe> {
-        let mut recipes: Vec<&ResolvedRecipe> = self.plan.catalog.iter().collect();
-        recipes.sort_by_key(|one| {
-            let is_late = !self.plan.at_start.contains(&one.recipe.name);
-            (is_late, one.recipe.memory.get())
-        });
-        recipes
+    fn catalog(&self) -> Arc<RecipeCatalog> {
+        let catalog = self.catalog.lock();
+        Arc::clone(&catalog.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens a baked template that fits and whose bytes are what was published.
-    async fn open(self: &Arc<Self>, recipe: &ResolvedRecipe) -> bool {
-        let (baker, recipe) = (Arc::clone(self), recipe.clone());
-        let opened = tokio::task::spawn_blocking(move || baker.open_verified(&recipe)).await;
-        match opened {
+    /// Reads the recipes as they are written now. Those that cannot be read hold on as they were.
+    /// Blocks.
+    fn read_recipes(&self) -> Arc<RecipeCatalog> {
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        match RecipeCatalog::load(self.recipes.as_deref()) {
+            Ok(read) => {
+                self.templates.learn(&read);
+                *catalog = Arc::new(read);
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::error!(error, "cannot read the recipes; those of before hold on");
+            }
+        }
+        Arc::clone(&catalog)
+    }
+
+    /// Opens a baked template that fits this host and whose bytes are what was published: that of
+    /// its recipe, or else the newest, which is better than none.
+    async fn open(self: &Arc<Self>, name: &TemplateName, recipe: Option<&ResolvedRecipe>) -> bool {
+        let (baker, wanted, by) = (Arc::clone(self), name.clone(), recipe.cloned());
+        let open = move || baker.open_verified(&wanted, by.as_ref());
+        match tokio::task::spawn_blocking(open).await {
             Ok(Some(template)) => {
-                self.ready(&template);
+                self.lend(name, template.version());
+                self.templates.note_opened(&template, recipe);
+                self.tell(self.report(name));
                 true
             }
             Ok(None) => false,
@@ -148,8 +183,11 @@ impl Baker {
         }
     }
 
-    fn open_verified(&self, recipe: &ResolvedRecipe) -> Option<BakedTemplate> {
-        let name = &recipe.recipe.name;
+    fn open_verified(
+        &self,
+        name: &TemplateName,
+        recipe: Option<&ResolvedRecipe>,
+    ) -> Option<BakedTemplate> {
         let hash = match agent_hash(&self.deps.agent_program) {
             Ok(hash) => hash,
             Err(error) => {
@@ -157,8 +195,18 @@ impl Baker {
                 return None;
             }
         };
-        let wanted = fingerprint(self.deps.engine.capabilities(), recipe, &hash);
-        let template = match self.deps.store.open_current(name, &wanted) {
+        let (store, capabilities) = (&self.deps.store, self.deps.engine.capabilities());
+        let current = recipe.map(|recipe| {
+            let wanted = fingerprint(capabilities, recipe, &hash);
+            store.open_current(name, &wanted)
+        });
+        let opened = match current {
+            Some(Ok(None)) | None => {
+                store.open_usable(name, &host_fingerprint(capabilities, &hash))
+            }
+            Some(found) => found,
+        };
+        let template = match opened {
             Ok(template) => template?,
             Err(error) => {
                 tracing::error!(template = %name, error = %error_chain(&error), "cannot open");
@@ -181,7 +229,7 @@ impl Baker {
                 percent: progress.percent,
                 step: progress.step,
             };
-            baker.set_state(&listened, state);
+            baker.tell(baker.templates.set_progress(&listened, state));
         });
         progress.report("starting", 0);
         let image = self
@@ -195,7 +243,10 @@ impl Baker {
         };
         self.before_first_boot.image_is_there(&parts).await;
         match bake_template(&self.deps, recipe, &progress).await {
-            Ok(template) => self.ready(&template),
+            Ok(template) => {
+                self.lend(&name, template.version());
+                self.tell(self.templates.set_baked(&template, Some(recipe)));
+            }
             Err(error) => self.failed(&name, &error),
         }
     }
@@ -203,15 +254,19 @@ impl Baker {
     fn failed(&self, name: &TemplateName, error: &dyn std::error::Error) {
         let reason = error_chain(error);
         tracing::error!(template = %name, reason, "cannot bake");
-        self.set_state(name, BakeState::Failed { reason });
+        self.tell(self.templates.set_failed(name, reason));
     }
 
-    fn ready(&self, template: &BakedTemplate) {
-        self.tell(self.templates.set_ready(template));
+    fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
+        let reports = self.templates.reports();
+        reports.into_iter().find(|report| report.name == *name)
     }
 
-    fn set_state(&self, name: &TemplateName, state: BakeState) {
-        self.tell(self.templates.set_state(name, state));
+    /// Keeps a bake for as long as this process lives.
+    fn lend(&self, name: &TemplateName, version: &VersionId) {
+        let version = version.as_str().to_owned();
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        lent.insert((name.clone(), version));
     }
 
     fn tell(&self, report: Option<TemplateReport>) {
@@ -243,8 +298,16 @@ impl Baker {
         Ok(template)
     }
 
-    /// Removes bakes that nothing uses: neither the newest of a template nor one that a sandbox
-    /// of the journal or a capture was made from.
+    fn lent_versions(&self, name: &TemplateName) -> HashSet<VersionId> {
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let versions = lent.iter().filter(|(lent, _)| lent == name);
+        versions
+            .filter_map(|(_, version)| VersionId::parse(version))
+            .collect()
+    }
+
+    /// Removes bakes that nothing uses: neither one that this process has given anybody, the one in
+    /// use among them, nor one that a sandbox of the journal or a capture was made from.
     fn remove_unused(&self, users: &BakeUsers) {
         let Ok(entries) = users.journal.entries() else {
             return;
@@ -254,14 +317,11 @@ impl Baker {
         if !captures.damaged().is_empty() {
             return;
         }
-        for recipe in self.plan.catalog.iter() {
-            let name = &recipe.recipe.name;
-            // Without a current version any of them may be the one to go back to.
-            let Some(current) = self.templates.current(name) else {
-                continue;
-            };
-            let mut keep: HashSet<VersionId> =
-                VersionId::parse(&current.version).into_iter().collect();
+        // Without a current version any of them may be the one to go back to.
+        for current in self.templates.all_ready() {
+            let name = &current.name;
+            let mut keep = self.lent_versions(name);
+            keep.extend(VersionId::parse(&current.version));
             for entry in &entries {
                 match entry {
                     Entry::Record(record) if record.template == *name => {
@@ -283,6 +343,22 @@ impl Baker {
     }
 }
 
+/// Templates, each with its recipe if that can be used. Those of the start first, and small ones
+/// before large ones: reading their bytes, or baking them, takes a while, and somebody may wait.
+fn in_order_of_opening<'a>(
+    catalog: &'a RecipeCatalog,
+    at_start: &BTreeSet<TemplateName>,
+) -> Vec<(&'a TemplateName, Option<&'a ResolvedRecipe>)> {
+    let mut recipes: Vec<&ResolvedRecipe> = catalog.iter().collect();
+    recipes.sort_by_key(|one| {
+        let is_late = !at_start.contains(&one.recipe.name);
+        (is_late, one.recipe.memory.get())
+    });
+    let right = recipes.into_iter().map(|one| (&one.recipe.name, Some(one)));
+    let wrong = catalog.wrong().map(|(name, _)| (name, None));
+    right.chain(wrong).collect()
+}
+
 impl TemplateSource for Baker {
     fn reports(&self) -> Vec<TemplateReport> {
         self.templates.reports()
@@ -297,8 +373,11 @@ impl TemplateSource for Baker {
         current.ok_or_else(|| self.templates.unavailable(name))
     }
 
-    fn order(&self, name: &TemplateName) -> Result<(), TemplateUnavailable> {
-        self.templates.order(name)
+    fn order(&self, name: &TemplateName, wish: BakeWish) -> Result<(), TemplateUnavailable> {
+        if wish == BakeWish::Renew || self.templates.current(name).is_none() {
+            self.read_recipes();
+        }
+        self.templates.order(name, wish)
     }
 
     fn version(
@@ -310,14 +389,20 @@ impl TemplateSource for Baker {
         if let Some(current) = current.filter(|current| current.version == version) {
             return Ok(current);
         }
-        let real = self.templates.real_name(name);
-        let template = self.open_old_version(real, version).map_err(|reason| {
-            TemplateUnavailable::Version {
-                name: name.as_str().to_owned(),
-                version: version.to_owned(),
-                reason,
+        // A name that stands for another template now may have been one of its own.
+        let opened = self.open_old_version(name, version).or_else(|reason| {
+            let real = self.templates.real_name(name);
+            if real == *name {
+                return Err(reason);
             }
+            self.open_old_version(&real, version)
+        });
+        let template = opened.map_err(|reason| TemplateUnavailable::Version {
+            name: name.as_str().to_owned(),
+            version: version.to_owned(),
+            reason,
         })?;
+        self.lend(&template.manifest().name, template.version());
         Ok(Arc::new(ready_template(&template)))
     }
 

@@ -39,7 +39,9 @@ pub mod slots;
 mod snapshot_reports;
 mod state_answers;
 mod state_calls;
+mod template_known;
 mod template_list;
+mod template_reports;
 pub mod templates;
 mod volume_shares;
 mod volume_tools;
@@ -54,7 +56,7 @@ pub use identity::IdentityError;
 pub use node::{Node, NodeConfig, NodePorts, StartError};
 pub use pause_guard::PauseGuard;
 pub use pool::PoolTargets;
-pub use templates::{ReadyTemplate, TemplateSource, TemplateUnavailable};
+pub use templates::{BakeWish, ReadyTemplate, TemplateSource, TemplateUnavailable};
 
 /// An error and everything under it, on one line, for a log.
 #[must_use]

@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Reserve};
+use crate::disk_lane::off_runtime;
 use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, NetworkLogs};
@@ -36,7 +37,7 @@ use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
 use crate::reserve::ReserveFile;
 use crate::sandbox::{OpenCall, Request, SandboxHandle};
-use crate::templates::TemplateSource;
+use crate::templates::{BakeWish, TemplateSource};
 use crate::volumes::VolumeStore;
 
 /// Settings of one node.
@@ -224,6 +225,16 @@ impl Node {
         Ok(())
     }
 
+    async fn order_template(
+        &self,
+        name: &TemplateName,
+        wish: BakeWish,
+    ) -> Result<TemplateReport, NodeError> {
+        let (templates, wanted) = (Arc::clone(&self.parts.templates), name.clone());
+        off_runtime(move || templates.order(&wanted, wish)).await?;
+        self.find_template(name).await
+    }
+
     fn pools(&self) -> Vec<PoolStatus> {
         let target = self.parts.pool.targets().engines as u64;
         let ready = self.parts.templates.all_ready();
@@ -250,8 +261,7 @@ impl NodeTemplates for Node {
     }
 
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.parts.templates.order(name)?;
-        self.find_template(name).await
+        self.order_template(name, BakeWish::IfMissing).await
     }
 }
 

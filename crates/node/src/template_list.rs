@@ -2,80 +2,52 @@
 //! for.
 //!
 //! ```text
-//! waiting (is it on the disk?) --> ready
-//!        |                           ^
-//!        v           order           |
-//!    not_baked ----------------> waiting --> baking --> failed
+//! waiting (is it on the disk?) --> ready <-----------------.
+//!        |                           | asked for anew       |
+//!        v           order           v                      |
+//!    not_baked ----------------> waiting --> baking --------+--> failed
 //! ```
+//! The state is that of the last bake. Whether sandboxes can be made is another matter: a template
+//! that was baked once goes on being used until another bake of it is there (`is_usable`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::{BakeState, TemplateReport};
-use dayfly_snapshots::{
-    Alias, BakedTemplate, RecipeCatalog, RecipeError, ResolvedRecipe, WrongRecipe,
-};
-use dayfly_types::{InvalidSize, MemoryMib, RunMeaning, TemplateName, Vcpus, limits};
+use dayfly_snapshots::{Alias, BakedTemplate, RecipeCatalog, ResolvedRecipe, WrongRecipe};
+use dayfly_types::TemplateName;
 use tokio::sync::{Notify, watch};
 
-use crate::templates::{ReadyTemplate, TemplateUnavailable};
+use crate::template_known::{Asked, Known};
+use crate::template_reports::reason_of;
+use crate::templates::{BakeWish, ReadyTemplate, TemplateUnavailable};
 
 /// The templates of a node and their further names.
 #[derive(Debug)]
 pub(crate) struct TemplateList {
     entries: Mutex<Entries>,
-    aliases: BTreeMap<TemplateName, Alias>,
     ordered: Notify,
     changes: watch::Sender<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Entries {
     known: BTreeMap<TemplateName, Known>,
+    aliases: BTreeMap<TemplateName, Alias>,
     /// To be baked, one after the other.
     orders: VecDeque<TemplateName>,
-}
-
-#[derive(Debug)]
-struct Known {
-    report: TemplateReport,
-    ready: Option<Arc<ReadyTemplate>>,
-    /// Somebody wants it baked if it is not on the disk.
-    is_wanted: bool,
-    /// Its recipe cannot be used: it has failed for good.
-    is_wrong: bool,
 }
 
 impl TemplateList {
     /// All templates of a catalog, none of which has been looked for yet.
     pub(crate) fn new(catalog: &RecipeCatalog, wanted: &BTreeSet<TemplateName>) -> Self {
-        let right = catalog.iter().map(|recipe| Known {
-            is_wanted: wanted.contains(&recipe.recipe.name),
-            report: waiting_report(recipe),
-            ready: None,
-            is_wrong: false,
-        });
-        let wrong = catalog.wrong().filter_map(|(name, error)| {
-            let reason = reason_of(error);
-            tracing::error!(template = %name, reason, "a recipe cannot be used");
-            Some(Known {
-                is_wanted: false,
-                report: failed_report(name, reason).ok()?,
-                ready: None,
-                is_wrong: true,
-            })
-        });
-        let known = right.chain(wrong);
-        let known = known.map(|one| (one.report.name.clone(), one));
-        let aliases = catalog.aliases();
+        let mut entries = Entries::default();
+        entries.learn(catalog, &BakeState::Waiting);
+        for (name, known) in &mut entries.known {
+            known.is_wanted = wanted.contains(name);
+        }
         Self {
-            entries: Mutex::new(Entries {
-                known: known.collect(),
-                orders: VecDeque::new(),
-            }),
-            aliases: aliases
-                .map(|alias| (alias.name.clone(), alias.clone()))
-                .collect(),
+            entries: Mutex::new(entries),
             ordered: Notify::new(),
             changes: watch::Sender::new(0),
         }
@@ -85,56 +57,69 @@ impl TemplateList {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes in what recipes say now. What is baked stays as it is until somebody asks for it anew.
+    pub(crate) fn learn(&self, catalog: &RecipeCatalog) {
+        self.lock().learn(catalog, &BakeState::NotBaked);
+        self.changes.send_modify(|count| *count += 1);
+    }
+
     /// The name under which a template is baked.
-    pub(crate) fn real_name<'a>(&'a self, name: &'a TemplateName) -> &'a TemplateName {
-        self.aliases.get(name).map_or(name, |alias| &alias.of)
+    pub(crate) fn real_name(&self, name: &TemplateName) -> TemplateName {
+        self.lock().real_name(name).clone()
     }
 
     /// A template that was looked for is not on the disk, or not as this node needs it.
     pub(crate) fn note_missing(&self, name: &TemplateName) {
-        let mut entries = self.lock();
-        let Entries { known, orders } = &mut *entries;
-        let Some(entry) = known.get_mut(name) else {
-            return;
-        };
-        if entry.is_wanted {
-            orders.push_back(name.clone());
-        } else {
-            entry.report.state = BakeState::NotBaked;
+        self.change(name, Known::is_missing);
+    }
+
+    /// A bake that was looked for is on the disk. One of another recipe is used, and then baked anew.
+    pub(crate) fn note_opened(&self, template: &BakedTemplate, recipe: Option<&ResolvedRecipe>) {
+        self.set_baked(template, recipe);
+        self.change(&template.manifest().name, Known::renew_if_outdated);
+    }
+
+    /// Asks for a bake. One that is there, under way or asked for already is left as it is; one that
+    /// failed is tried again.
+    pub(crate) fn order(
+        &self,
+        name: &TemplateName,
+        wish: BakeWish,
+    ) -> Result<(), TemplateUnavailable> {
+        let real = self.real_name(name);
+        match self.change(&real, |known| known.ask(wish)) {
+            Some(Asked::ToBeBaked | Asked::Nothing) => Ok(()),
+            Some(Asked::Refused { reason }) => Err(TemplateUnavailable::Failed {
+                name: name.to_string(),
+                reason,
+            }),
+            None => Err(self.lock().unknown(name)),
         }
     }
 
-    /// Asks for a bake. One that is there, under way or asked for already is left as it is; one
-    /// that failed is tried again.
-    pub(crate) fn order(&self, name: &TemplateName) -> Result<(), TemplateUnavailable> {
-        let real = self.real_name(name);
+    /// Does something to a template, and puts it into the line if that follows.
+    fn change(
+        &self,
+        name: &TemplateName,
+        change: impl FnOnce(&mut Known) -> Asked,
+    ) -> Option<Asked> {
         let mut entries = self.lock();
-        let Entries { known, orders } = &mut *entries;
-        let Some(entry) = known.get_mut(real) else {
-            let known = known.keys().chain(self.aliases.keys());
-            return Err(unknown(name, known));
-        };
-        entry.is_wanted = true;
-        match &entry.report.state {
-            BakeState::Failed { reason } if entry.is_wrong => {
-                return Err(TemplateUnavailable::Failed {
-                    name: name.to_string(),
-                    reason: reason.clone(),
-                });
-            }
-            BakeState::NotBaked | BakeState::Failed { .. } => {
-                entry.report.state = BakeState::Waiting;
-                orders.push_back(real.clone());
-                self.ordered.notify_one();
-            }
-            BakeState::Waiting | BakeState::Baking { .. } | BakeState::Ready => {}
+        let asked = change(entries.known.get_mut(name)?);
+        if asked == Asked::ToBeBaked {
+            entries.orders.push_back(name.clone());
+            self.ordered.notify_one();
         }
-        Ok(())
+        Some(asked)
     }
 
     /// The next template to bake, if any.
     pub(crate) fn take_order(&self) -> Option<TemplateName> {
-        self.lock().orders.pop_front()
+        let mut entries = self.lock();
+        let name = entries.orders.pop_front()?;
+        if let Some(known) = entries.known.get_mut(&name) {
+            known.leave_line();
+        }
+        Some(name)
     }
 
     /// Waits until something was ordered. An order before the call counts.
@@ -142,38 +127,54 @@ impl TemplateList {
         self.ordered.notified().await;
     }
 
-    pub(crate) fn set_ready(&self, template: &BakedTemplate) -> Option<TemplateReport> {
-        let manifest = template.manifest();
-        if let Some(entry) = self.lock().known.get_mut(&manifest.name) {
-            entry.ready = Some(Arc::new(ready_template(template)));
-            entry.report.size_bytes = template.size_bytes();
-            entry.report.baked_at = Some(manifest.created_at.unix_timestamp());
-        }
-        let report = self.set_state(&manifest.name, BakeState::Ready);
+    /// Whether this recipe has to be baked; from then on it is being baked.
+    pub(crate) fn begin(&self, recipe: &ResolvedRecipe) -> bool {
+        let mut entries = self.lock();
+        let known = entries.known.get_mut(&recipe.recipe.name);
+        known.is_some_and(|known| known.begin(recipe.hash()))
+    }
+
+    pub(crate) fn set_baked(
+        &self,
+        template: &BakedTemplate,
+        recipe: Option<&ResolvedRecipe>,
+    ) -> Option<TemplateReport> {
+        let name = &template.manifest().name;
+        let report = self.report_after(name, |known| known.baked(template, recipe));
         self.changes.send_modify(|count| *count += 1);
         report
     }
 
-    pub(crate) fn set_state(
+    pub(crate) fn set_progress(
         &self,
         name: &TemplateName,
         state: BakeState,
     ) -> Option<TemplateReport> {
+        self.report_after(name, |known| known.progress(state))
+    }
+
+    pub(crate) fn set_failed(&self, name: &TemplateName, reason: String) -> Option<TemplateReport> {
+        self.report_after(name, |known| known.failed(reason))
+    }
+
+    fn report_after(
+        &self,
+        name: &TemplateName,
+        change: impl FnOnce(&mut Known),
+    ) -> Option<TemplateReport> {
         let mut entries = self.lock();
-        let entry = entries.known.get_mut(name)?;
-        entry.report.state = state;
-        Some(entry.report.clone())
+        let known = entries.known.get_mut(name)?;
+        change(known);
+        Some(known.report())
     }
 
     pub(crate) fn current(&self, name: &TemplateName) -> Option<Arc<ReadyTemplate>> {
-        let entries = self.lock();
-        entries.known.get(self.real_name(name))?.ready.clone()
+        self.lock().find(name)?.current()
     }
 
     pub(crate) fn all_ready(&self) -> Vec<Arc<ReadyTemplate>> {
         let entries = self.lock();
-        let known = entries.known.values();
-        known.filter_map(|entry| entry.ready.clone()).collect()
+        entries.known.values().filter_map(Known::current).collect()
     }
 
     /// Why a template is not ready. One that nobody has asked for is asked for by this.
@@ -184,7 +185,7 @@ impl TemplateList {
                 reason,
             };
         }
-        if let Err(error) = self.order(name) {
+        if let Err(error) = self.order(name, BakeWish::IfMissing) {
             return error;
         }
         let (percent, step) = match self.state(name) {
@@ -198,23 +199,20 @@ impl TemplateList {
         }
     }
 
-    fn state(&self, name: &TemplateName) -> Option<BakeState> {
-        let entries = self.lock();
-        let entry = entries.known.get(self.real_name(name))?;
-        Some(entry.report.state.clone())
+    pub(crate) fn state(&self, name: &TemplateName) -> Option<BakeState> {
+        Some(self.lock().find(name)?.state().clone())
     }
 
     /// All templates, and then their further names.
     pub(crate) fn reports(&self) -> Vec<TemplateReport> {
         let entries = self.lock();
-        let own = entries.known.values().map(|entry| entry.report.clone());
-        let aliases = self.aliases.values().filter_map(|alias| {
-            let entry = entries.known.get(&alias.of)?;
+        let own = entries.known.values().map(Known::report);
+        let aliases = entries.aliases.values().filter_map(|alias| {
             Some(TemplateReport {
                 name: alias.name.clone(),
                 description: alias.description.clone(),
                 alias_of: Some(alias.of.clone()),
-                ..entry.report.clone()
+                ..entries.known.get(&alias.of)?.report()
             })
         });
         own.chain(aliases).collect()
@@ -225,176 +223,95 @@ impl TemplateList {
     }
 }
 
-pub(crate) fn ready_template(template: &BakedTemplate) -> ReadyTemplate {
-    ReadyTemplate {
-        name: template.manifest().name.clone(),
-        version: template.version().as_str().to_owned(),
-        restore: template.restore_spec(),
+impl Entries {
+    fn real_name<'a>(&'a self, name: &'a TemplateName) -> &'a TemplateName {
+        self.aliases.get(name).map_or(name, |alias| &alias.of)
+    }
+
+    fn find(&self, name: &TemplateName) -> Option<&Known> {
+        self.known.get(self.real_name(name))
+    }
+
+    fn learn(&mut self, catalog: &RecipeCatalog, fresh: &BakeState) {
+        for recipe in catalog.iter() {
+            let name = &recipe.recipe.name;
+            match self.known.get_mut(name) {
+                Some(known) => known.learn(recipe, fresh.clone()),
+                None => {
+                    let known = Known::of_recipe(recipe, fresh.clone());
+                    self.known.insert(name.clone(), known);
+                }
+            }
+        }
+        self.aliases = aliases_of(catalog);
+        for (name, error) in catalog.wrong() {
+            if !self.aliases.contains_key(name) {
+                self.learn_wrong(name, &reason_of(error));
+            }
+        }
+        self.forget_what_is_gone(catalog);
+    }
+
+    fn learn_wrong(&mut self, name: &TemplateName, reason: &str) {
+        let is_news = match self.known.get_mut(name) {
+            Some(known) => known.learn_wrong(reason.to_owned()),
+            None => {
+                let known = Known::wrong(name, reason.to_owned());
+                self.known.extend(known.map(|known| (name.clone(), known)));
+                true
+            }
+        };
+        if is_news {
+            tracing::error!(template = %name, reason, "a recipe cannot be used");
+        }
+    }
+
+    /// A name without a recipe stays only while there is a bake to use.
+    fn forget_what_is_gone(&mut self, catalog: &RecipeCatalog) {
+        let is_wrong = |name: &TemplateName| catalog.wrong().any(|(wrong, _)| wrong == name);
+        let aliases = &self.aliases;
+        self.known.retain(|name, known| {
+            if aliases.contains_key(name) {
+                return false;
+            }
+            if catalog.get(name).is_some() || is_wrong(name) {
+                return true;
+            }
+            known.learn_wrong("its recipe was removed".to_owned());
+            !known.is_idle()
+        });
+    }
+
+    fn unknown(&self, name: &TemplateName) -> TemplateUnavailable {
+        let known = self.known.keys().chain(self.aliases.keys());
+        let known: Vec<&str> = known.map(TemplateName::as_str).collect();
+        TemplateUnavailable::Unknown {
+            name: name.to_string(),
+            known: known.join(", "),
+        }
     }
 }
 
-fn unknown<'a>(
-    name: &TemplateName,
-    known: impl Iterator<Item = &'a TemplateName>,
-) -> TemplateUnavailable {
-    let known: Vec<&str> = known.map(TemplateName::as_str).collect();
-    TemplateUnavailable::Unknown {
-        name: name.to_string(),
-        known: known.join(", "),
-    }
-}
-
-fn waiting_report(recipe: &ResolvedRecipe) -> TemplateReport {
-    let recipe = &recipe.recipe;
-    TemplateReport {
-        name: recipe.name.clone(),
-        description: recipe.description.clone(),
-        alias_of: None,
-        memory: recipe.memory,
-        vcpus: recipe.vcpus,
-        disk_mib: recipe.disk.into(),
-        run: recipe.run,
-        contexts: recipe.contexts.clone(),
-        state: BakeState::Waiting,
-        size_bytes: 0,
-        baked_at: None,
-    }
-}
-
-/// Without the line that was not understood: it may hold what is nobody's business.
-fn reason_of(error: &WrongRecipe) -> String {
-    if let WrongRecipe::Text {
-        path,
-        source: RecipeError::Syntax(syntax),
-    } = error
-    {
-        let (file, what) = (path.display(), syntax.message());
-        return format!("the recipe {file} is no TOML: {what}");
-    }
-    crate::error_chain(error)
-}
-
-/// Of a template whose recipe cannot be used. Its sizes are the smallest there are.
-fn failed_report(name: &TemplateName, reason: String) -> Result<TemplateReport, InvalidSize> {
-    Ok(TemplateReport {
-        name: name.clone(),
-        description: String::new(),
-        alias_of: None,
-        memory: MemoryMib::new(limits::MEMORY_MIB_MIN)?,
-        vcpus: Vcpus::new(1)?,
-        disk_mib: limits::DISK_MIB_MIN,
-        run: RunMeaning::default(),
-        contexts: Vec::new(),
-        state: BakeState::Failed { reason },
-        size_bytes: 0,
-        baked_at: None,
-    })
+/// The further names, also of templates whose recipe is wrong: those may be baked.
+fn aliases_of(catalog: &RecipeCatalog) -> BTreeMap<TemplateName, Alias> {
+    let right = catalog.aliases().cloned();
+    let wrong = catalog.wrong().filter_map(|(name, error)| {
+        let WrongRecipe::AliasOfNothing { of } = error else {
+            return None;
+        };
+        let is_known = catalog.wrong().any(|(wrong, error)| {
+            wrong == of && !matches!(error, WrongRecipe::AliasOfNothing { .. })
+        });
+        is_known.then(|| Alias {
+            name: name.clone(),
+            description: String::new(),
+            of: of.clone(),
+        })
+    });
+    let aliases = right.chain(wrong);
+    aliases.map(|alias| (alias.name.clone(), alias)).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_recipe_fails_alone_and_shows_nothing_of_itself() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("own.toml");
-        std::fs::write(&file, "setup = 'export TOKEN=secret' nonsense").unwrap();
-        let catalog = RecipeCatalog::load(Some(directory.path())).unwrap();
-        let list = TemplateList::new(&catalog, &BTreeSet::from([name("own"), name("base")]));
-        let BakeState::Failed { reason } = state_of(&list, "own") else {
-            panic!("it can be baked");
-        };
-        assert!(reason.contains("own.toml"), "{reason}");
-        let place = directory.path().display().to_string();
-        assert!(
-            !reason.contains("secret") && !reason.contains(&place),
-            "{reason}"
-        );
-        assert_eq!(state_of(&list, "base"), BakeState::Waiting);
-        assert!(matches!(
-            list.order(&name("own")),
-            Err(TemplateUnavailable::Failed { .. })
-        ));
-        assert_eq!(list.take_order(), None);
-    }
-
-    fn name(text: &str) -> TemplateName {
-        TemplateName::parse(text).unwrap()
-    }
-
-    fn list(wanted: &[&str]) -> TemplateList {
-        let catalog = RecipeCatalog::load(None).unwrap();
-        TemplateList::new(&catalog, &wanted.iter().map(|one| name(one)).collect())
-    }
-
-    fn state_of(list: &TemplateList, wanted: &str) -> BakeState {
-        let reports = list.reports();
-        let found = reports.into_iter().find(|one| one.name.as_str() == wanted);
-        found.unwrap().state
-    }
-
-    #[test]
-    fn only_wanted_templates_are_baked_by_themselves() {
-        let list = list(&["base"]);
-        for one in ["agent", "base"] {
-            assert_eq!(state_of(&list, one), BakeState::Waiting);
-            list.note_missing(&name(one));
-        }
-        assert_eq!(state_of(&list, "agent"), BakeState::NotBaked);
-        assert_eq!(list.take_order(), Some(name("base")));
-        assert_eq!(list.take_order(), None);
-    }
-
-    #[test]
-    fn asking_for_a_template_orders_it_once() {
-        let list = list(&[]);
-        list.note_missing(&name("agent"));
-        for _ in 0..2 {
-            let answer = list.unavailable(&name("agent"));
-            assert!(matches!(
-                answer,
-                TemplateUnavailable::Baking { percent: 0, .. }
-            ));
-        }
-        assert_eq!(list.take_order(), Some(name("agent")));
-        assert_eq!(list.take_order(), None);
-        let unknown = list.unavailable(&name("nowhere"));
-        assert!(unknown.to_string().contains("ubuntu-24.04"), "{unknown}");
-    }
-
-    #[test]
-    fn asking_while_the_disk_is_searched_counts() {
-        let list = list(&[]);
-        list.order(&name("agent")).unwrap();
-        assert_eq!(list.take_order(), None);
-        list.note_missing(&name("agent"));
-        assert_eq!(list.take_order(), Some(name("agent")));
-        assert_eq!(state_of(&list, "agent"), BakeState::Waiting);
-    }
-
-    #[test]
-    fn failed_bake_is_told_and_tried_again_only_by_an_order() {
-        let list = list(&[]);
-        let reason = "no disk".to_owned();
-        list.set_state(&name("agent"), BakeState::Failed { reason });
-        let answer = list.unavailable(&name("agent"));
-        assert!(matches!(answer, TemplateUnavailable::Failed { .. }));
-        assert_eq!(list.take_order(), None);
-        list.order(&name("agent")).unwrap();
-        assert_eq!(list.take_order(), Some(name("agent")));
-    }
-
-    #[test]
-    fn alias_shows_and_orders_the_other_template() {
-        let list = list(&[]);
-        list.note_missing(&name("base"));
-        let reports = list.reports();
-        let alias = reports.last().unwrap();
-        assert_eq!(alias.alias_of, Some(name("base")));
-        assert_eq!(alias.state, BakeState::NotBaked);
-        list.order(&name("ubuntu-24.04")).unwrap();
-        assert_eq!(list.take_order(), Some(name("base")));
-        assert_eq!(state_of(&list, "ubuntu-24.04"), BakeState::Waiting);
-    }
-}
+#[path = "template_list_tests.rs"]
+mod tests;

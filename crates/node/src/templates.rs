@@ -59,6 +59,15 @@ impl From<TemplateUnavailable> for NodeError {
     }
 }
 
+/// What somebody who asks for a bake wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BakeWish {
+    /// A template that sandboxes can be made from, whichever bake that is.
+    IfMissing,
+    /// The recipe as it is written now.
+    Renew,
+}
+
 /// Where templates come from.
 pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     fn reports(&self) -> Vec<TemplateReport>;
@@ -73,11 +82,11 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
 
     /// Asks for the bake of a template. Repeatable; a failed bake is tried again. A source that
-    /// bakes nothing has what it has.
+    /// bakes nothing has what it has. May block on the disk, where recipes are.
     ///
     /// # Errors
     /// [`TemplateUnavailable`] when it can never be had here.
-    fn order(&self, name: &TemplateName) -> Result<(), TemplateUnavailable> {
+    fn order(&self, name: &TemplateName, _wish: BakeWish) -> Result<(), TemplateUnavailable> {
         self.ready(name).map(drop)
     }
 

@@ -18,7 +18,8 @@ use async_trait::async_trait;
 use dayfly_node::bake::{BakeDeps, BakeLimits, ImageProvider};
 use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
 use dayfly_node::journal::Journal;
-use dayfly_node::{Effect, Effects, Point, TemplateSource as _};
+use dayfly_node::{BakeWish, Effect, Effects, Point, TemplateSource as _};
+use dayfly_node_api::BakeState;
 use dayfly_sim::World;
 use dayfly_sim::crash::MortalNode;
 use dayfly_snapshots::{
@@ -116,6 +117,7 @@ impl Bakery {
         };
         let plan = BakePlan {
             catalog: RecipeCatalog::load(Some(&self.path("recipes")))?,
+            recipes: Some(self.path("recipes")),
             at_start: BTreeSet::from([TemplateName::parse(TEMPLATE)?]),
         };
         let first = Arc::new(self.image());
@@ -161,7 +163,8 @@ impl Bakery {
         Ok(opened.filter(Result::is_ok).count())
     }
 
-    /// What must hold once a bake is over: one version, and nothing beside it.
+    /// What must hold once a bake is over and another life has removed what the one of the bake had
+    /// still given away: one version, and nothing beside it.
     async fn check_end(&self) -> Result<()> {
         ensure!(self.whole_versions()? == 1, "not one version");
         let name = TemplateName::parse(TEMPLATE)?;
@@ -197,7 +200,7 @@ impl Life {
             side: dayfly_node::effects::Side::After,
         };
         let deadline = Instant::now() + SETTLE_LIMIT;
-        while self.baker.ready(&name).is_err() || !self.mortal.reaper.has_seen(removed) {
+        while !self.is_baked(&name) || !self.mortal.reaper.has_seen(removed) {
             let reports = self.baker.reports();
             ensure!(
                 Instant::now() < deadline,
@@ -206,6 +209,13 @@ impl Life {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
+    }
+
+    /// Whether the recipe as it is now is baked.
+    fn is_baked(&self, name: &TemplateName) -> bool {
+        let reports = self.baker.reports();
+        let mut found = reports.iter().filter(|report| report.name == *name);
+        found.any(|report| report.state == BakeState::Ready)
     }
 
     /// Bakes undisturbed. Gives the points that this passed.
@@ -225,14 +235,20 @@ enum Before {
     Nothing,
     /// A bake of an older recipe, that sandboxes could be made from.
     Older,
+    /// That, and the bake that took its place.
+    Both,
 }
 
 async fn prepared(before: Before) -> Result<Bakery> {
     let bakery = Bakery::new()?;
     bakery.write_recipe(1)?;
-    if before == Before::Older {
+    if before != Before::Nothing {
         bakery.start().await?.bake_to_the_end(&bakery).await?;
         bakery.write_recipe(2)?;
+    }
+    if before == Before::Both {
+        bakery.start().await?.bake_to_the_end(&bakery).await?;
+        ensure!(bakery.whole_versions()? == 2, "a bake in use was removed");
     }
     Ok(bakery)
 }
@@ -256,15 +272,18 @@ async fn die_at(before: Before, index: usize) -> Result<()> {
         "its machine runs on"
     );
     next.bake_to_the_end(&bakery).await?;
+    bakery.start().await?.bake_to_the_end(&bakery).await?;
     bakery.check_end().await
 }
 
 async fn die_at_every_point(before: Before) -> Result<()> {
     let bakery = prepared(before).await?;
     let points = bakery.start().await?.bake_to_the_end(&bakery).await?;
-    bakery.check_end().await?;
     let effects: BTreeSet<_> = points.iter().map(|point| point.effect).collect();
-    ensure!(effects.contains(&Effect::TemplatePublish), "{points:?}");
+    let is_baked = effects.contains(&Effect::TemplatePublish);
+    ensure!(is_baked != (before == Before::Both), "{points:?}");
+    bakery.start().await?.bake_to_the_end(&bakery).await?;
+    bakery.check_end().await?;
     for (index, point) in points.iter().enumerate() {
         let outcome = die_at(before, index).await;
         outcome.with_context(|| format!("{before:?}, dead {point} (point {index})"))?;
@@ -285,4 +304,9 @@ async fn a_node_may_die_anywhere_in_a_first_bake() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_may_die_anywhere_in_a_bake_that_follows_another() -> Result<()> {
     die_at_every_point(Before::Older).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_may_die_anywhere_while_it_removes_a_bake() -> Result<()> {
+    die_at_every_point(Before::Both).await
 }

@@ -235,6 +235,7 @@ pub(crate) fn template() -> TemplateReport {
             percent: 5,
             step: "packages".to_owned(),
         },
+        is_usable: true,
         size_bytes: 1,
         baked_at: Some(2),
     }

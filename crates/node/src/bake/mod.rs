@@ -23,6 +23,7 @@ pub use error::BakeError;
 pub use identity::{agent_hash, engine_identity, fingerprint, host_fingerprint};
 pub use ports::{BakeDeps, BakeLimits, EmptyLayerMaker, ImageProvider};
 pub use template::bake_template;
+pub(crate) use template::offer;
 pub use warm_up::WarmUpError;
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ pub(crate) fn template(name: &str, state: BakeState) -> TemplateReport {
         disk_mib: 4096,
         run: RunMeaning::Shell,
         contexts: vec![ContextLanguage::Python],
+        is_usable: state == BakeState::Ready,
         state,
         size_bytes: 1 << 28,
         baked_at: Some(1_700_000_000),
