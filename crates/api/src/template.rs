@@ -35,7 +35,12 @@ pub struct Template {
     /// The template that this is only a further name of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias_of: Option<String>,
+    /// How far its last bake is.
     pub state: TemplateState,
+    /// Whether sandboxes can be made from it now: also while it is baked anew, and when that failed.
+    /// Sizes and times are those of the bake that is used.
+    #[serde(default)]
+    pub usable: bool,
     /// 0 to 100.
     pub percent: u8,
     /// The step of the bake, or why it failed.
@@ -44,6 +49,7 @@ pub struct Template {
     pub cpu: u32,
     pub memory_mb: u64,
     pub disk_mb: u64,
+    /// Bytes on the host's disk.
     pub size_bytes: u64,
     pub run: TemplateRun,
     /// Languages in which its sandboxes can hold contexts.

@@ -158,8 +158,12 @@ calls! {
         Templates templates()() -> Vec<TemplateReport>, QUESTION;
         /// One template, in whatever state it is.
         FindTemplate find_template(name: TemplateName)() -> TemplateReport, QUESTION;
-        /// Makes sure that the template is baked or will be. Answers at once, with its state.
+        /// Makes sure that the template is baked or will be. Answers at once, with its state. One that
+        /// can be used is left as it is.
         EnsureTemplate ensure_template(name: TemplateName)() -> TemplateReport, QUESTION;
+        /// Makes sure that the template is baked, or will be, as its recipe is written now. Answers at
+        /// once, with its state; what can be used goes on being used meanwhile.
+        RenewTemplate renew_template(name: TemplateName)() -> TemplateReport, QUESTION;
     }
 
     /// A node, its sandboxes and what their state can become. Every call may be repeated: one that

@@ -263,6 +263,10 @@ impl NodeTemplates for Node {
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
         self.order_template(name, BakeWish::IfMissing).await
     }
+
+    async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.order_template(name, BakeWish::Renew).await
+    }
 }
 
 impl NodeSandboxes for Node {

@@ -310,3 +310,62 @@ async fn a_node_may_die_anywhere_in_a_bake_that_follows_another() -> Result<()> 
 async fn a_node_may_die_anywhere_while_it_removes_a_bake() -> Result<()> {
     die_at_every_point(Before::Both).await
 }
+
+impl Life {
+    fn version(&self) -> Result<String> {
+        let name = TemplateName::parse(TEMPLATE)?;
+        Ok(self.baker.ready(&name)?.version.clone())
+    }
+
+    async fn until_baked(&self, wanted: impl Fn(&str) -> bool) -> Result<String> {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        let name = TemplateName::parse(TEMPLATE)?;
+        loop {
+            let version = self.version().unwrap_or_default();
+            if wanted(&version) && self.is_baked(&name) {
+                return Ok(version);
+            }
+            let reports = self.baker.reports();
+            ensure!(Instant::now() < deadline, "no such bake: {reports:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edited_recipe_is_baked_without_a_restart_and_the_old_bake_can_be_used() -> Result<()> {
+    let bakery = prepared(Before::Nothing).await?;
+    let name = TemplateName::parse(TEMPLATE)?;
+    let life = bakery.start().await?;
+    life.bake(&bakery)?;
+    let first = life.until_baked(|version| !version.is_empty()).await?;
+    // Nothing has changed, so nothing is baked, whoever asks.
+    life.baker.order(&name, BakeWish::Renew)?;
+    ensure!(life.is_baked(&name), "it is baked anew for nothing");
+    bakery.write_recipe(2)?;
+    life.baker.order(&name, BakeWish::IfMissing)?;
+    ensure!(life.is_baked(&name), "who only uses it has it baked anew");
+    life.baker.order(&name, BakeWish::Renew)?;
+    life.version().context("it cannot be used meanwhile")?;
+    life.until_baked(|version| version != first).await?;
+    // What was made from the first may wake.
+    life.baker.version(&name, &first)?;
+    ensure!(bakery.whole_versions()? == 2, "the bake of before is gone");
+    // A recipe that turned wrong, and a start: what is baked is used, and says so.
+    std::fs::write(bakery.path("recipes/small.toml"), "nonsense")?;
+    ensure!(life.baker.order(&name, BakeWish::Renew).is_err());
+    life.mortal.kill().await;
+    let next = bakery.start().await?;
+    next.bake(&bakery)?;
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    while next.version().is_err() {
+        ensure!(Instant::now() < deadline, "{:?}", next.baker.reports());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let reports = next.baker.reports();
+    let own = reports.iter().find(|report| report.name == name);
+    let own = own.context("it is not told")?;
+    ensure!(own.is_usable && matches!(own.state, BakeState::Failed { .. }));
+    next.mortal.kill().await;
+    Ok(())
+}

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use dayfly_api::Template;
 use dayfly_node_api::NodeCalls;
 
 use crate::control::Control;
 use crate::http::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
+use crate::http::auth::Caller;
 use crate::http::error::ApiError;
 use crate::http::parameter::TemplateParameter;
-use crate::template::read;
+use crate::template::read::{self, BakeRight};
+use crate::tenancy::scope::Scope;
 
 /// All templates. A bare array, because the published clients read one.
 #[utoipa::path(get, path = "/v1/templates", operation_id = "list_templates", tag = "templates",
@@ -44,14 +46,21 @@ pub(crate) async fn get(
     )))
 }
 
-/// Has a template baked, unless it is, and does not wait for it. May be repeated; a bake that failed
-/// is tried again.
+/// Has a template baked, unless it can be used, and does not wait for it. May be repeated; a bake
+/// that failed is tried again. Recipes are read anew. With an operator's key a template whose recipe
+/// is another by now is baked anew; sandboxes are made from the bake before it meanwhile.
 #[utoipa::path(post, path = "/v1/templates/{name}/bake", operation_id = "bake_template", tag = "templates", params(TemplateParameter),
     responses((status = 202, body = Template), NodeFindRefusals))]
 pub(crate) async fn bake(
     State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
     TemplateParameter { name }: TemplateParameter,
 ) -> Result<(StatusCode, Json<Template>), ApiError> {
-    let report = read::bake(control.node.as_ref(), &name).await?;
+    let right = if caller.reach.scopes.has(Scope::Operator) {
+        BakeRight::Anew
+    } else {
+        BakeRight::Missing
+    };
+    let report = read::bake(control.node.as_ref(), &name, right).await?;
     Ok((StatusCode::ACCEPTED, Json(read::present(report))))
 }

@@ -55,18 +55,34 @@ async fn unknown(node: &dyn NodeApi, name: &TemplateName) -> TemplateError {
     }
 }
 
-/// Has the template baked, unless it is, and gives the state that it is in then.
+/// What a caller may have baked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BakeRight {
+    /// What cannot be used yet.
+    Missing,
+    /// Also anew what can be used, which is everybody's: when its recipe is another by now.
+    Anew,
+}
+
+/// Has the template baked, and gives the state that it is in then. The node may know recipes that
+/// it did not know before.
 ///
 /// # Errors
 /// [`TemplateError::Unknown`] or [`TemplateError::Node`].
 pub async fn bake(
     node: &dyn NodeApi,
     name: &TemplateName,
+    right: BakeRight,
 ) -> Result<TemplateReport, TemplateError> {
-    find(node, name).await?;
-    node.ensure_template(name)
-        .await
-        .map_err(TemplateError::Node)
+    let ordered = match right {
+        BakeRight::Missing => node.ensure_template(name).await,
+        BakeRight::Anew => node.renew_template(name).await,
+    };
+    match ordered {
+        Ok(report) => Ok(report),
+        Err(error) if error.code == ErrorCode::NotFound => Err(unknown(node, name).await),
+        Err(error) => Err(TemplateError::Node(error)),
+    }
 }
 
 /// The template with this name, when a sandbox can start from it now. One that is not baked is
@@ -80,9 +96,13 @@ pub async fn find_ready(
 ) -> Result<TemplateReport, TemplateError> {
     let mut report = find(node, name).await?;
     if report.state == BakeState::NotBaked {
-        report = bake(node, name).await?;
+        report = bake(node, name, BakeRight::Missing).await?;
+    }
+    if report.is_usable {
+        return Ok(report);
     }
     match &report.state {
+        // It was baked since it was asked about.
         BakeState::Ready => Ok(report),
         BakeState::NotBaked | BakeState::Waiting => Err(TemplateError::Baking {
             name: name.clone(),
@@ -113,6 +133,7 @@ pub fn present(report: TemplateReport) -> Template {
         description: report.description,
         alias_of: report.alias_of.map(|name| name.to_string()),
         state,
+        usable: report.is_usable,
         percent,
         detail,
         cpu: u32::from(report.vcpus.get()),

@@ -1,7 +1,7 @@
 //! Templates that are baked when somebody asks for them.
 
 use dayfly_node_api::BakeState;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::support::{World, template};
@@ -59,4 +59,46 @@ async fn template_says_what_run_means_and_whose_other_name_it_is() {
         .await;
     assert_eq!(made.status, StatusCode::CREATED);
     assert_eq!(made.json()["template"], "other");
+}
+
+#[tokio::test]
+async fn a_template_that_is_baked_anew_or_failed_to_be_can_be_used() {
+    let step = "booting".to_owned();
+    let reason = "no disk".to_owned();
+    let states = [
+        BakeState::Waiting,
+        BakeState::Baking { percent: 30, step },
+        BakeState::Failed { reason },
+    ];
+    for state in states {
+        let world = World::start().await;
+        let mut base = template("base", state.clone());
+        world.node.set_templates(vec![base.clone()]);
+        let refused = world.post("/v1/sandboxes", json!({})).await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{state:?}");
+        base.is_usable = true;
+        world.node.set_templates(vec![base]);
+        let made = world.post("/v1/sandboxes", json!({})).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        let shown = world.get("/v1/templates/base").await.json();
+        assert_eq!(shown["usable"], true);
+        assert_ne!(shown["state"], "ready");
+    }
+}
+
+#[tokio::test]
+async fn only_an_operator_has_a_ready_template_baked_anew_and_finds_new_recipes() {
+    let world = World::start().await;
+    let made = world.post("/v1/me/tokens", json!({})).await.json();
+    let key = made["token"].as_str().unwrap();
+    let path = "/v1/templates/base/bake";
+    let asked = world.ask(key, Method::POST, path, json!({})).await;
+    assert_eq!(asked.status, StatusCode::ACCEPTED);
+    assert_eq!(asked.json()["state"], "ready", "an ordinary key baked it");
+    let asked = world.post(path, json!({})).await;
+    assert_eq!(asked.json()["state"], "waiting");
+    assert_eq!(asked.json()["usable"], true);
+    // No read of it comes before the order: the node may not know it yet.
+    let fresh = world.post("/v1/templates/fresh/bake", json!({})).await;
+    assert_eq!(fresh.status, StatusCode::ACCEPTED, "{}", fresh.text());
 }

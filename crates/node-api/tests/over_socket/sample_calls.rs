@@ -61,6 +61,10 @@ fn about_the_node() -> Vec<(NodeCall, NodeReply)> {
             NodeCall::EnsureTemplate { name: base() },
             NodeReply::EnsureTemplate(template()),
         ),
+        (
+            NodeCall::RenewTemplate { name: base() },
+            NodeReply::RenewTemplate(template()),
+        ),
     ]
 }
 

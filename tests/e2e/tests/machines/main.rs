@@ -35,6 +35,7 @@ mod lifetime;
 mod lost_answers;
 mod network;
 mod posture;
+mod recipes;
 mod restore;
 mod rollback;
 mod seeds;

@@ -310,6 +310,7 @@ fn template(name: &str, state: TemplateState) -> Template {
         name: name.to_owned(),
         description: "plain".to_owned(),
         alias_of: None,
+        usable: state == TemplateState::Ready,
         state,
         percent: 40,
         detail: None,

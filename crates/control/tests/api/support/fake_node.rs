@@ -367,6 +367,25 @@ impl NodeTemplates for FakeNode {
             Ok(template.clone())
         })
     }
+
+    async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
+        self.with(|inner| {
+            let found = inner.templates.iter_mut().find(|one| one.name == *name);
+            match found {
+                Some(template) => {
+                    template.state = BakeState::Waiting;
+                    Ok(template.clone())
+                }
+                // As with a recipe that was written since.
+                None if name.as_str() == "fresh" => {
+                    let found = template("fresh", BakeState::Waiting);
+                    inner.templates.push(found.clone());
+                    Ok(found)
+                }
+                None => Err(NodeError::not_found("no such template")),
+            }
+        })
+    }
 }
 
 impl NodeSandboxes for FakeNode {

@@ -1,0 +1,91 @@
+//! Templates of an operator's own recipes and of a project's own snapshots.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use dayfly_api::{CreateSandbox, CreateSnapshot, CreateToken, Template, TemplateState};
+use dayfly_client::{ApiKey, Client, ClientConfig};
+use dayfly_e2e::{Daemon, DaemonOptions, create, output, patient, setting_or_skip, until};
+use serde_json::Value;
+
+/// A boot, a capture and digests.
+const BAKED: Duration = Duration::from_secs(300);
+const SOON: Duration = Duration::from_secs(60);
+const MARK: &str = "cat /home/agent/mark";
+
+/// Writes a recipe whose sandboxes know this word.
+fn write_recipe(daemon: &Daemon, word: &str) -> Result<()> {
+    let text = format!(
+        "name = 'own'\nversion = 1\nfrom = 'base'\nmemory_mib = 512\nvcpus = 1\ndisk_mib = 1024\n\
+         warm = ['echo {word} > /home/agent/mark']\n"
+    );
+    Ok(std::fs::write(
+        daemon.path().join("recipes/own.toml"),
+        text,
+    )?)
+}
+
+async fn until_ready(daemon: &Daemon, client: &Client) -> Result<Template> {
+    let baked = until("own is baked", patient(BAKED), || async {
+        let template = client.template("own").await.ok()?;
+        let is_settled = matches!(template.state, TemplateState::Ready | TemplateState::Failed);
+        is_settled.then_some(template)
+    });
+    let template = baked.await.with_context(|| daemon.last_of_log())?;
+    ensure!(template.state == TemplateState::Ready, "{template:?}");
+    Ok(template)
+}
+
+async fn word_of_a_new_one(client: &Client) -> Result<String> {
+    let id = create(client, "own").await?.id;
+    let word = output(client, &id, MARK).await?;
+    client.delete_sandbox(&id).await?;
+    Ok(word.trim().to_owned())
+}
+
+#[tokio::test]
+async fn an_edited_recipe_is_baked_without_a_restart() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (mut daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
+    ensure!(client.bake_template("own").await.is_err(), "it is known");
+    write_recipe(&daemon, "one")?;
+    client.bake_template("own").await?;
+    until_ready(&daemon, &client).await?;
+    let old = create(&client, "own").await?.id;
+    ensure!(output(&client, &old, MARK).await?.trim() == "one");
+    client.hibernate_sandbox(&old).await?;
+    write_recipe(&daemon, "two")?;
+    let ordered = client.bake_template("own").await?;
+    ensure!(
+        ordered.state != TemplateState::Ready && ordered.usable,
+        "{ordered:?}"
+    );
+    ensure!(
+        word_of_a_new_one(&client).await? == "one",
+        "it cannot be used while it is baked"
+    );
+    until_ready(&daemon, &client).await?;
+    ensure!(
+        word_of_a_new_one(&client).await? == "two",
+        "the recipe of before was baked"
+    );
+    ensure!(output(&client, &old, MARK).await?.trim() == "one");
+    client.hibernate_sandbox(&old).await?;
+    // A mistake, and a start: what is baked is used, and says what is wrong.
+    std::fs::write(daemon.path().join("recipes/own.toml"), "nonsense")?;
+    daemon.terminate().await?;
+    daemon.start_again().await?;
+    let usable = until("own can be used", patient(SOON), || async {
+        client.template("own").await.ok().filter(|own| own.usable)
+    });
+    let template = usable.await?;
+    let reason = template.detail.context("no reason")?;
+    ensure!(template.state == TemplateState::Failed, "{reason}");
+    ensure!(reason.contains("own.toml"), "{reason}");
+    ensure!(word_of_a_new_one(&client).await? == "two");
+    ensure!(output(&client, &old, MARK).await?.trim() == "one");
+    client.delete_sandbox(&old).await?;
+    daemon.finish().await
+}
