@@ -9,7 +9,9 @@ use crate::number::whole_number;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSnapshot {
-    /// A label of the caller's own; need not be unique.
+    /// A name of the caller's own. One of lower-case letters, digits and dashes, of at most 50, that
+    /// does not begin with `snap-`, is unique within the project and stands for the snapshot wherever
+    /// an id may. Any other is a label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128)]
     pub name: Option<String>,

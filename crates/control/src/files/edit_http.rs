@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{ChangeList, ChangeMode, ChangedFile, MakeDirectory, MoveFile};
-use dayfly_node_api::{ListChanges, NodeCalls, RemoveFile};
+use dayfly_node_api::{ChangesSince, ListChanges, NodeCalls, RemoveFile};
+use dayfly_types::ProjectId;
 use dayfly_types::file::{ChangeKind, ChangedPath};
 use dayfly_types::limits::DIRECTORY_ENTRIES_MAX;
 use http::StatusCode;
@@ -19,6 +20,8 @@ use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::{PathParameter, SandboxParameter};
 use crate::sandbox::read::locate;
+use crate::snapshot::name as snapshot_name;
+use crate::snapshot::read::{self as snapshot_read, FindSnapshotError};
 
 /// Makes a directory.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fs/mkdir", operation_id = "make_directory", tag = "files",
@@ -97,6 +100,21 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The node knows snapshots by their ids alone.
+async fn by_id(
+    control: &Control,
+    project: &ProjectId,
+    since: ChangesSince,
+) -> Result<ChangesSince, FindSnapshotError> {
+    match since {
+        ChangesSince::Snapshot(name) if snapshot_name::reference(name.as_str()).is_some() => {
+            let found = snapshot_read::find(control.node.as_ref(), project, &name).await?;
+            Ok(ChangesSince::Snapshot(found.id))
+        }
+        ChangesSince::Create | ChangesSince::Snapshot(_) | ChangesSince::UnixNanos(_) => Ok(since),
+    }
+}
+
 /// Lists what differs on the sandbox's disk since it began or since one of its snapshots.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/fs/changes", operation_id = "list_changes", tag = "files",
     params(SandboxParameter, PathParameter, SinceParameter),
@@ -111,7 +129,7 @@ pub(crate) async fn list_changes(
     locate(&control, &caller.project, &id).await?;
     let request = ListChanges {
         path: path.into_string(),
-        since,
+        since: by_id(&control, &caller.project, since).await?,
         limit: DIRECTORY_ENTRIES_MAX,
     };
     let changes = control.node.list_changes(&id, request).await?;

@@ -61,7 +61,7 @@ parameters! {
 
     /// From when on changes count.
     Query SinceParameter {
-        /// `create`, or the id of a snapshot of this sandbox. Default: `create`.
+        /// `create`, or the id or name of a snapshot of this sandbox. Default: `create`.
         since: Since,
     }
 }

@@ -53,6 +53,9 @@ impl From<SnapshotError> for ApiError {
             SnapshotError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
             }
+            SnapshotError::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text).hint(
+                "choose another name, or delete that snapshot first; what was made from it stays",
+            ),
             SnapshotError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
             SnapshotError::Store(_) | SnapshotError::Randomness(_) | SnapshotError::Stopped => {
                 Self::internal(&error)

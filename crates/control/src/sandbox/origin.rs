@@ -56,7 +56,7 @@ pub(crate) async fn find(
             // an engine of today, and how large its disk is, the node knows.
             let template = template.map_err(OriginError::Template)?;
             check_cpu(new, &template)?;
-            Ok(origin(Some(id.clone()), &template))
+            Ok(origin(Some(snapshot.id), &template))
         }
     }
 }

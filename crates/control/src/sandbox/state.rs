@@ -64,8 +64,8 @@ pub async fn rollback(
 ) -> Result<Sandbox, StateError> {
     locate(control, project, id).await?;
     // The node would also restore another project's.
-    snapshot_read::find(control.node.as_ref(), project, snapshot).await?;
-    let report = control.node.rollback(id, snapshot).await?;
+    let found = snapshot_read::find(control.node.as_ref(), project, snapshot).await?;
+    let report = control.node.rollback(id, &found.id).await?;
     record(control, report).await;
     Ok(read::get(control, project, id).await?)
 }

@@ -1,5 +1,6 @@
 //! Snapshots of sandboxes.
 
 pub(crate) mod http;
+pub(crate) mod name;
 pub mod read;
 pub mod take;

@@ -9,6 +9,7 @@ use dayfly_node_api::{NodeApi, NodeCalls, NodeError, SnapshotReport};
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SnapshotId};
 
+use super::name::{of_name, reference};
 use crate::time::rfc3339;
 
 /// Why a snapshot was not found.
@@ -21,7 +22,7 @@ pub enum FindSnapshotError {
     Node(#[source] NodeError),
 }
 
-/// One snapshot of a project.
+/// One snapshot of a project, by its id or by its name.
 ///
 /// # Errors
 /// [`FindSnapshotError`].
@@ -31,10 +32,33 @@ pub async fn find(
     id: &SnapshotId,
 ) -> Result<SnapshotReport, FindSnapshotError> {
     match node.find_snapshot(id).await {
-        Ok(report) if report.project == *project => Ok(report),
-        Err(error) if error.code != ErrorCode::NotFound => Err(FindSnapshotError::Node(error)),
-        Ok(_) | Err(_) => Err(FindSnapshotError::NotFound { id: id.clone() }),
+        Ok(report) if report.project == *project => return Ok(report),
+        Err(error) if error.code != ErrorCode::NotFound => {
+            return Err(FindSnapshotError::Node(error));
+        }
+        Ok(_) | Err(_) => {}
     }
+    let named = find_named(node, project, id).await;
+    named
+        .map_err(FindSnapshotError::Node)?
+        .ok_or_else(|| FindSnapshotError::NotFound { id: id.clone() })
+}
+
+/// The snapshot of a project that a name stands for.
+///
+/// # Errors
+/// [`NodeError`].
+pub(crate) async fn find_named(
+    node: &dyn NodeApi,
+    project: &ProjectId,
+    name: &SnapshotId,
+) -> Result<Option<SnapshotReport>, NodeError> {
+    if reference(name.as_str()).is_none() {
+        return Ok(None);
+    }
+    let mut snapshots = node.snapshots_of(project).await?;
+    snapshots.retain(|one| one.project == *project);
+    Ok(of_name(name, &snapshots).cloned())
 }
 
 /// All snapshots of a project, newest first; of one sandbox when it is given.
@@ -63,13 +87,13 @@ pub async fn delete(
     project: &ProjectId,
     id: &SnapshotId,
 ) -> Result<(), NodeError> {
-    match find(node, project, id).await {
+    let found = match find(node, project, id).await {
         // Another project's is as absent as none.
         Err(FindSnapshotError::NotFound { .. }) => return Ok(()),
         Err(FindSnapshotError::Node(error)) => return Err(error),
-        Ok(_) => {}
-    }
-    match node.delete_snapshot(id).await {
+        Ok(found) => found,
+    };
+    match node.delete_snapshot(&found.id).await {
         Err(error) if error.code == ErrorCode::NotFound => Ok(()),
         outcome => outcome,
     }

@@ -14,6 +14,7 @@ use crate::input::quantity::between;
 use crate::sandbox::create::bad_subject;
 use crate::sandbox::read::{self, FindError};
 use crate::sandbox::spec::hash_of;
+use crate::snapshot::name::reference;
 use crate::snapshot::read::{self as snapshot_read, FindSnapshotError, present};
 use crate::store::{Idempotency, Inserted, LimitsRow, StoreError, Subject};
 use crate::tenancy::usage::{self, UsageError};
@@ -67,6 +68,8 @@ pub(crate) enum SnapshotError {
     IdempotencyConflict,
     #[error("the snapshot of this request was deleted")]
     Deleted,
+    #[error("snapshot {id} of this project is named {name}")]
+    NameTaken { name: SnapshotId, id: SnapshotId },
     #[error(transparent)]
     Quota(#[from] UsageError),
     #[error("the node did not take the snapshot")]
@@ -112,7 +115,8 @@ async fn take_to_the_end(
 ) -> Result<Snapshot, SnapshotError> {
     let project = &taker.project;
     // Held until the key is closed: a repeat that waits behind finds what came of the first.
-    let _turn = usage::turn_for_snapshot(&control, project, &taker.limits).await?;
+    let name = new.name.as_deref().and_then(reference);
+    let _turn = usage::turn_for_snapshot(&control, project, &taker.limits, name.is_some()).await?;
     let id = SnapshotId::from_random(&control.cell, ids::draw()?);
     let Some(key) = idempotency_key else {
         return ask_node(&control, &taker, &sandbox, id, new).await;
@@ -174,6 +178,9 @@ async fn ask_node(
     new: NewSnapshot,
 ) -> Result<Snapshot, SnapshotError> {
     usage::room_for_snapshot(control, &taker.project, &taker.limits).await?;
+    if let Some(name) = new.name.as_deref().and_then(reference) {
+        check_name(control, &taker.project, name, &id).await?;
+    }
     let request = SnapshotRequest {
         id,
         name: new.name,
@@ -181,6 +188,23 @@ async fn ask_node(
     };
     let report = control.node.snapshot(sandbox, request).await;
     report.map(present).map_err(SnapshotError::Node)
+}
+
+/// Whether a name is free, but for the snapshot itself, which an earlier try may have left.
+async fn check_name(
+    control: &Control,
+    project: &ProjectId,
+    name: SnapshotId,
+    id: &SnapshotId,
+) -> Result<(), SnapshotError> {
+    let found = snapshot_read::find_named(control.node.as_ref(), project, &name).await;
+    match found.map_err(SnapshotError::Node)? {
+        Some(other) if other.id != *id => {
+            let id = other.id;
+            Err(SnapshotError::NameTaken { name, id })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Writes down how the request of a key ended.

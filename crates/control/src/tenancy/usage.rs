@@ -80,7 +80,8 @@ pub(crate) async fn loads(
 
 /// Waits for a project's turn to take a snapshot. How large it will be, nobody knows before, so a
 /// project with a limit takes one after the other: it goes over by one of them, and by those whose
-/// end the node did not tell.
+/// end the node did not tell. Those with a name go one after the other too, so that of two with the
+/// same one the second is refused.
 ///
 /// # Errors
 /// [`UsageError::Busy`].
@@ -88,8 +89,9 @@ pub(crate) async fn turn_for_snapshot(
     control: &Control,
     project: &ProjectId,
     limits: &LimitsRow,
+    is_named: bool,
 ) -> Result<Option<Turn>, UsageError> {
-    if limits.snapshot_mb.is_none() {
+    if limits.snapshot_mb.is_none() && !is_named {
         return Ok(None);
     }
     let turn = control.snapshot_turns.wait(project, TURN_DEADLINE).await?;

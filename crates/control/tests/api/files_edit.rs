@@ -290,13 +290,22 @@ async fn changes_are_sorted_and_count_from_a_snapshot_when_asked() {
     );
     assert_eq!(changes["truncated"], true);
     assert!(rig.world.node.last_file_request().contains("since: Create"));
-    rig.get("fs/changes?path=/&since=sn-local-x").await;
+    rig.get("fs/changes?path=/&since=snap-local-x").await;
     let asked = rig.world.node.last_file_request();
     assert!(
-        asked.contains("Snapshot") && asked.contains("sn-local-x"),
+        asked.contains("Snapshot") && asked.contains("snap-local-x"),
         "{asked}"
     );
-    let unknown = rig.get("fs/changes?path=/&since=sn-local-none").await;
+    // By a name too, which the node does not know.
+    let taking = format!("/v1/sandboxes/{}/snapshots", rig.id);
+    let taken = rig.world.post(&taking, json!({"name": "tools"})).await;
+    rig.get("fs/changes?path=/&since=tools").await;
+    let asked = rig.world.node.last_file_request();
+    assert!(
+        asked.contains(taken.json()["id"].as_str().unwrap()),
+        "{asked}"
+    );
+    let unknown = rig.get("fs/changes?path=/&since=snap-local-none").await;
     assert_eq!(unknown.refusal(), "not_found");
     for since in ["", "Yesterday", "a/b"] {
         let answer = rig.get(&format!("fs/changes?path=/&since={since}")).await;

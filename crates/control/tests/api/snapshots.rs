@@ -216,3 +216,75 @@ async fn an_idempotency_key_gives_the_same_snapshot_again() {
     let freed = world.post_keyed(&path, "k2", json!({})).await;
     assert_eq!(freed.status, StatusCode::CREATED);
 }
+
+#[tokio::test]
+async fn a_name_stands_for_a_snapshot_wherever_an_id_may() {
+    let world = World::start().await;
+    let sandbox = world.create().await;
+    let id = take(&world, &sandbox, json!({"name": "tools"})).await;
+    let read = world.get("/v1/snapshots/tools").await.json();
+    assert_eq!((&read["id"], &read["name"]), (&json!(id), &json!("tools")));
+    let created = world
+        .post("/v1/sandboxes", json!({"from_snapshot": "tools"}))
+        .await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
+    assert_eq!(created.json()["from_snapshot"], id, "the id is kept");
+    let wanted = world.node.last_wanted().unwrap();
+    assert_eq!(wanted.from_snapshot.map(String::from), Some(id.clone()));
+    let rollback = format!("/v1/sandboxes/{sandbox}/rollback");
+    let rolled = world.post(&rollback, json!({"snapshot_id": "tools"})).await;
+    assert_eq!(rolled.status, StatusCode::OK, "{}", rolled.text());
+    // Names are each project's own.
+    for (method, path) in [
+        (Method::GET, "/v1/snapshots/tools"),
+        (Method::DELETE, "/v1/snapshots/tools"),
+    ] {
+        world
+            .ask(&world.foreign_key, method, path, Value::Null)
+            .await;
+    }
+    let foreign = json!({"from_snapshot": "tools"});
+    let foreign = world
+        .ask(&world.foreign_key, Method::POST, "/v1/sandboxes", foreign)
+        .await;
+    assert_eq!(foreign.json()["error"], "there is no snapshot tools");
+    assert_eq!(world.node.snapshot_count(), 1, "another project deleted it");
+    let deleted = world.delete("/v1/snapshots/tools").await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.node.snapshot_count(), 0);
+}
+
+#[tokio::test]
+async fn a_name_is_taken_once_and_a_label_as_often_as_anybody_likes() {
+    let world = World::start().await;
+    let sandbox = world.create().await;
+    let path = format!("/v1/sandboxes/{sandbox}/snapshots");
+    let wish = json!({"name": "tools"});
+    // Of two at once, too.
+    world
+        .node
+        .delay_snapshots(std::time::Duration::from_millis(200));
+    let (one, two) = tokio::join!(
+        world.post(&path, wish.clone()),
+        world.post(&path, wish.clone())
+    );
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [StatusCode::CREATED, StatusCode::CONFLICT]);
+    let refused = world.post(&path, wish.clone()).await;
+    assert_eq!(refused.refusal(), "already_exists");
+    // Repeated with its key it is the same one.
+    let keyed = json!({"name": "more"});
+    let first = world.post_keyed(&path, "k", keyed.clone()).await.json();
+    let again = world.post_keyed(&path, "k", keyed).await.json();
+    assert_eq!(first["id"], again["id"]);
+    for label in ["before the upgrade", "snap-1", "Tools"] {
+        for _ in 0..2 {
+            take(&world, &sandbox, json!({"name": label})).await;
+        }
+    }
+    let by_label = world.get("/v1/snapshots/snap-1").await;
+    assert_eq!(by_label.status, StatusCode::NOT_FOUND, "a label is no name");
+    world.delete("/v1/snapshots/tools").await;
+    take(&world, &sandbox, wish).await;
+}

@@ -89,3 +89,46 @@ async fn an_edited_recipe_is_baked_without_a_restart() -> Result<()> {
     client.delete_sandbox(&old).await?;
     daemon.finish().await
 }
+
+#[tokio::test]
+async fn a_named_snapshot_is_a_template_of_its_project() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (daemon, operator) = Daemon::ready(&setting, DaemonOptions::default()).await?;
+    let token = operator.create_token(None, &CreateToken::default()).await?;
+    let client = Client::new(ClientConfig {
+        url: daemon.url(),
+        key: Some(ApiKey::parse(&token.token)?),
+    })?;
+    let source = create(&client, "base").await?.id;
+    output(&client, &source, "echo prepared > /home/agent/mark").await?;
+    output(&client, &source, "echo here > /dev/shm/mark").await?;
+    let request = CreateSnapshot {
+        name: Some("tools".to_owned()),
+        ..CreateSnapshot::default()
+    };
+    let snapshot = client.create_snapshot(&source, &request).await?.id;
+    let again = client.create_snapshot(&source, &request).await;
+    ensure!(again.is_err(), "two have one name: {again:?}");
+    client.delete_sandbox(&source).await?;
+    let wish = CreateSandbox {
+        from_snapshot: Some("tools".to_owned()),
+        ..CreateSandbox::default()
+    };
+    let copy = client.create_sandbox(&wish).await?;
+    ensure!(copy.from_snapshot == Some(snapshot), "{copy:?}");
+    let both = "cat /home/agent/mark /dev/shm/mark";
+    let found = output(&client, &copy.id, both).await?;
+    ensure!(found == "prepared\nhere", "{found:?}");
+    client.delete_sandbox(&copy.id).await?;
+    let made = daemon
+        .dayfly(&["create", "--from-snapshot", "tools"])
+        .await?;
+    ensure!(made.status.success(), "{made:?}");
+    let id = String::from_utf8(made.stdout)?.trim().to_owned();
+    ensure!(output(&client, &id, both).await? == found);
+    client.delete_sandbox(&id).await?;
+    let removed = daemon.dayfly(&["snapshot", "rm", "tools"]).await?;
+    ensure!(removed.status.success(), "{removed:?}");
+    ensure!(client.list_snapshots(None).await?.is_empty());
+    daemon.finish().await
+}
