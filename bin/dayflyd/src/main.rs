@@ -7,6 +7,7 @@ mod admin_key;
 mod args;
 mod bake_display;
 mod bench;
+mod commands;
 mod crash_point;
 mod doctor;
 mod egress;
@@ -28,17 +29,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use args::{Arguments, Command, ConfigCommand, DatabaseCommand, RecipeCommand, Role, RunArguments};
+use args::{Arguments, Role, RunArguments};
 use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
-use dayfly_installation::output::{EXIT_FAILED, failed, print, start_log};
+use dayfly_installation::output::{failed, start_log};
 use dayfly_installation::runtime::block_on;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
-
-/// `doctor` found something that keeps this host from working.
-const EXIT_UNFIT: u8 = 1;
 
 fn main() -> ExitCode {
     let given = bench::with_its_help(std::env::args_os().collect());
@@ -46,7 +44,7 @@ fn main() -> ExitCode {
     start_log();
     let outcome = match &arguments.command {
         None => run_role(&given, &arguments.run).map(|()| ExitCode::SUCCESS),
-        Some(command) => run_command(command),
+        Some(command) => commands::run(command),
     };
     outcome.unwrap_or_else(|error| failed(&error))
 }
@@ -87,55 +85,4 @@ pub(crate) fn end_with_parent(arguments: &RunArguments) -> Result<()> {
     let is_there = arguments.supervisor.is_none() || parent == arguments.supervisor;
     ensure!(is_there, "the supervisor has ended");
     Ok(())
-}
-
-fn run_command(command: &Command) -> Result<ExitCode> {
-    match command {
-        Command::Doctor(arguments) => block_on(async {
-            let report = doctor::run(arguments).await?;
-            print(arguments.json, &report, doctor::text::render)?;
-            Ok(code_of(report.fit, EXIT_UNFIT))
-        }),
-        Command::Bench(arguments) => match bench::become_it(&arguments.given)? {},
-        Command::Stop(arguments) => block_on(async {
-            let stopped = stop::run(arguments).await?;
-            print(arguments.json, &stopped, stop::render)?;
-            Ok(code_of(stopped.failed.is_empty(), EXIT_FAILED))
-        }),
-        Command::Database(DatabaseCommand::Accept(arguments)) => block_on(async {
-            let decided = operator::accept_database(arguments).await?;
-            print(arguments.json, &decided, operator::render)?;
-            Ok(ExitCode::SUCCESS)
-        }),
-        Command::Forget(arguments) => block_on(async {
-            let decided = operator::forget(arguments).await?;
-            print(arguments.json, &decided, operator::render)?;
-            Ok(ExitCode::SUCCESS)
-        }),
-        Command::Config(ConfigCommand::Check(arguments)) => {
-            let mut given = vec![OsString::from(env!("CARGO_PKG_NAME"))];
-            if let Some(file) = &arguments.config {
-                given.extend(["--config".into(), file.into()]);
-            }
-            print(
-                arguments.json,
-                &settings::resolve(&given)?.report,
-                settings::render,
-            )?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Recipe(RecipeCommand::Check(arguments)) => {
-            let report = recipe_check::run(&arguments.files);
-            print(arguments.json, &report, recipe_check::render)?;
-            Ok(code_of(report.is_well(), EXIT_UNFIT))
-        }
-        Command::GuardPause(arguments) => {
-            pause_guard::run(arguments)?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
-}
-
-fn code_of(is_well: bool, otherwise: u8) -> ExitCode {
-    ExitCode::from(if is_well { 0 } else { otherwise })
 }

@@ -1,0 +1,68 @@
+//! Runs a command and says how it ended. What each does is in a file of its own.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use dayfly_installation::output::{EXIT_FAILED, print};
+use dayfly_installation::runtime::block_on;
+
+use crate::args::{
+    Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments, RecipeArguments,
+    RecipeCommand, StopArguments,
+};
+use crate::{bench, doctor, operator, pause_guard, recipe_check, settings, stop};
+
+/// Something was found that keeps this host from working, or is not as it should be.
+const EXIT_UNFIT: u8 = 1;
+
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Doctor(arguments) => return block_on(examine(arguments)),
+        Command::Bench(arguments) => match bench::become_it(&arguments.given)? {},
+        Command::Stop(arguments) => return block_on(stop(arguments)),
+        Command::Database(DatabaseCommand::Accept(arguments)) => {
+            let decided = block_on(operator::accept_database(arguments))?;
+            print(arguments.json, &decided, operator::render)?;
+        }
+        Command::Forget(arguments) => {
+            let decided = block_on(operator::forget(arguments))?;
+            print(arguments.json, &decided, operator::render)?;
+        }
+        Command::Config(ConfigCommand::Check(arguments)) => check_settings(arguments)?,
+        Command::Recipe(RecipeCommand::Check(arguments)) => return check_recipes(arguments),
+        Command::GuardPause(arguments) => pause_guard::run(arguments)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn examine(arguments: &DoctorArguments) -> Result<ExitCode> {
+    let report = doctor::run(arguments).await?;
+    print(arguments.json, &report, doctor::text::render)?;
+    Ok(code_of(report.fit, EXIT_UNFIT))
+}
+
+async fn stop(arguments: &StopArguments) -> Result<ExitCode> {
+    let stopped = stop::run(arguments).await?;
+    print(arguments.json, &stopped, stop::render)?;
+    Ok(code_of(stopped.failed.is_empty(), EXIT_FAILED))
+}
+
+fn check_settings(arguments: &ConfigArguments) -> Result<()> {
+    let mut given = vec![OsString::from(env!("CARGO_PKG_NAME"))];
+    if let Some(file) = &arguments.config {
+        given.extend(["--config".into(), file.into()]);
+    }
+    let report = settings::resolve(&given)?.report;
+    Ok(print(arguments.json, &report, settings::render)?)
+}
+
+fn check_recipes(arguments: &RecipeArguments) -> Result<ExitCode> {
+    let report = recipe_check::run(&arguments.files);
+    print(arguments.json, &report, recipe_check::render)?;
+    Ok(code_of(report.is_well(), EXIT_UNFIT))
+}
+
+fn code_of(is_well: bool, otherwise: u8) -> ExitCode {
+    ExitCode::from(if is_well { 0 } else { otherwise })
+}
