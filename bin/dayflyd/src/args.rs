@@ -258,6 +258,9 @@ pub(crate) struct DoctorArguments {
     /// Also look at what this data directory's daemon left.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Also end with status 1 when something is not fit for production.
+    #[arg(long)]
+    pub(crate) production: bool,
     /// Boot no guest where the daemon has not tried one on this host yet.
     #[arg(long, requires = "data_dir")]
     pub(crate) no_probe: bool,

@@ -39,7 +39,8 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
 async fn examine(arguments: &DoctorArguments) -> Result<ExitCode> {
     let report = doctor::run(arguments).await?;
     print(arguments.json, &report, doctor::text::render)?;
-    Ok(code_of(report.fit, EXIT_UNFIT))
+    let is_well = report.is_well(arguments.production);
+    Ok(code_of(is_well, EXIT_UNFIT))
 }
 
 async fn stop(arguments: &StopArguments) -> Result<ExitCode> {

@@ -21,6 +21,7 @@ pub mod engine_root;
 pub mod files;
 pub mod guest_memory;
 pub mod jail;
+mod kernel_switches;
 pub mod leftovers;
 pub mod memory;
 pub mod mounts;

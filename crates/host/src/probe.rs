@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{self, CgroupVersion};
 use crate::files::{DiskSpace, disk_space, reflink_supported};
+use crate::kernel_switches;
 use crate::memory::{HostMemory, host_memory};
 use crate::netns::in_fresh_namespace;
 use crate::process::{Pidfd, ProcessIdentity};
+use crate::sys::clock_status;
 
 /// How long the packet filter's program may take to answer.
 const NFT_LIMIT: Duration = Duration::from_secs(5);
@@ -46,6 +48,15 @@ pub struct HostFacts {
     pub same_page_merging: Option<bool>,
     /// Whether two threads share a core.
     pub hyperthreading: Option<bool>,
+    /// Where memory may be written to, when that is known.
+    #[serde(default)]
+    pub swap_devices: Option<Vec<String>>,
+    /// Faults of the processor that nothing is done about.
+    #[serde(default)]
+    pub unmitigated_faults: Vec<String>,
+    /// Whether something keeps the wall clock right.
+    #[serde(default)]
+    pub clock_is_synchronised: Option<bool>,
 }
 
 /// Which control groups there are.
@@ -86,6 +97,7 @@ pub fn kernel_release() -> String {
 #[must_use]
 pub fn probe_host(directory: &Path) -> HostFacts {
     let system = rustix::system::uname();
+    let root = Path::new("/");
     HostFacts {
         is_root: rustix::process::geteuid().is_root(),
         kernel_release: kernel_release(),
@@ -98,8 +110,11 @@ pub fn probe_host(directory: &Path) -> HostFacts {
         kvm: probe_device("/dev/kvm"),
         memory: host_memory().ok(),
         disk: disk_space(directory).ok(),
-        same_page_merging: read_flag("/sys/kernel/mm/ksm/run"),
-        hyperthreading: read_flag("/sys/devices/system/cpu/smt/active"),
+        same_page_merging: kernel_switches::same_page_merging(root),
+        hyperthreading: kernel_switches::hyperthreading(root),
+        swap_devices: kernel_switches::swap_devices(root),
+        unmitigated_faults: kernel_switches::unmitigated_faults(root),
+        clock_is_synchronised: clock_status().ok().map(is_synchronised),
     }
 }
 
@@ -128,14 +143,9 @@ fn probe_device(path: &str) -> DeviceFacts {
     }
 }
 
-/// The switches are numbers: zero is off.
-fn read_flag(path: &str) -> Option<bool> {
-    fs::read_to_string(path)
-        .ok()?
-        .trim()
-        .parse::<u32>()
-        .ok()
-        .map(|value| value != 0)
+/// The kernel takes its clock for wrong until a program that keeps it says otherwise.
+const fn is_synchronised(clock_status: i32) -> bool {
+    clock_status & libc::STA_UNSYNC == 0
 }
 
 fn probe_nftables() -> NftablesFacts {
@@ -209,9 +219,16 @@ mod tests {
         assert!(!facts.kernel_release.is_empty());
         assert!(facts.memory.is_some() && facts.disk.is_some());
         assert!(facts.processors > 0);
+        assert!(facts.clock_is_synchronised.is_some());
         assert_eq!(facts.nftables.works, facts.nftables.problem.is_none());
         let json = serde_json::to_string(&facts).unwrap();
         assert_eq!(serde_json::from_str::<HostFacts>(&json).unwrap(), facts);
+    }
+
+    #[test]
+    fn a_clock_counts_as_right_only_when_something_keeps_it() {
+        assert!(is_synchronised(libc::STA_PLL));
+        assert!(!is_synchronised(libc::STA_PLL | libc::STA_UNSYNC));
     }
 
     #[test]

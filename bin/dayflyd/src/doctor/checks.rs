@@ -69,20 +69,6 @@ pub(super) fn of_host(facts: &HostFacts) -> Vec<Check> {
         ),
         memory(facts),
         disk(facts),
-        check(
-            "page merging",
-            facts.same_page_merging != Some(true),
-            Verdict::Warning,
-            "whether the kernel merges equal pages of different guests".to_owned(),
-            "turn KSM off: it lets one guest find out what is in another",
-        ),
-        check(
-            "hyperthreading",
-            facts.hyperthreading != Some(true),
-            Verdict::Warning,
-            "whether two guests can share a core".to_owned(),
-            "turn SMT off where guests of different projects share this host",
-        ),
     ]
 }
 

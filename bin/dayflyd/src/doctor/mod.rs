@@ -3,6 +3,8 @@
 mod checks;
 mod kept;
 mod leftovers;
+mod production;
+mod situation;
 pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ use dayfly_vmm::Accelerator;
 use dayfly_vmm_qemu::{ENGINE_PROGRAM, EngineVersion, ProbeSpec, probe_accelerator};
 use serde::Serialize;
 
+pub(crate) use self::production::Finding;
+use self::situation::Situation;
 use crate::args::DoctorArguments;
 use crate::engine;
 
@@ -32,9 +36,18 @@ pub(crate) struct Report {
     pub(crate) accelerator_reason: String,
     pub(crate) engine_version: Option<String>,
     pub(crate) checks: Vec<Check>,
+    /// What is not as it should be where others depend on this host.
+    pub(crate) production: Vec<Finding>,
     pub(crate) facts: HostFacts,
     /// What belongs to no known sandbox.
     pub(crate) leftovers: Vec<Leftover>,
+}
+
+impl Report {
+    /// Whether this host is good enough for whoever asks.
+    pub(crate) fn is_well(&self, for_production: bool) -> bool {
+        self.fit && (!for_production || self.production.is_empty())
+    }
 }
 
 /// One question with its answer.
@@ -91,6 +104,9 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         checks.push(kept::of_sandboxes(directory).await?);
         checks.extend(kept::of_health(directory).await?);
     }
+    let situation = Situation::of(directory.as_ref()).await?;
+    let engine = version.as_ref().ok().copied();
+    let production = production::findings(&facts, accelerator, engine, &situation);
     Ok(Report {
         fit: checks.iter().all(|check| check.verdict != Verdict::Failed),
         isolation: accelerator.map(Accelerator::isolation),
@@ -98,6 +114,7 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<Report> {
         accelerator_reason,
         engine_version: version.ok().map(|version| version.to_string()),
         checks,
+        production,
         facts,
         leftovers: left,
     })

@@ -15,6 +15,11 @@ pub(crate) fn render(report: &Report) -> String {
             text.push_str(&format!("         {:<14} hint: {hint}\n", ""));
         }
     }
+    for finding in &report.production {
+        let (severity, name) = (finding.severity.as_str(), finding.name);
+        text.push_str(&format!("{severity:<7}  {name:<14} {}\n", finding.detail));
+        text.push_str(&format!("         {:<14} do: {}\n", "", finding.remedy));
+    }
     for item in &report.leftovers {
         text.push_str(&format!("left over: {item:?}\n"));
     }
@@ -28,5 +33,9 @@ pub(crate) fn render(report: &Report) -> String {
         "this host is not fit"
     };
     text.push_str(verdict);
+    let count = report.production.len();
+    if count > 0 {
+        text.push_str(&format!("; {count} things are not fit for production"));
+    }
     text
 }

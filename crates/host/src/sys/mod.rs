@@ -7,6 +7,7 @@
     reason = "this is the one module that may call the kernel by hand"
 )]
 
+mod clock_state;
 mod descriptors;
 mod fork;
 mod interface;
@@ -18,6 +19,7 @@ mod private_mapping;
 mod remote_memory;
 mod watch;
 
+pub(crate) use clock_state::clock_status;
 pub use descriptors::close_on_exec_from;
 pub use fork::{ForkSide, SingleThread, fork};
 pub(crate) use interface::{Setting, keep_tap, open_tap, pin_neighbour, set_interface};
