@@ -44,6 +44,9 @@ pub(crate) enum Command {
     /// Looks at recipes of templates.
     #[command(subcommand)]
     Recipe(RecipeCommand),
+    /// Carries built disk images of templates between hosts.
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Started by the node beside a capture.
     #[command(name = crate::pause_guard::COMMAND, hide = true)]
     GuardPause(GuardArguments),
@@ -277,6 +280,21 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
+/// Which daemon's things a command is about, and how it answers.
+#[derive(Debug, Args)]
+pub(crate) struct InstallationArguments {
+    /// The daemon's data directory. It may run, and need not have run yet.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "DAYFLYD_DATA_DIR",
+        default_value = "/var/lib/dayfly"
+    )]
+    pub(crate) data_dir: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// As they are, for the program that knows them.
@@ -348,6 +366,41 @@ pub(crate) struct RecipeArguments {
     pub(crate) files: Vec<PathBuf>,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Writes the built disk image of a template to a file.
+    Export(ExportArguments),
+    /// Takes in a disk image that another host has exported, whole or not at all. A bake of its
+    /// template then needs no mirror of packages.
+    Import(ImportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The template.
+    pub(crate) name: String,
+    /// Where to; `-` is the standard output.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Look also into this directory of built disk images.
+    #[arg(long, value_name = "DIR", env = "DAYFLYD_IMAGE_CACHE")]
+    pub(crate) image_cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) installation: InstallationArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// Where from; `-` is the standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Refuse any other archive than the one of this digest, which the export said.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) digest: Option<String>,
+    #[command(flatten)]
+    pub(crate) installation: InstallationArguments,
 }
 
 #[derive(Debug, Args)]

@@ -8,10 +8,10 @@ use dayfly_installation::output::{EXIT_FAILED, print};
 use dayfly_installation::runtime::block_on;
 
 use crate::args::{
-    Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments, RecipeArguments,
-    RecipeCommand, StopArguments,
+    Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments, ImageCommand,
+    RecipeArguments, RecipeCommand, StopArguments,
 };
-use crate::{bench, doctor, operator, pause_guard, recipe_check, settings, stop};
+use crate::{bench, doctor, image, operator, pause_guard, recipe_check, settings, stop};
 
 /// Something was found that keeps this host from working, or is not as it should be.
 const EXIT_UNFIT: u8 = 1;
@@ -31,6 +31,8 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         }
         Command::Config(ConfigCommand::Check(arguments)) => check_settings(arguments)?,
         Command::Recipe(RecipeCommand::Check(arguments)) => return check_recipes(arguments),
+        Command::Image(ImageCommand::Export(arguments)) => image::export(arguments)?,
+        Command::Image(ImageCommand::Import(arguments)) => image::import(arguments)?,
         Command::GuardPause(arguments) => pause_guard::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)

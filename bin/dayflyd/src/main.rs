@@ -13,6 +13,7 @@ mod doctor;
 mod egress;
 mod engine;
 mod hand_over;
+mod image;
 mod operator;
 mod pause_guard;
 mod pulse;

@@ -95,10 +95,7 @@ impl ImageBuilder {
         sources: &Sources,
         progress: &ProgressReporter,
     ) -> Result<Keyed, ImageError> {
-        let key = ImageKey::new(
-            "kernel",
-            &(KERNEL_BUILDER_VERSION, RELEASE, modules::WANTED),
-        );
+        let key = kernel_key();
         if let Some(entry) = self.open(&key).await? {
             return Ok(Keyed { key, entry });
         }
@@ -127,7 +124,7 @@ impl ImageBuilder {
         sources: &Sources,
         progress: &ProgressReporter,
     ) -> Result<Keyed, ImageError> {
-        let key = ImageKey::new("root", &(BUILDER_VERSION, RELEASE, image));
+        let key = root_key(image);
         if let Some(entry) = self.open(&key).await? {
             return Ok(Keyed { key, entry });
         }
@@ -153,6 +150,19 @@ impl ImageBuilder {
         let (cache, key) = (self.cache.clone(), key.clone());
         blocking(move || cache.open(&key)).await
     }
+}
+
+/// The name of the entry that every template takes its kernel from.
+pub(crate) fn kernel_key() -> ImageKey {
+    ImageKey::new(
+        "kernel",
+        &(KERNEL_BUILDER_VERSION, RELEASE, modules::WANTED),
+    )
+}
+
+/// The name of the entry with the disk of an image.
+pub(crate) fn root_key(image: &ImageRecipe) -> ImageKey {
+    ImageKey::new("root", &(BUILDER_VERSION, RELEASE, image))
 }
 
 /// An entry and the key under which it was found.

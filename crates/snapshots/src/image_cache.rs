@@ -70,12 +70,31 @@ impl fmt::Display for ImageKey {
 
 /// What an entry holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Contents {
-    digest_kind: String,
+pub(crate) struct Contents {
+    pub(crate) digest_kind: String,
     /// A word about the entry, such as the kernel's version.
-    label: String,
+    pub(crate) label: String,
     /// In an order that means something to whoever made the entry.
-    files: Vec<SealedFile>,
+    pub(crate) files: Vec<SealedFile>,
+}
+
+impl Contents {
+    /// Whether this program can read it, and it names nothing outside of its directory.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        if self.digest_kind != DIGEST_KIND {
+            return invalid("another kind of digest");
+        }
+        let mut names: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
+        if !names.iter().all(|name| is_plain_name(name)) || names.contains(&CONTENTS_FILE) {
+            return invalid("a name that is no plain file name");
+        }
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return invalid("one name twice");
+        }
+        Ok(())
+    }
 }
 
 /// A checked entry.
@@ -112,6 +131,16 @@ impl ImageCache {
     /// [`StagingError::Sweep`].
     pub fn sweep(&self) -> Result<usize, StagingError> {
         staging::sweep(&self.directory)
+    }
+
+    /// Where its own entries are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What a checked entry holds.
+    pub(crate) fn contents(&self, key: &ImageKey) -> io::Result<Contents> {
+        read_contents(&self.directory.join(key.as_str()))
     }
 
     pub(crate) fn stage(&self) -> Result<StagingDirectory, StagingError> {
@@ -153,6 +182,16 @@ impl ImageCache {
         names: Vec<String>,
     ) -> Result<CacheEntry, CacheError> {
         let contents = contents_of(staging.path(), label, names)?;
+        self.place(key, staging, contents)
+    }
+
+    /// Publishes what lies in `staging` and was looked at.
+    pub(crate) fn place(
+        &self,
+        key: &ImageKey,
+        staging: StagingDirectory,
+        contents: Contents,
+    ) -> Result<CacheEntry, CacheError> {
         let text = serde_json::to_vec_pretty(&contents).map_err(|error| CacheError::File {
             name: CONTENTS_FILE.to_owned(),
             source: error.into(),
@@ -222,15 +261,9 @@ fn copy_entry(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn read_contents(directory: &Path) -> io::Result<Contents> {
-    let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
     let text = std::fs::read(directory.join(CONTENTS_FILE))?;
     let contents: Contents = serde_json::from_slice(&text)?;
-    if contents.digest_kind != DIGEST_KIND {
-        return Err(invalid("another kind of digest"));
-    }
-    if !contents.files.iter().all(|file| is_plain_name(&file.name)) {
-        return Err(invalid("a name that is no plain file name"));
-    }
+    contents.check()?;
     Ok(contents)
 }
 
@@ -258,7 +291,11 @@ fn read_entry(directory: &Path) -> io::Result<CacheEntry> {
     })
 }
 
-fn contents_of(directory: &Path, label: &str, names: Vec<String>) -> Result<Contents, CacheError> {
+pub(crate) fn contents_of(
+    directory: &Path,
+    label: &str,
+    names: Vec<String>,
+) -> Result<Contents, CacheError> {
     let mut open = Vec::new();
     for name in &names {
         let path = directory.join(name);

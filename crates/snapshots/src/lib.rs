@@ -18,6 +18,7 @@ mod debian;
 pub mod digest;
 mod files;
 pub mod image;
+pub mod image_archive;
 pub mod image_cache;
 pub mod initial_ram_disk;
 pub mod kernel;
@@ -44,6 +45,7 @@ pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
 pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe, WrongRecipe, recipe_files};
 pub use digest::{ContentDigest, DIGEST_KIND};
 pub use image::{ImageBuilder, ImageError, ImageParts};
+pub use image_archive::{ArchivedImage, ExportError, ImportError};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
 pub use initial_ram_disk::{InitialRamDiskError, write_initial_ram_disk};
 pub use manifest::{

@@ -132,3 +132,84 @@ async fn a_named_snapshot_is_a_template_of_its_project() -> Result<()> {
     ensure!(client.list_snapshots(None).await?.is_empty());
     daemon.finish().await
 }
+
+#[tokio::test]
+async fn an_exported_image_is_baked_from_on_another_host() -> Result<()> {
+    let setting = setting_or_skip!();
+    let aside = tempfile::tempdir_in(setting.templates.parent().context("no parent")?)?;
+    let options = DaemonOptions {
+        environment: vec![("DAYFLYD_IMAGE_CACHE".to_owned(), aside.path().join("none"))],
+        ..DaemonOptions::default()
+    };
+    let (daemon, client) = Daemon::ready(&setting, options).await?;
+    let from = setting.templates.display().to_string();
+    let to = daemon.path().display().to_string();
+    let file = aside.path().join("base.image");
+    let file = file.display().to_string();
+    let exported = daemon
+        .dayflyd(&[
+            "image",
+            "export",
+            "base",
+            &file,
+            "--data-dir",
+            &from,
+            "--json",
+        ])
+        .await?;
+    ensure!(exported.status.success(), "{exported:?}");
+    let exported: Value = serde_json::from_slice(&exported.stdout)?;
+    let digest = exported["digest"].as_str().context("no digest")?;
+    // A host that has built nothing.
+    std::fs::remove_dir_all(daemon.path().join("node/images"))?;
+    let cut = aside.path().join("cut.image");
+    let bytes = std::fs::read(&file)?;
+    std::fs::write(&cut, bytes.get(..bytes.len() / 2).context("empty")?)?;
+    drop(bytes);
+    let cut = cut.display().to_string();
+    for words in [
+        ["image", "import", cut.as_str(), "--data-dir", &to],
+        ["image", "import", "/dev/null", "--data-dir", &to],
+    ] {
+        let refused = daemon.dayflyd(&words).await?;
+        ensure!(refused.status.code() == Some(125), "{refused:?}");
+        ensure!(root_images(daemon.path())?.is_empty(), "something is there");
+    }
+    let imported = daemon
+        .dayflyd(&[
+            "image",
+            "import",
+            &file,
+            "--digest",
+            digest,
+            "--data-dir",
+            &to,
+        ])
+        .await?;
+    ensure!(imported.status.success(), "{imported:?}");
+    let before = root_images(daemon.path())?;
+    ensure!(before.len() == 1, "{before:?}");
+    write_recipe(&daemon, "carried")?;
+    client.bake_template("own").await?;
+    until_ready(&daemon, &client).await?;
+    ensure!(word_of_a_new_one(&client).await? == "carried");
+    ensure!(
+        root_images(daemon.path())? == before,
+        "another image was built"
+    );
+    daemon.finish().await
+}
+
+/// The disks among the images of a data directory, by inode.
+fn root_images(directory: &Path) -> Result<Vec<u64>> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(directory.join("node/images")) else {
+        return Ok(found);
+    };
+    for entry in entries {
+        if let Ok(disk) = entry?.path().join("base.img").metadata() {
+            found.push(disk.ino());
+        }
+    }
+    Ok(found)
+}
