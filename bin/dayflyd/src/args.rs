@@ -47,6 +47,9 @@ pub(crate) enum Command {
     /// Carries built disk images of templates between hosts.
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Replaces the administrator's key.
+    #[command(subcommand)]
+    AdminKey(AdminKeyCommand),
     /// Started by the node beside a capture.
     #[command(name = crate::pause_guard::COMMAND, hide = true)]
     GuardPause(GuardArguments),
@@ -401,6 +404,12 @@ pub(crate) struct ImportArguments {
     pub(crate) digest: Option<String>,
     #[command(flatten)]
     pub(crate) installation: InstallationArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminKeyCommand {
+    /// Writes a new key. The old one is refused when this returns.
+    Rotate(InstallationArguments),
 }
 
 #[derive(Debug, Args)]

@@ -8,10 +8,10 @@ use dayfly_installation::output::{EXIT_FAILED, print};
 use dayfly_installation::runtime::block_on;
 
 use crate::args::{
-    Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments, ImageCommand,
-    RecipeArguments, RecipeCommand, StopArguments,
+    AdminKeyCommand, Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments,
+    ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
 };
-use crate::{bench, doctor, image, operator, pause_guard, recipe_check, settings, stop};
+use crate::{admin_key, bench, doctor, image, operator, pause_guard, recipe_check, settings, stop};
 
 /// Something was found that keeps this host from working, or is not as it should be.
 const EXIT_UNFIT: u8 = 1;
@@ -33,6 +33,10 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Recipe(RecipeCommand::Check(arguments)) => return check_recipes(arguments),
         Command::Image(ImageCommand::Export(arguments)) => image::export(arguments)?,
         Command::Image(ImageCommand::Import(arguments)) => image::import(arguments)?,
+        Command::AdminKey(AdminKeyCommand::Rotate(arguments)) => {
+            let rotated = block_on(admin_key::rotate(arguments))?;
+            print(arguments.json, &rotated, admin_key::render)?;
+        }
         Command::GuardPause(arguments) => pause_guard::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)

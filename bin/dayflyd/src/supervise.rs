@@ -57,6 +57,7 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
         program: std::env::current_exe().context("cannot find this program")?,
         lock,
         listener,
+        key_file: directory.admin_key(),
         key_digest: admin_key::digest(&key),
         file,
         settings: RunArguments {
@@ -79,7 +80,7 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = hang_up.recv() => {
-                let changed = parent.reload(given);
+                let changed = parent.reload_all(given);
                 for supervised in [&mut control, &mut node] {
                     if changed.contains(&supervised.role) {
                         supervised.restart().await?;
@@ -123,6 +124,7 @@ struct Parent {
     program: PathBuf,
     lock: DaemonLock,
     listener: TcpListener,
+    key_file: PathBuf,
     key_digest: String,
     /// Where settings were read from.
     file: Option<PathBuf>,
@@ -147,6 +149,36 @@ impl Parent {
         let is_there = self.file.is_none() || found.report.file.is_some();
         ensure!(is_there, "the settings file is gone");
         Ok(found.arguments)
+    }
+
+    /// Reads key and settings again. Gives the processes that must be started anew for them.
+    fn reload_all(&mut self, given: &[OsString]) -> Vec<Role> {
+        let has_new_key = self.reload_key();
+        let mut changed = self.reload(given);
+        if has_new_key && !changed.contains(&Role::Control) {
+            changed.push(Role::Control);
+        }
+        changed
+    }
+
+    /// Goes on to the administrator's key that waits, if one does. Says whether it is another.
+    fn reload_key(&mut self) -> bool {
+        match admin_key::ensure(&self.key_file) {
+            Ok(key) => {
+                let digest = admin_key::digest(&key);
+                let is_new = digest != self.key_digest;
+                if is_new {
+                    tracing::info!("the administrator's key was replaced");
+                }
+                self.key_digest = digest;
+                is_new
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the administrator's key of before holds on");
+                false
+            }
+        }
     }
 
     /// Reads the settings again. Gives the processes that must be started anew for them; none when

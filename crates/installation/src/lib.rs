@@ -12,7 +12,7 @@ pub mod output;
 pub mod runtime;
 mod sibling;
 
-pub use admin_client::{AdminClientError, admin_client};
+pub use admin_client::{AdminClientError, admin_client, is_key_accepted};
 pub use daemon_lock::{DaemonLock, LockError};
 pub use data_directory::{DataDirectory, DataDirectoryError, Instance, RunningDaemon};
 pub use sibling::{SiblingError, sibling_program};

@@ -1,6 +1,7 @@
 //! Every test on real machines, as one program: linked once, and each test a process of its own
 //! (`cargo nextest`).
 
+mod admin_key;
 mod admission;
 mod calls;
 mod canary;
