@@ -31,6 +31,7 @@ pub mod posture;
 pub mod privileges;
 pub mod probe;
 pub mod process;
+pub mod processor;
 pub mod sys;
 pub mod unix;
 

@@ -133,7 +133,7 @@ impl EngineIdentity {
             let (found, wanted) = (self.accelerator, wanted.accelerator);
             return Err(Mismatch::Accelerator { found, wanted });
         }
-        if self.cpu_model != wanted.cpu_model {
+        if !is_same_processor(&self.cpu_model, &wanted.cpu_model) {
             let (found, wanted) = (self.cpu_model.clone(), wanted.cpu_model.clone());
             return Err(Mismatch::CpuModel { found, wanted });
         }
@@ -291,6 +291,12 @@ impl TemplateManifest {
             None => Ok(()),
         }
     }
+}
+
+/// Older programs noted the processor's name alone; a digest of what it can do follows it now.
+fn is_same_processor(found: &str, wanted: &str) -> bool {
+    let rest = wanted.strip_prefix(found);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 /// A name that stays in its directory.

@@ -1,8 +1,9 @@
 //! What this driver says about itself.
 
+use dayfly_host::processor::processor_digest;
 use dayfly_vmm::{Accelerator, Capabilities, CaptureKind, EngineKind};
 
-use crate::version::EngineVersion;
+use crate::driver::QemuConfig;
 
 /// The processor model on the command line.
 ///
@@ -19,20 +20,20 @@ pub(crate) const fn processor_model(accelerator: Accelerator) -> &'static str {
 
 /// Collects the facts. `processor_table` is the text of `/proc/cpuinfo`.
 #[must_use]
-pub(crate) fn capabilities(
-    accelerator: Accelerator,
-    version: &EngineVersion,
-    processor_table: &str,
-) -> Capabilities {
+pub(crate) fn capabilities(config: &QemuConfig, processor_table: &str) -> Capabilities {
+    let accelerator = config.accelerator;
     let model = processor_model(accelerator);
     let cpu_model = match accelerator {
-        // Two hosts that both say `host` may differ, so the name of the processor is part of it.
-        Accelerator::Kvm => format!("{model}:{}", host_processor(processor_table)),
+        // Two hosts that both say `host` may differ, and two processors of one name as well.
+        Accelerator::Kvm => {
+            let (name, digest) = (host_processor(processor_table), processor_digest());
+            format!("{model}:{name}:{digest}")
+        }
         Accelerator::Tcg => model.to_owned(),
     };
     Capabilities {
         engine: EngineKind::Qemu,
-        engine_version: version.to_string(),
+        engine_version: config.version.to_string(),
         accelerator,
         cpu_model,
         // A booted machine's memory is in its file, so its capture is device state alone. A
@@ -53,29 +54,29 @@ fn host_processor(table: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::EngineVersion;
 
     const TABLE: &str = "processor\t: 0\nmodel name\t: Some CPU @ 2.0GHz\nflags\t: a b\n";
 
-    fn version() -> EngineVersion {
-        EngineVersion {
+    fn of(accelerator: Accelerator) -> Capabilities {
+        let version = EngineVersion {
             major: 10,
             minor: 0,
             micro: 2,
-        }
+        };
+        capabilities(&QemuConfig::installed(version, accelerator), TABLE)
     }
 
     #[test]
     fn hardware_snapshots_name_the_processor_they_were_made_on() {
-        let found = capabilities(Accelerator::Kvm, &version(), TABLE);
-        assert_eq!(found.cpu_model, "host:Some CPU @ 2.0GHz");
+        let found = of(Accelerator::Kvm);
+        let digest = processor_digest();
+        assert_eq!(found.cpu_model, format!("host:Some CPU @ 2.0GHz:{digest}"));
         assert_eq!(found.engine_version, "10.0.2");
     }
 
     #[test]
     fn emulated_snapshots_do_not_depend_on_the_host_processor() {
-        assert_eq!(
-            capabilities(Accelerator::Tcg, &version(), TABLE).cpu_model,
-            "max,-erms,-fsrm"
-        );
+        assert_eq!(of(Accelerator::Tcg).cpu_model, "max,-erms,-fsrm");
     }
 }

@@ -50,7 +50,7 @@ impl QemuEngine {
     #[must_use]
     pub fn new(config: QemuConfig, slots: Arc<dyn SlotProvider>) -> Self {
         let processor_table = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let capabilities = capabilities(config.accelerator, &config.version, &processor_table);
+        let capabilities = capabilities(&config, &processor_table);
         let counter_khz = counter_khz(&processor_table);
         Self {
             config,
