@@ -3,12 +3,14 @@
 //! It must not know what a file is for. [`remove_tree`] and [`open_without_links`] treat what lies
 //! below as hostile: a link planted there leads nowhere.
 
+mod checksummed;
 mod copy;
 mod durable;
 mod open;
 mod remove;
 mod sync;
 
+pub use checksummed::{checked_object, with_checksum};
 pub use copy::{
     CopyError, CopyMethod, allocated_bytes, copy_sparse, punch_hole, reflink_or_copy,
     reflink_supported,

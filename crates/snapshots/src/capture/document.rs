@@ -7,6 +7,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use dayfly_host::files::{checked_object, with_checksum};
 use dayfly_types::SnapshotId;
 use dayfly_types::limits::MEMORY_EXTENTS_MAX;
 use dayfly_vmm::{PAGE_BYTES, PageRange};
@@ -18,9 +19,6 @@ use crate::manifest::is_plain_name;
 
 /// A manifest with a full map of extents; more is damage.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-const BEFORE_CHECKSUM: &[u8] = b",\"checksum\":\"";
-const BEHIND_CHECKSUM: &[u8] = b"\"}\n";
-const CHECKSUM_CHARACTERS: usize = 64;
 
 /// Why a text is not a manifest that this program can use.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +46,8 @@ pub enum DocumentError {
 /// # Errors
 /// [`DocumentError::Syntax`] when a value has no JSON form.
 pub fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentError> {
-    let mut text = serde_json::to_vec(manifest).map_err(DocumentError::Syntax)?;
-    let checksum = blake3::hash(&text).to_hex();
-    text.pop();
-    text.extend(BEFORE_CHECKSUM);
-    text.extend(checksum.as_bytes());
-    text.extend(BEHIND_CHECKSUM);
-    Ok(text)
+    let text = serde_json::to_vec(manifest).map_err(DocumentError::Syntax)?;
+    Ok(with_checksum(text))
 }
 
 /// Reads a text that must be the manifest of this capture.
@@ -62,7 +55,7 @@ pub fn encode(manifest: &CaptureManifest) -> Result<Vec<u8>, DocumentError> {
 /// # Errors
 /// [`DocumentError`].
 pub fn decode(text: &[u8], id: &SnapshotId) -> Result<CaptureManifest, DocumentError> {
-    let body = verified_body(text).ok_or(DocumentError::Checksum)?;
+    let body = checked_object(text).ok_or(DocumentError::Checksum)?;
     let manifest: CaptureManifest = serde_json::from_slice(&body).map_err(DocumentError::Syntax)?;
     if manifest.format > CAPTURE_FORMAT {
         let found = manifest.format;
@@ -73,15 +66,6 @@ pub fn decode(text: &[u8], id: &SnapshotId) -> Result<CaptureManifest, DocumentE
     }
     check(&manifest)?;
     Ok(manifest)
-}
-
-/// The object without its checksum, if that is right.
-fn verified_body(text: &[u8]) -> Option<Vec<u8>> {
-    let text = text.strip_suffix(BEHIND_CHECKSUM)?;
-    let (text, checksum) = text.split_at_checked(text.len().checked_sub(CHECKSUM_CHARACTERS)?)?;
-    let mut body = text.strip_suffix(BEFORE_CHECKSUM)?.to_vec();
-    body.push(b'}');
-    (blake3::hash(&body).to_hex().as_bytes() == checksum).then_some(body)
 }
 
 /// Reads the text of the manifest in a capture's directory.
