@@ -17,7 +17,7 @@ use dayfly_types::{ErrorCode, SandboxId};
 use serde::{Deserialize, Serialize};
 
 use crate::disk_lane::off_runtime;
-use crate::journal::JOURNAL_FORMAT;
+use crate::journal::JOURNAL_FORMAT_NEWEST;
 use crate::kept;
 use crate::node::Node;
 use crate::parts::Parts;
@@ -183,7 +183,7 @@ impl NodeIdentity for Node {
     async fn hello(&self, peer: Greeting) -> Result<Greeting, NodeError> {
         tracing::debug!(program = peer.program, "a control plane begins to speak");
         let formats = [
-            ("journal", JOURNAL_FORMAT),
+            ("journal", JOURNAL_FORMAT_NEWEST),
             ("capture", CAPTURE_FORMAT),
             ("template", MANIFEST_FORMAT),
         ];

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use dayfly_core::lifecycle::{IllegalTransition, LifecycleEvent, Phase, next};
 use dayfly_host::files::{sync_directory, sync_file};
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
@@ -26,8 +27,11 @@ use crate::effects::{Effect, Effects};
 use crate::glimpse::Glimpse;
 use crate::reserve::ReserveFile;
 
-/// Bumped when an old reader would misread a record.
+/// What this program writes of most sandboxes. Bumped when an old reader would misread a record.
 pub const JOURNAL_FORMAT: u32 = 3;
+/// The newest that it reads, and writes of a machine that was booted on the disk of a capture. An
+/// old reader would take its memory for that of the capture.
+pub const JOURNAL_FORMAT_NEWEST: u32 = 4;
 /// The oldest format that is still read: what it lacks has a default.
 const JOURNAL_FORMAT_OLDEST: u32 = 1;
 
@@ -95,6 +99,14 @@ pub struct SandboxRecord {
 }
 
 impl SandboxRecord {
+    /// The oldest format in which it can be told.
+    fn format_needed(&self) -> u32 {
+        match self.phase.origin() {
+            Some(MachineOrigin::DiskOf(_)) => JOURNAL_FORMAT_NEWEST,
+            Some(MachineOrigin::Template | MachineOrigin::Capture(_)) | None => JOURNAL_FORMAT,
+        }
+    }
+
     #[must_use]
     pub const fn state(&self) -> SandboxState {
         self.phase.state()
@@ -142,7 +154,7 @@ pub enum JournalError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("{path} has format {found}; this program reads {JOURNAL_FORMAT}")]
+    #[error("{path} has format {found}; this program reads up to {JOURNAL_FORMAT_NEWEST}")]
     Format { path: PathBuf, found: u32 },
 }
 
@@ -151,7 +163,8 @@ impl JournalError {
     pub(crate) fn without_path(&self) -> String {
         match self {
             Self::Format { found, .. } => {
-                format!("it has format {found}, and this program reads {JOURNAL_FORMAT}")
+                let newest = JOURNAL_FORMAT_NEWEST;
+                format!("it has format {found}, and this program reads up to {newest}")
             }
             Self::Malformed { .. } => "it is damaged".to_owned(),
             Self::Read { .. } | Self::Write { .. } => "the disk does not give it".to_owned(),
@@ -247,7 +260,9 @@ impl Journal {
             source,
         };
         fs::create_dir_all(&directory).map_err(fail)?;
-        let text = serde_json::to_vec_pretty(record).map_err(|e| fail(io::Error::other(e)))?;
+        let mut told = record.clone();
+        told.format = record.format_needed();
+        let text = serde_json::to_vec_pretty(&told).map_err(|e| fail(io::Error::other(e)))?;
         let temporary = directory.join(NEW_RECORD_FILE);
         fs::write(&temporary, text).map_err(fail)?;
         if record.state() == SandboxState::Hibernated {
@@ -374,7 +389,7 @@ impl Journal {
             .get("format")
             .and_then(serde_json::Value::as_u64)
             .unwrap_or(0);
-        let readable = u64::from(JOURNAL_FORMAT_OLDEST)..=u64::from(JOURNAL_FORMAT);
+        let readable = u64::from(JOURNAL_FORMAT_OLDEST)..=u64::from(JOURNAL_FORMAT_NEWEST);
         if !readable.contains(&found) {
             let found = u32::try_from(found).unwrap_or(u32::MAX);
             return Err(JournalError::Format { path, found });

@@ -8,7 +8,12 @@ use dayfly_types::{CellName, EngineProcess, MemoryMib, SlotIndex, Vcpus, VolumeN
 /// A machine in the middle of a capture.
 fn running() -> Phase {
     let capture = |name| SnapshotId::parse(name).unwrap();
-    let mut phase = Phase::creating(Some(capture("snap-a")));
+    running_from(MachineOrigin::Capture(capture("snap-a")))
+}
+
+fn running_from(origin: MachineOrigin) -> Phase {
+    let capture = |name| SnapshotId::parse(name).unwrap();
+    let mut phase = Phase::creating(origin);
     phase.take_engine(RunningEngine {
         slot: SlotIndex(4),
         process: EngineProcess {
@@ -92,9 +97,37 @@ fn records_of_former_formats_are_still_read() {
     };
     let first = read(include_str!("../schema/journal-1.json"));
     let layers = first.phase.disk().unwrap();
-    assert!(layers.next_layer == 0 && layers.origin.is_none() && first.volumes.is_empty());
+    assert!(
+        layers.next_layer == 0
+            && layers.origin == MachineOrigin::Template
+            && first.volumes.is_empty()
+    );
     let second = read(include_str!("../schema/journal-2.json"));
     assert_eq!(second.phase.disk().unwrap().next_layer, 2);
+}
+
+/// A program of before would capture such a machine over memory that it does not have.
+#[test]
+fn a_machine_that_was_booted_on_a_disk_is_told_in_a_later_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::open(directory.path()).unwrap();
+    let mut record = sample(1);
+    let origin = MachineOrigin::DiskOf(SnapshotId::parse("snap-a").unwrap());
+    record.phase = running_from(origin.clone());
+    let format_of = |record: &SandboxRecord| {
+        journal.write(record).unwrap();
+        let path = journal.sandbox_directory(&record.id).join(RECORD_FILE);
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        told["format"].clone()
+    };
+    assert_eq!(format_of(&record), JOURNAL_FORMAT_NEWEST);
+    let read = journal.read(&record.id).unwrap();
+    assert_eq!(read.phase.origin(), Some(&origin));
+    // Asleep, it is its capture that says what it lies on.
+    record.phase = next(&record.phase, LifecycleEvent::Hibernate).unwrap();
+    let asleep = LifecycleEvent::HibernateDone(SnapshotId::parse("snap-h").unwrap());
+    record.phase = next(&record.phase, asleep).unwrap();
+    assert_eq!(format_of(&record), JOURNAL_FORMAT);
 }
 
 /// A program of before this field reads a record with it, and leaves it out when it writes.
@@ -152,7 +185,7 @@ fn of_a_later_format_the_slot_is_still_known() {
     journal.write(&record).unwrap();
     let path = journal.sandbox_directory(&record.id).join(RECORD_FILE);
     let mut later: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    later["format"] = (JOURNAL_FORMAT + 1).into();
+    later["format"] = (JOURNAL_FORMAT_NEWEST + 1).into();
     let mut slot_seen_as = |slot: Option<serde_json::Value>| {
         match slot {
             Some(slot) => later["slot"] = slot,
@@ -203,6 +236,18 @@ fn the_shape_of_a_record_has_not_drifted() {
     let frozen = include_str!("../schema/journal-3.json");
     let frozen: serde_json::Value = serde_json::from_str(frozen).unwrap();
     let live = serde_json::to_value(sample(1)).unwrap();
+    assert_eq!(frozen, live, "a changed record needs a new JOURNAL_FORMAT");
+}
+
+#[test]
+fn the_shape_of_the_record_of_a_booted_machine_has_not_drifted() {
+    let frozen = include_str!("../schema/journal-4.json");
+    let frozen: serde_json::Value = serde_json::from_str(frozen).unwrap();
+    let mut record = sample(1);
+    let origin = MachineOrigin::DiskOf(SnapshotId::parse("snap-a").unwrap());
+    record.phase = running_from(origin);
+    record.format = JOURNAL_FORMAT_NEWEST;
+    let live = serde_json::to_value(record).unwrap();
     assert_eq!(frozen, live, "a changed record needs a new JOURNAL_FORMAT");
 }
 

@@ -13,6 +13,7 @@ use dayfly_node_api::{
     SnapshotReport, SnapshotRequest,
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{ErrorCode, SandboxId, SnapshotId, limits};
 use futures::StreamExt;
 
@@ -58,7 +59,9 @@ impl Node {
             }
             None => origin_of_template(self.parts.templates.ready(&wanted.template)?),
         };
-        self.begin(wanted, origin, wanted.from_snapshot.clone())
+        let from = wanted.from_snapshot.clone();
+        let from = from.map_or(MachineOrigin::Template, MachineOrigin::Capture);
+        self.begin(wanted, origin, from)
     }
 
     fn visible_snapshot(&self, id: &SnapshotId, wanted: &EnsureSandbox) -> Result<(), NodeError> {
@@ -80,13 +83,13 @@ impl Node {
         &self,
         wanted: &EnsureSandbox,
         mut origin: Origin,
-        lies_on: Option<SnapshotId>,
+        from: MachineOrigin,
     ) -> Result<SandboxHandle, NodeError> {
         if let Some(refusal) = self.parts.kept.refusal(&wanted.id) {
             // Its record must not be written over.
             return Err(refusal);
         }
-        let record = self.new_record(wanted, &origin, lies_on)?;
+        let record = self.new_record(wanted, &origin, from)?;
         if record.disk != origin.template.restore.disk {
             origin.grow = record.disk;
         }
@@ -110,7 +113,7 @@ impl Node {
         &self,
         wanted: &EnsureSandbox,
         origin: &Origin,
-        lies_on: Option<SnapshotId>,
+        from: MachineOrigin,
     ) -> Result<SandboxRecord, NodeError> {
         let mut token = [0_u8; 32];
         getrandom::fill(&mut token)
@@ -128,7 +131,7 @@ impl Node {
             template: origin.template.name.clone(),
             template_version: origin.template.version.clone(),
             machine: restore.machine.clone(),
-            phase: Phase::creating(lies_on),
+            phase: Phase::creating(from),
             generation: FIRST_GENERATION,
             boot_id: self.config.boot_id.clone(),
             expires: expiry::deadline(clock.now(), ttl_seconds),
@@ -309,7 +312,7 @@ impl Node {
                 Some(early) => origin_of_early(&self.parts, early).await?,
                 None => origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?,
             };
-            self.begin(&child, origin, Some(capture.clone()))
+            self.begin(&child, origin, MachineOrigin::Capture(capture.clone()))
         };
         let report = match made.await {
             Ok(handle) => handle.created().await,

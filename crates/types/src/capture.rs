@@ -2,6 +2,40 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::SnapshotId;
+
+/// What a machine was started from, and so what its memory and its disk lie on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum MachineOrigin {
+    /// Restored from its template.
+    #[default]
+    Template,
+    /// Restored from a capture, with the memory of that one.
+    Capture(SnapshotId),
+    /// Booted on the disk of a capture. Its memory lies on nothing.
+    DiskOf(SnapshotId),
+}
+
+impl MachineOrigin {
+    /// The capture that its disk lies on.
+    #[must_use]
+    pub const fn capture(&self) -> Option<&SnapshotId> {
+        match self {
+            Self::Template => None,
+            Self::Capture(id) | Self::DiskOf(id) => Some(id),
+        }
+    }
+
+    /// The capture whose memory it has.
+    #[must_use]
+    pub const fn restored_from(&self) -> Option<&SnapshotId> {
+        match self {
+            Self::Capture(id) => Some(id),
+            Self::Template | Self::DiskOf(_) => None,
+        }
+    }
+}
+
 /// What one capture cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CaptureCost {

@@ -64,7 +64,7 @@ impl Spoilt {
         let text = std::fs::read(&path)?;
         let later = || -> Result<Value> {
             let mut value: Value = serde_json::from_slice(&text)?;
-            value["format"] = 4.into();
+            value["format"] = (dayfly_node::journal::JOURNAL_FORMAT_NEWEST + 1).into();
             Ok(value)
         };
         let half = &text[..text.len() / 2];

@@ -1,5 +1,6 @@
 //! The only way from one phase to another.
 
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{SandboxState, SlotIndex, SnapshotId};
 
 use super::event::LifecycleEvent as Event;
@@ -49,11 +50,13 @@ fn follow(from: &Phase, event: &Event) -> Option<Phase> {
             waking(from, to)
         }
         (Phase::Waking(wake), Event::WakeDone) => {
-            Phase::Running(machine_on(engine_of(wake)?, Some(wake.capture.clone())))
+            let origin = MachineOrigin::Capture(wake.capture.clone());
+            Phase::Running(machine_on(engine_of(wake)?, origin))
         }
         (Phase::Waking(wake), Event::WakeUndone) => asleep(&wake.capture, wake.slot),
         (Phase::Running(machine), Event::WakeUndone) => {
-            asleep(machine.disk.origin.as_ref()?, Some(machine.engine.slot))
+            let capture = machine.disk.origin.restored_from()?;
+            asleep(capture, Some(machine.engine.slot))
         }
         (Phase::Failed(remains), Event::StillAsleep) => {
             asleep(remains.asleep_in.as_ref()?, remains.slot)
@@ -71,7 +74,7 @@ fn follow(from: &Phase, event: &Event) -> Option<Phase> {
     Some(to)
 }
 
-fn machine_on(engine: RunningEngine, origin: Option<SnapshotId>) -> Machine {
+fn machine_on(engine: RunningEngine, origin: MachineOrigin) -> Machine {
     let disk = DiskLayers {
         origin,
         ..DiskLayers::default()
@@ -105,7 +108,7 @@ fn waking(from: &Phase, capture: &SnapshotId) -> Phase {
 
 fn remains(from: &Phase) -> Remains {
     let disk = DiskLayers {
-        origin: from.origin().cloned(),
+        origin: from.origin().cloned().unwrap_or_default(),
         ..from.disk().cloned().unwrap_or_default()
     };
     Remains {

@@ -1,5 +1,6 @@
 //! What a sandbox is and has in each part of its life.
 
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EngineProcess, SandboxState, SlotIndex, SnapshotId};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +28,8 @@ pub struct Sealing {
 /// What the disk of a machine lies on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskLayers {
-    /// The capture that the machine was restored from. `None`: the template itself.
-    pub origin: Option<SnapshotId>,
+    /// What the machine was started from.
+    pub origin: MachineOrigin,
     /// Captures that the machine has sealed disk layers into since, lowest first.
     pub sealed: Vec<SnapshotId>,
     /// A capture under way whose disk layer may or may not be sealed.
@@ -48,7 +49,7 @@ impl DiskLayers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// As in [`DiskLayers`].
-    pub origin: Option<SnapshotId>,
+    pub origin: MachineOrigin,
     pub engine: Option<RunningEngine>,
 }
 
@@ -118,9 +119,9 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The first phase: a sandbox whose disk will lie on a capture, or on its template.
+    /// The first phase: a sandbox whose machine will be started from this.
     #[must_use]
-    pub const fn creating(origin: Option<SnapshotId>) -> Self {
+    pub const fn creating(origin: MachineOrigin) -> Self {
         Self::Creating(Start {
             origin,
             engine: None,
@@ -208,15 +209,14 @@ impl Phase {
         }
     }
 
-    /// The capture that its disk lies on from the first. `None`: the template, or no disk.
-    pub(super) fn origin(&self) -> Option<&SnapshotId> {
+    /// What its machine was or will be started from, in the phases that know.
+    #[must_use]
+    pub const fn origin(&self) -> Option<&MachineOrigin> {
         match self.belongings() {
-            Belongings::Start(start) => start.origin.as_ref(),
-            Belongings::Machine(_)
-            | Belongings::Asleep(_)
-            | Belongings::Wake(_)
-            | Belongings::Remains(_)
-            | Belongings::Nothing => self.disk().and_then(|disk| disk.origin.as_ref()),
+            Belongings::Start(start) => Some(&start.origin),
+            Belongings::Machine(machine) => Some(&machine.disk.origin),
+            Belongings::Remains(remains) => Some(&remains.disk.origin),
+            Belongings::Asleep(_) | Belongings::Wake(_) | Belongings::Nothing => None,
         }
     }
 
@@ -273,7 +273,7 @@ impl Phase {
     /// The captures that must stay for it.
     pub fn captures(&self) -> impl Iterator<Item = &SnapshotId> {
         let above = self.disk().into_iter().flat_map(DiskLayers::above_origin);
-        let origin = self.origin().into_iter();
+        let origin = self.origin().and_then(MachineOrigin::capture).into_iter();
         origin.chain(self.asleep_in()).chain(above)
     }
 

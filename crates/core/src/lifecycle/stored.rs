@@ -1,6 +1,7 @@
 //! A phase as the journal has it: the fields of all phases side by side, as they were before there
 //! were phases, so that programs of before read what this one writes.
 
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EngineProcess, SandboxState, SlotIndex, SnapshotId};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,10 @@ pub(super) struct StoredPhase {
     process: Option<EngineProcess>,
     #[serde(default)]
     origin: Option<SnapshotId>,
+    /// Only the disk of `origin` is under the machine. Programs of before do not know this, so a
+    /// record that says it has a format that they refuse.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    origin_is_disk: bool,
     #[serde(default)]
     sealed: Vec<SnapshotId>,
     #[serde(default)]
@@ -53,13 +58,25 @@ impl StoredPhase {
         })
     }
 
-    fn disk(self) -> DiskLayers {
-        DiskLayers {
-            origin: self.origin,
+    fn origin(&self) -> Result<MachineOrigin, NoPhase> {
+        match (self.origin.clone(), self.origin_is_disk) {
+            (None, false) => Ok(MachineOrigin::Template),
+            (Some(id), false) => Ok(MachineOrigin::Capture(id)),
+            (Some(id), true) => Ok(MachineOrigin::DiskOf(id)),
+            (None, true) => Err(NoPhase {
+                state: self.state,
+                lacks: "capture under its disk",
+            }),
+        }
+    }
+
+    fn disk(self) -> Result<DiskLayers, NoPhase> {
+        Ok(DiskLayers {
+            origin: self.origin()?,
             sealed: self.sealed,
             sealing: self.sealing,
             next_layer: self.next_layer,
-        }
+        })
     }
 
     fn machine(self) -> Result<Machine, NoPhase> {
@@ -69,17 +86,17 @@ impl StoredPhase {
         })?;
         Ok(Machine {
             engine,
-            disk: self.disk(),
+            disk: self.disk()?,
         })
     }
 
-    fn remains(self) -> Remains {
-        Remains {
+    fn remains(self) -> Result<Remains, NoPhase> {
+        Ok(Remains {
             reason: self.reason.clone(),
             slot: self.slot,
             asleep_in: self.asleep_in.clone(),
-            disk: self.disk(),
-        }
+            disk: self.disk()?,
+        })
     }
 }
 
@@ -96,7 +113,7 @@ impl TryFrom<StoredPhase> for Phase {
             }
             SandboxState::Creating => Self::Creating(Start {
                 engine: stored.engine(),
-                origin: stored.origin,
+                origin: stored.origin()?,
             }),
             SandboxState::Running => Self::Running(stored.machine()?),
             SandboxState::Pausing => Self::Pausing(stored.machine()?),
@@ -113,9 +130,9 @@ impl TryFrom<StoredPhase> for Phase {
                 process: stored.process,
                 network_start: stored.network_start,
             }),
-            SandboxState::Failed => Self::Failed(stored.remains()),
+            SandboxState::Failed => Self::Failed(stored.remains()?),
             // Nobody writes that it is gone; whoever did meant this.
-            SandboxState::Deleting | SandboxState::Deleted => Self::Deleting(stored.remains()),
+            SandboxState::Deleting | SandboxState::Deleted => Self::Deleting(stored.remains()?),
         })
     }
 }
@@ -123,12 +140,14 @@ impl TryFrom<StoredPhase> for Phase {
 impl From<Phase> for StoredPhase {
     fn from(phase: Phase) -> Self {
         let disk = phase.disk().cloned().unwrap_or_default();
+        let origin = phase.origin();
         Self {
             state: phase.state(),
             reason: phase.reason().map(str::to_owned),
             slot: phase.slot(),
             process: phase.process(),
-            origin: phase.origin().cloned(),
+            origin: origin.and_then(MachineOrigin::capture).cloned(),
+            origin_is_disk: matches!(origin, Some(MachineOrigin::DiskOf(_))),
             sealed: disk.sealed,
             asleep_in: phase.asleep_in().cloned(),
             sealing: disk.sealing,

@@ -1,5 +1,6 @@
 //! Tests of the phases.
 
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EngineProcess, SandboxState, SlotIndex, SnapshotId};
 use proptest::prelude::*;
 
@@ -54,13 +55,14 @@ fn step(mut phase: Phase, event: LifecycleEvent) -> Phase {
 }
 
 fn walk(events: &[LifecycleEvent]) -> Phase {
-    let first = Phase::creating(Some(capture("snap-origin")));
+    let first = Phase::creating(MachineOrigin::Capture(capture("snap-origin")));
     events.iter().cloned().fold(first, step)
 }
 
 /// Every phase that can be reached, one for each state.
 fn reached() -> Vec<Phase> {
-    let mut reached = vec![Phase::creating(Some(capture("snap-origin")))];
+    let origin = MachineOrigin::Capture(capture("snap-origin"));
+    let mut reached = vec![Phase::creating(origin)];
     let mut index = 0;
     while index < reached.len() {
         for event in all_events() {
@@ -93,7 +95,7 @@ fn every_state_is_reachable_and_can_end() {
 
 #[test]
 fn nothing_runs_without_an_engine() {
-    let creating = Phase::creating(None);
+    let creating = Phase::creating(MachineOrigin::Template);
     assert!(next(&creating, LifecycleEvent::Ready).is_err());
     let mut waking = walk(&[
         LifecycleEvent::Ready,
@@ -105,8 +107,8 @@ fn nothing_runs_without_an_engine() {
     assert!(next(&waking, LifecycleEvent::WakeDone).is_err());
     waking.take_engine(engine());
     let running = next(&waking, LifecycleEvent::WakeDone).unwrap();
-    let origin = running.disk().and_then(|disk| disk.origin.as_ref());
-    assert_eq!(origin, Some(&capture("snap-asleep")));
+    let origin = MachineOrigin::Capture(capture("snap-asleep"));
+    assert_eq!(running.origin(), Some(&origin));
 }
 
 #[test]
@@ -146,6 +148,28 @@ fn fields_that_make_no_phase_are_refused() {
     assert!(refused(text).contains("it is running and has no engine"));
     let text = r#"{"state":"creating","slot":3,"process":null}"#;
     assert!(refused(text).contains("no process in its slot"));
+    let text = r#"{"state":"creating","slot":null,"process":null,"origin_is_disk":true}"#;
+    assert!(refused(text).contains("no capture under its disk"));
+}
+
+/// The memory of a machine that was booted on a capture's disk is not that capture's, so it never
+/// sleeps in it.
+#[test]
+fn a_booted_machine_keeps_its_capture_and_does_not_sleep_in_it() {
+    let origin = MachineOrigin::DiskOf(capture("snap-origin"));
+    let first = Phase::creating(origin.clone());
+    let running = step(first.clone(), LifecycleEvent::Ready);
+    assert_eq!(running.origin(), Some(&origin));
+    assert!(next(&running, LifecycleEvent::WakeUndone).is_err());
+    let ended = next(&running, LifecycleEvent::Delete).unwrap();
+    for phase in [first, running, ended] {
+        assert_eq!(phase.captures().next(), Some(&capture("snap-origin")));
+        let text = serde_json::to_string(&phase).unwrap();
+        assert!(text.contains(r#""origin_is_disk":true"#), "{text}");
+        assert_eq!(serde_json::from_str::<Phase>(&text).unwrap(), phase);
+    }
+    let others = serde_json::to_string(&walk(&[LifecycleEvent::Ready])).unwrap();
+    assert!(!others.contains("origin_is_disk"), "{others}");
 }
 
 fn any_event() -> impl Strategy<Value = LifecycleEvent> {
@@ -165,7 +189,7 @@ proptest! {
 
     #[test]
     fn deleted_is_final(events in proptest::collection::vec(any_event(), 0..60)) {
-        let mut phase = Phase::creating(None);
+        let mut phase = Phase::creating(MachineOrigin::Template);
         let mut was_deleted = false;
         for event in events {
             phase = step(phase, event);
@@ -177,7 +201,7 @@ proptest! {
     /// A sleeper that an older program called failed is the only one that comes back.
     #[test]
     fn a_failed_sandbox_never_runs_again(events in proptest::collection::vec(any_event(), 0..60)) {
-        let mut phase = Phase::creating(None);
+        let mut phase = Phase::creating(MachineOrigin::Template);
         let mut failed = false;
         for event in events {
             if event == LifecycleEvent::StillAsleep {

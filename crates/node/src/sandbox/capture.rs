@@ -492,11 +492,8 @@ impl Owner {
             .filter(|id| **id != wish.id)
             .cloned()
             .collect();
-        let (memory_below, disk_below) = self
-            .parts
-            .captures
-            .below(layers.origin.as_ref(), &sealed)
-            .map_err(|error| capture_error(WHAT, &error))?;
+        let below = self.parts.captures.below(&layers.origin, &sealed);
+        let below = below.map_err(|error| capture_error(WHAT, &error))?;
         let mut cost = taken.cost;
         cost.total_us = micros(start.elapsed());
         let draft = CaptureDraft {
@@ -513,8 +510,9 @@ impl Owner {
             machine: record.machine.clone(),
             disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
             engine: engine_identity(self.parts.engine.capabilities()),
-            memory_below,
-            disk_below,
+            memory_base: below.memory_base,
+            memory_below: below.memory,
+            disk_below: below.disks,
             extents: taken.captured.extents,
             cost,
         };

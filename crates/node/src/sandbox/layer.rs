@@ -1,6 +1,6 @@
 //! A disk layer that is part of a machine although its capture failed.
 
-use dayfly_snapshots::capture::{CaptureDraft, CaptureError, CapturePurpose};
+use dayfly_snapshots::capture::{CaptureDraft, CaptureError, CapturePurpose, MemoryBase};
 use dayfly_types::SnapshotId;
 use dayfly_types::capture::CaptureCost;
 
@@ -16,8 +16,8 @@ pub(crate) fn keep_layer(
     sealed: &[SnapshotId],
 ) -> Result<(), CaptureError> {
     parts.captures.keep_disk_only(id);
-    let origin = record.phase.disk().and_then(|disk| disk.origin.as_ref());
-    let (_, disk_below) = parts.captures.below(origin, sealed)?;
+    let origin = record.phase.origin().cloned().unwrap_or_default();
+    let disk_below = parts.captures.below(&origin, sealed)?.disks;
     let draft = CaptureDraft {
         id: id.clone(),
         purpose: CapturePurpose::Layer,
@@ -32,6 +32,8 @@ pub(crate) fn keep_layer(
         machine: record.machine.clone(),
         disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
         engine: engine_identity(parts.engine.capabilities()),
+        // It has no memory that could lie on anything.
+        memory_base: MemoryBase::Template,
         memory_below: Vec::new(),
         disk_below,
         extents: Vec::new(),

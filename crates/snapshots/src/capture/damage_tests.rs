@@ -5,9 +5,10 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use super::document;
+use super::document::{self, DocumentError};
 use super::store::tests::{World, draft, id};
 use dayfly_types::SnapshotId;
+use dayfly_types::capture::MachineOrigin;
 
 use super::*;
 
@@ -215,7 +216,8 @@ fn capture_on_a_damaged_one_is_not_published() {
     world.fill(&id("b"), &store::tests::Layer::default());
     let error = world.store.publish(draft("b", &["a"])).unwrap_err();
     assert!(matches!(error, CaptureError::Damaged { .. }), "{error}");
-    assert!(world.store.below(Some(&low), &[]).is_err());
+    let on_low = MachineOrigin::Capture(low);
+    assert!(world.store.below(&on_low, &[]).is_err());
 }
 
 #[test]
@@ -223,7 +225,7 @@ fn manifest_of_a_later_format_is_left_alone() {
     let mut world = World::new();
     let (low, later) = (world.publish("a", &[]), world.publish("b", &["a"]));
     let mut manifest = (*world.store.get(&later).unwrap()).clone();
-    manifest.format += 1;
+    manifest.format = CAPTURE_FORMAT + 1;
     let path = world.store.path(&later).join(file_names::MANIFEST);
     let text = document::encode(&manifest).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -260,6 +262,41 @@ fn manifest_has_not_drifted() {
     assert_eq!(
         document::decode(&frozen, &id).unwrap(),
         *world.store.get(&id).unwrap()
+    );
+}
+
+/// A reader of before refuses it by its number, and nobody may leave the number out.
+#[test]
+fn memory_that_lies_on_zeros_has_a_format_of_its_own() {
+    let world = World::new();
+    world.publish("a", &[]);
+    let draft = CaptureDraft {
+        memory_base: MemoryBase::Zeros,
+        memory_below: Vec::new(),
+        ..draft("b", &["a"])
+    };
+    let id = world.publish_layer(draft, &store::tests::Layer::example("b"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/capture-2.json");
+    let text = document::read(&world.store.path(&id)).unwrap();
+    if std::env::var_os("DAYFLY_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let frozen = std::fs::read(&path).unwrap();
+    assert_eq!(
+        String::from_utf8(frozen).unwrap(),
+        String::from_utf8(text).unwrap()
+    );
+    let mut manifest = (*world.store.get(&id).unwrap()).clone();
+    assert_eq!(
+        (manifest.format, manifest.memory_base),
+        (2, MemoryBase::Zeros)
+    );
+    manifest.format = 1;
+    let text = document::encode(&manifest).unwrap();
+    let refused = document::decode(&text, &manifest.id).unwrap_err();
+    assert!(
+        matches!(refused, DocumentError::FormatTooOld { found: 1 }),
+        "{refused}"
     );
 }
 

@@ -35,6 +35,8 @@ pub enum DocumentError {
     OtherCapture,
     #[error("the manifest has format {found}; this program reads up to {CAPTURE_FORMAT}")]
     Newer { found: u32 },
+    #[error("the manifest has format {found}, in which its memory base cannot be told")]
+    FormatTooOld { found: u32 },
     #[error("the manifest names {name:?}, which is not a plain file name or is there twice")]
     BadFileName { name: String },
     #[error("the map of memory does not fit the memory layer")]
@@ -84,6 +86,10 @@ pub(super) fn read(directory: &Path) -> Result<Vec<u8>, DocumentError> {
 
 /// What every manifest promises beyond its form. Checked when it is made and when it is read.
 pub(super) fn check(manifest: &CaptureManifest) -> Result<(), DocumentError> {
+    if manifest.format < manifest.memory_base.format() {
+        let found = manifest.format;
+        return Err(DocumentError::FormatTooOld { found });
+    }
     let entries = &manifest.files;
     for (index, entry) in entries.iter().enumerate() {
         let name = &entry.name;

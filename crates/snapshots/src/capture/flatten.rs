@@ -9,7 +9,7 @@
 //! drops it in a later pass, because a restore may be about to link it: it was told the paths a
 //! moment ago. Machines that run have their own links.
 //!
-//! Pages that no layer has are the template's, which this module must not know. So the merged map
+//! Pages that no layer has are those of the base, which this module must not know. So the merged map
 //! of memory can be coarser nowhere, and when it would have more ranges than an engine can map, the
 //! capture stays as it is.
 

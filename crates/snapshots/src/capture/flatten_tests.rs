@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 
+use dayfly_types::capture::MachineOrigin;
 use dayfly_vmm::PAGE_BYTES;
 use proptest::prelude::*;
 
@@ -201,11 +202,9 @@ fn capture_without_memory_is_flattened() {
     let seen = sketch::seen_through(&[File::open(disk).unwrap()]);
     assert_eq!((seen[1], seen[3]), (Some(b'a'), Some(7)));
     // What was sealed later needs nothing that the layer covers.
-    let (_, disks) = world
-        .store
-        .below(Some(&id("a")), &[id("b"), id("c")])
-        .unwrap();
-    assert_eq!(disks, [id("b"), id("c")]);
+    let origin = MachineOrigin::Capture(id("a"));
+    let below = world.store.below(&origin, &[id("b"), id("c")]).unwrap();
+    assert_eq!(below.disks, [id("b"), id("c")]);
 }
 
 #[test]

@@ -11,8 +11,37 @@ use time::OffsetDateTime;
 use super::file_names;
 use crate::manifest::{EngineIdentity, SealedFile};
 
-/// The format that this program writes, and the newest that it reads.
-pub const CAPTURE_FORMAT: u32 = 1;
+/// The newest format that this program reads and writes. A capture has the oldest in which it can
+/// be told, so that programs of before read all others.
+pub const CAPTURE_FORMAT: u32 = 2;
+/// What every reader takes to lie on its template's memory.
+const FORMAT_ON_TEMPLATE: u32 = 1;
+
+/// What lies below the lowest layer of a capture's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryBase {
+    /// The memory that the template was baked with.
+    #[default]
+    Template,
+    /// Nothing: its machine was booted on the disk of another capture.
+    Zeros,
+}
+
+impl MemoryBase {
+    /// The format of a capture with this. A reader that took zeros for the template's memory would
+    /// run a guest in a mixture of two.
+    pub(super) const fn format(self) -> u32 {
+        match self {
+            Self::Template => FORMAT_ON_TEMPLATE,
+            Self::Zeros => CAPTURE_FORMAT,
+        }
+    }
+
+    fn is_template(&self) -> bool {
+        *self == Self::Template
+    }
+}
 
 /// Why a capture was made, which decides who keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +89,9 @@ pub struct CaptureManifest {
     /// Of the guest's writable disk, which may have grown.
     pub disk_mib: u64,
     pub engine: EngineIdentity,
+    /// What lies below all of `memory_below`.
+    #[serde(default, skip_serializing_if = "MemoryBase::is_template")]
+    pub memory_base: MemoryBase,
     /// The captures whose memory lies below this one's, lowest first.
     pub memory_below: Vec<SnapshotId>,
     /// The captures whose disks lie below this one's, lowest first.
@@ -104,6 +136,7 @@ pub struct CaptureDraft {
     pub machine: MachineSpec,
     pub disk_mib: u64,
     pub engine: EngineIdentity,
+    pub memory_base: MemoryBase,
     pub memory_below: Vec<SnapshotId>,
     pub disk_below: Vec<SnapshotId>,
     pub extents: Vec<PageRange>,
@@ -113,7 +146,7 @@ pub struct CaptureDraft {
 impl CaptureDraft {
     pub(crate) fn finish(self, files: Vec<SealedFile>) -> CaptureManifest {
         CaptureManifest {
-            format: CAPTURE_FORMAT,
+            format: self.memory_base.format(),
             id: self.id,
             purpose: self.purpose,
             deleted: false,
@@ -128,6 +161,7 @@ impl CaptureDraft {
             machine: self.machine,
             disk_mib: self.disk_mib,
             engine: self.engine,
+            memory_base: self.memory_base,
             memory_below: self.memory_below,
             disk_below: self.disk_below,
             extents: self.extents,
@@ -169,7 +203,7 @@ impl CaptureManifest {
         self.purpose == CapturePurpose::Snapshot && !self.deleted
     }
 
-    /// Whether it lies on the template alone.
+    /// Whether it lies on no other capture.
     #[must_use]
     pub fn is_lowest(&self) -> bool {
         self.memory_below.is_empty() && self.disk_below.is_empty()

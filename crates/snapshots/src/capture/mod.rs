@@ -25,8 +25,8 @@ mod upkeep;
 pub use collect::Collector;
 pub use error::CaptureError;
 pub use flatten::FlattenError;
-pub use manifest::{CAPTURE_FORMAT, CaptureDraft, CaptureManifest, CapturePurpose};
-pub use stack::StackedFiles;
+pub use manifest::{CAPTURE_FORMAT, CaptureDraft, CaptureManifest, CapturePurpose, MemoryBase};
+pub use stack::{Below, StackedFiles};
 pub use store::CaptureStore;
 
 /// Names of the files in a capture's directory. The manifest of one that was flattened names other

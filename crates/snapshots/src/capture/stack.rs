@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dayfly_types::SnapshotId;
+use dayfly_types::capture::MachineOrigin;
 use dayfly_vmm::MemoryLayer;
 
 use super::document;
 use super::error::CaptureError;
 use super::file_names;
-use super::manifest::{CaptureDraft, CaptureManifest, CapturePurpose};
+use super::manifest::{CaptureDraft, CaptureManifest, CapturePurpose, MemoryBase};
 use super::store::{CaptureStore, State};
 use crate::manifest::SealedFile;
 use crate::verify::VerifyError;
@@ -29,6 +30,15 @@ pub struct StackedFiles {
     pub memory: Vec<MemoryLayer>,
     pub disks: Vec<PathBuf>,
     pub device_state: PathBuf,
+}
+
+/// What a capture of a machine lies on. What a flattened one covers is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Below {
+    pub memory_base: MemoryBase,
+    /// Lowest first, as the next.
+    pub memory: Vec<SnapshotId>,
+    pub disks: Vec<SnapshotId>,
 }
 
 /// A capture and all that it lies on, as they were at one moment.
@@ -55,13 +65,36 @@ impl CaptureStore {
     /// [`CaptureError::Damaged`] names the first file that is wrong, [`CaptureError::Incomplete`]
     /// what is missing. A layer alone cannot be restored, so it is [`CaptureError::Absent`].
     pub fn stack(&self, id: &SnapshotId) -> Result<StackedFiles, CaptureError> {
+        self.proved(id, || self.chain(id), |chain| self.prove(chain))
+    }
+
+    /// As [`CaptureStore::stack`], for the disks alone, lowest first. Whatever became of memory and
+    /// devices, of the capture and of those below it, they are not looked at.
+    ///
+    /// # Errors
+    /// As [`CaptureStore::stack`].
+    pub fn stack_disks(&self, id: &SnapshotId) -> Result<Vec<PathBuf>, CaptureError> {
+        let prove = |chain: &Chain| {
+            self.prove_manifests(chain)?;
+            self.prove_disks(chain)
+        };
+        self.proved(id, || self.chain_of_disks(id), prove)
+    }
+
+    /// Proves a chain as it is now.
+    fn proved<T>(
+        &self,
+        id: &SnapshotId,
+        find: impl Fn() -> Result<Chain, CaptureError>,
+        prove: impl Fn(&Chain) -> Result<T, CaptureError>,
+    ) -> Result<T, CaptureError> {
         let mut attempt = 1;
         loop {
             if self.require(id, id)?.purpose == CapturePurpose::Layer {
                 return Err(CaptureError::Absent(id.clone()));
             }
-            let chain = self.chain(id)?;
-            let stacked = self.prove(&chain);
+            let chain = find()?;
+            let stacked = prove(&chain);
             // Reading may have taken long enough for a merge to replace what was read, and for
             // that to be dropped. Then neither the files nor the complaint are worth anything.
             let is_current = chain
@@ -112,10 +145,7 @@ impl CaptureStore {
 
     fn prove(&self, chain: &Chain) -> Result<StackedFiles, CaptureError> {
         let top = &chain.top;
-        let ids: BTreeSet<&SnapshotId> = chain.all().map(|manifest| &manifest.id).collect();
-        for id in ids {
-            self.prove_manifest(id)?;
-        }
+        self.prove_manifests(chain)?;
         self.prove_files(top, &top.files)?;
         let mut stacked = StackedFiles {
             device_state: self.verified(top, file_names::DEVICE_STATE)?,
@@ -124,20 +154,24 @@ impl CaptureStore {
         for manifest in chain.memory.iter().chain([top]) {
             stacked.memory.extend(self.memory_of(manifest)?);
         }
-        for manifest in chain.disks.iter().chain([top]) {
-            stacked
-                .disks
-                .push(self.verified(manifest, &manifest.disk_file)?);
-        }
+        stacked.disks = self.prove_disks(chain)?;
         Ok(stacked)
+    }
+
+    fn prove_manifests(&self, chain: &Chain) -> Result<(), CaptureError> {
+        let ids: BTreeSet<&SnapshotId> = chain.all().map(|manifest| &manifest.id).collect();
+        ids.into_iter().try_for_each(|id| self.prove_manifest(id))
+    }
+
+    fn prove_disks(&self, chain: &Chain) -> Result<Vec<PathBuf>, CaptureError> {
+        let all = chain.disks.iter().chain([&chain.top]);
+        all.map(|manifest| self.verified(manifest, &manifest.disk_file))
+            .collect()
     }
 
     /// The captures that a restore of this one needs, without those that a flattened one covers.
     pub(super) fn chain(&self, id: &SnapshotId) -> Result<Chain, CaptureError> {
-        let top = self.require(id, id)?;
-        let require = |ids: Vec<SnapshotId>| -> Result<Vec<_>, CaptureError> {
-            ids.iter().map(|below| self.require(id, below)).collect()
-        };
+        let Chain { top, disks, .. } = self.chain_of_disks(id)?;
         // A layer alone has no memory, whatever it is said to lie on.
         let memory = match top.purpose {
             CapturePurpose::Layer => Vec::new(),
@@ -145,10 +179,28 @@ impl CaptureStore {
                 self.state().uncovered_memory(&top.memory_below)
             }
         };
-        let memory = require(memory)?;
-        let disks = self.state().uncovered_disks(&top.disk_below);
-        let disks = require(disks)?;
+        let memory = self.require_all(id, &memory)?;
         Ok(Chain { top, memory, disks })
+    }
+
+    /// The same without those whose memory alone is needed.
+    fn chain_of_disks(&self, id: &SnapshotId) -> Result<Chain, CaptureError> {
+        let top = self.require(id, id)?;
+        let disks = self.state().uncovered_disks(&top.disk_below);
+        let disks = self.require_all(id, &disks)?;
+        Ok(Chain {
+            top,
+            memory: Vec::new(),
+            disks,
+        })
+    }
+
+    fn require_all(
+        &self,
+        id: &SnapshotId,
+        below: &[SnapshotId],
+    ) -> Result<Vec<Arc<CaptureManifest>>, CaptureError> {
+        below.iter().map(|below| self.require(id, below)).collect()
     }
 
     pub(super) fn require(
@@ -233,31 +285,37 @@ impl CaptureStore {
             })
     }
 
-    /// The captures below a machine that was restored from `origin` and has sealed `sealed` since:
-    /// memory first, then disks. What a flattened one covers is left out.
+    /// What lies below a machine that was started from `origin` and has sealed `sealed` since.
     ///
     /// # Errors
     /// [`CaptureError::Absent`] when the origin is gone, [`CaptureError::Damaged`] when it cannot
     /// be read.
     pub fn below(
         &self,
-        origin: Option<&SnapshotId>,
+        origin: &MachineOrigin,
         sealed: &[SnapshotId],
-    ) -> Result<(Vec<SnapshotId>, Vec<SnapshotId>), CaptureError> {
-        let (mut memory, mut disks) = (Vec::new(), Vec::new());
-        if let Some(origin) = origin {
+    ) -> Result<Below, CaptureError> {
+        let mut below = Below::default();
+        if let Some(origin) = origin.capture() {
             let manifest = self.require(origin, origin)?;
-            memory.extend(manifest.memory_below.iter().cloned());
-            memory.push(origin.clone());
-            disks.extend(manifest.disk_below.iter().cloned());
-            disks.push(origin.clone());
+            below.disks.extend(manifest.disk_below.iter().cloned());
+            below.disks.push(origin.clone());
         }
-        disks.extend(sealed.iter().cloned());
+        match origin {
+            MachineOrigin::Template => {}
+            MachineOrigin::Capture(origin) => {
+                let manifest = self.require(origin, origin)?;
+                below.memory_base = manifest.memory_base;
+                below.memory.extend(manifest.memory_below.iter().cloned());
+                below.memory.push(origin.clone());
+            }
+            MachineOrigin::DiskOf(_) => below.memory_base = MemoryBase::Zeros,
+        }
+        below.disks.extend(sealed.iter().cloned());
         let state = self.state();
-        Ok((
-            state.uncovered_memory(&memory),
-            state.uncovered_disks(&disks),
-        ))
+        below.memory = state.uncovered_memory(&below.memory);
+        below.disks = state.uncovered_disks(&below.disks);
+        Ok(below)
     }
 }
 

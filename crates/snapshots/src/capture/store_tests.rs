@@ -8,10 +8,10 @@ use dayfly_types::{DiskMib, MemoryMib, ProjectId, SandboxId, TemplateName, Vcpus
 use dayfly_vmm::{Accelerator, EngineKind, MachineSpec, PAGE_BYTES, PageRange};
 
 use super::*;
-use crate::capture::{Collector, StackedFiles};
+use crate::capture::{Collector, MemoryBase, StackedFiles};
 use crate::manifest::EngineIdentity;
 use crate::qcow2::sketch;
-use dayfly_types::capture::CaptureCost;
+use dayfly_types::capture::{CaptureCost, MachineOrigin};
 
 /// Guest memory of the captures that are made here. Nobody looks at that of their machine.
 pub(crate) const MEMORY_PAGES: u64 = 64;
@@ -85,7 +85,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    fn example(name: &str) -> Self {
+    pub(crate) fn example(name: &str) -> Self {
         let byte = name.bytes().last().unwrap();
         let place = u64::from(byte % 32);
         Self {
@@ -131,6 +131,7 @@ pub(crate) fn draft(name: &str, below: &[&str]) -> CaptureDraft {
             accelerator: Accelerator::Tcg,
             cpu_model: "max".to_owned(),
         },
+        memory_base: MemoryBase::Template,
         memory_below: below.clone(),
         disk_below: below,
         extents: Vec::new(),
@@ -350,10 +351,81 @@ fn machine_lies_on_its_origin_and_what_it_sealed_since() {
     let world = World::new();
     world.publish("a", &[]);
     let origin = world.publish("b", &["a"]);
-    let (memory, disks) = world.store.below(Some(&origin), &[id("c")]).unwrap();
-    assert_eq!(memory, [id("a"), id("b")]);
-    assert_eq!(disks, [id("a"), id("b"), id("c")]);
-    let (memory, disks) = world.store.below(None, &[id("c")]).unwrap();
-    assert_eq!((memory, disks), (vec![], vec![id("c")]));
-    assert!(world.store.below(Some(&id("x")), &[]).is_err());
+    let sealed = [id("c")];
+    let restored = MachineOrigin::Capture(origin.clone());
+    let below = world.store.below(&restored, &sealed).unwrap();
+    assert_eq!(below.memory_base, MemoryBase::Template);
+    assert_eq!(below.memory, [id("a"), id("b")]);
+    assert_eq!(below.disks, [id("a"), id("b"), id("c")]);
+    let booted = MachineOrigin::DiskOf(origin);
+    let below = world.store.below(&booted, &sealed).unwrap();
+    assert_eq!(below.memory_base, MemoryBase::Zeros);
+    assert_eq!(below.memory, []);
+    assert_eq!(below.disks, [id("a"), id("b"), id("c")]);
+    let below = world.store.below(&MachineOrigin::Template, &sealed);
+    let below = below.unwrap();
+    assert_eq!((below.memory, below.disks), (vec![], vec![id("c")]));
+    assert!(
+        world
+            .store
+            .below(&MachineOrigin::Capture(id("x")), &[])
+            .is_err()
+    );
+}
+
+/// What lies on a capture of such a machine lies on no template's memory either, also after the
+/// chain was merged and read again.
+#[test]
+fn captures_of_a_booted_machine_lie_on_zeros_for_ever() {
+    let mut world = World::new();
+    world.publish("a", &[]);
+    let booted = CaptureDraft {
+        memory_base: MemoryBase::Zeros,
+        memory_below: Vec::new(),
+        ..draft("b", &["a"])
+    };
+    let booted = world.publish_layer(booted, &Layer::example("b"));
+    let below = world.store.below(&MachineOrigin::Capture(booted), &[]);
+    let below = below.unwrap();
+    assert_eq!(below.memory_base, MemoryBase::Zeros);
+    assert_eq!(below.memory, [id("b")]);
+    let later = CaptureDraft {
+        memory_base: below.memory_base,
+        memory_below: below.memory,
+        disk_below: below.disks,
+        ..draft("c", &[])
+    };
+    let later = world.publish_layer(later, &Layer::example("c"));
+    world.store.hide(&id("a")).unwrap();
+    assert!(world.store.flatten(&later).unwrap());
+    world.reopen();
+    let read = world.store.get(&later).unwrap();
+    assert_eq!((read.format, read.memory_base), (2, MemoryBase::Zeros));
+    assert!(read.is_lowest());
+    assert_eq!(world.store.get(&id("a")).unwrap().format, 1);
+    let stacked = world.store.stack(&later).unwrap();
+    assert_eq!((stacked.memory.len(), stacked.disks.len()), (1, 1));
+}
+
+#[test]
+fn disks_are_stacked_whatever_became_of_memory() {
+    let mut world = World::new();
+    world.publish("a", &[]);
+    let top = world.publish("b", &["a"]);
+    for name in ["a", "b"] {
+        let directory = world.store.path(&id(name));
+        std::fs::remove_file(directory.join(file_names::MEMORY_LAYER)).unwrap();
+        std::fs::remove_file(directory.join(file_names::DEVICE_STATE)).unwrap();
+    }
+    world.reopen();
+    assert!(world.store.stack(&top).is_err());
+    let disks = world.store.stack_disks(&top).unwrap();
+    let expected = ["a", "b"].map(|name| world.store.path(&id(name)).join(file_names::DISK_LAYER));
+    assert_eq!(disks, expected);
+    // Of the disks every byte counts.
+    std::fs::remove_file(&disks[0]).unwrap();
+    std::fs::write(&disks[0], "other bytes").unwrap();
+    let damaged = world.store.stack_disks(&top).unwrap_err();
+    assert!(matches!(damaged, CaptureError::Damaged { .. }), "{damaged}");
+    assert!(world.store.stack_disks(&id("x")).is_err());
 }

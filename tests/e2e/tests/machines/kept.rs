@@ -243,7 +243,7 @@ impl Spoilt {
         match damage {
             Damage::LaterFormat => {
                 let mut value: Value = serde_json::from_slice(&text)?;
-                value["format"] = 4.into();
+                value["format"] = 5.into();
                 std::fs::write(&path, value.to_string())?;
             }
             Damage::Torn => std::fs::write(&path, &text[..text.len() / 2])?,
