@@ -67,7 +67,8 @@ fn published_template_is_found_and_read_only() {
     let spec = template.restore_spec();
     assert_eq!(spec.disks.sealed.len(), 2);
     assert!(spec.disks.sealed.iter().all(|path| path.exists()));
-    assert!(spec.memory_image.exists() && spec.disks.base.exists());
+    let memory = spec.memory_image.file().unwrap();
+    assert!(memory.exists() && spec.disks.base.exists());
 }
 
 #[test]

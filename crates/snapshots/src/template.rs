@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use dayfly_vmm::{DiskFiles, RestoreSpec};
+use dayfly_vmm::{DiskFiles, MemoryImage, RestoreSpec};
 
 use crate::files;
 use crate::manifest::{TemplateManifest, is_plain_name};
@@ -137,7 +137,7 @@ impl BakedTemplate {
                     .collect(),
                 empty_layer: self.path(file_names::EMPTY_LAYER),
             },
-            memory_image: self.path(file_names::MEMORY_IMAGE),
+            memory_image: MemoryImage::File(self.path(file_names::MEMORY_IMAGE)),
             memory_layers: Vec::new(),
             device_state: self.path(file_names::DEVICE_STATE),
             disk: None,

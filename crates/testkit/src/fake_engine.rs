@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dayfly_vmm::{
-    Accelerator, AdoptError, BootError, BootSpec, Capabilities, CaptureKind, DiskFiles, Engine,
-    EngineCommand, EngineKind, EngineProcess, LaunchError, MachineSpec, ParkError, ParkedVm,
-    RestoreSpec, Slot, SlotLimits, SlotProvider, Vm, VmExit, file_names,
+    Accelerator, AdoptError, BootError, BootMemory, BootSpec, Capabilities, CaptureKind, DiskFiles,
+    Engine, EngineCommand, EngineKind, EngineProcess, LaunchError, MachineSpec, ParkError,
+    ParkedVm, RestoreSpec, Slot, SlotLimits, SlotProvider, Vm, VmExit, file_names,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -262,9 +262,14 @@ impl Engine for FakeEngine {
             require(&spec.kernel)?;
             require(&spec.initial_ram_disk)?;
             lay_out(slot, &spec.disks)?;
-            let memory =
-                std::fs::File::create_new(slot.run_directory.join(file_names::MEMORY_IMAGE))?;
-            memory.set_len(spec.machine.memory.bytes())?;
+            spec.volumes
+                .iter()
+                .try_for_each(|volume| require(&volume.file))?;
+            if spec.memory == BootMemory::Image {
+                let path = slot.run_directory.join(file_names::MEMORY_IMAGE);
+                let memory = std::fs::File::create_new(path)?;
+                memory.set_len(spec.machine.memory.bytes())?;
+            }
             Ok(shared.start(slot, process, &spec.machine, GuestOrigin::Booted)?)
         };
         match boot.await {
@@ -289,7 +294,7 @@ impl Engine for FakeEngine {
             .map_err(ParkError::Launch)?;
         let park = async {
             shared.fault(EngineOperation::Park, Some(process)).await?;
-            require(&spec.memory_image)?;
+            spec.memory_image.file().map_or(Ok(()), require)?;
             spec.memory_layers
                 .iter()
                 .try_for_each(|layer| require(&layer.file))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dayfly_testkit::conformance::{self, Claim, Fixture, World};
 use dayfly_testkit::{FakeEngine, FakeSlots, echo_guests};
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
-use dayfly_vmm::{BootSpec, DiskFiles, EngineProcess, MachineSpec, VmExit};
+use dayfly_vmm::{BootMemory, BootSpec, DiskFiles, EngineProcess, MachineSpec, VmExit};
 
 #[derive(Debug)]
 struct FakeFixture {
@@ -33,6 +33,9 @@ impl Fixture for FakeFixture {
                 sealed: vec![self.assets.join("disk0.raw")],
                 empty_layer: self.assets.join("empty.layer"),
             },
+            memory: BootMemory::Image,
+            disk: None,
+            volumes: Vec::new(),
         }
     }
 

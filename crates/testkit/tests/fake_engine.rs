@@ -8,8 +8,9 @@ use std::time::Duration;
 use dayfly_testkit::{EngineOperation, FakeEngine, FakeSlots, Fault, SlotOperation};
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use dayfly_vmm::{
-    BootError, BootSpec, CaptureSpec, DiskFiles, Engine, EngineCaptureError, MachineSpec,
-    RestoreError, RestoreSpec, Slot, SlotProvider, Vm, VmExit, file_names,
+    BootError, BootMemory, BootSpec, CaptureSpec, DiskFiles, Engine, EngineCaptureError,
+    MachineSpec, MemoryImage, RestoreError, RestoreSpec, Slot, SlotProvider, Vm, VmExit,
+    file_names,
 };
 
 struct Fake {
@@ -47,6 +48,9 @@ fn boot_spec(assets: &Path) -> BootSpec {
             sealed: vec![assets.join("disk0")],
             empty_layer: assets.join("empty"),
         },
+        memory: BootMemory::Image,
+        disk: None,
+        volumes: Vec::new(),
     }
 }
 
@@ -76,8 +80,9 @@ impl Fake {
             kernel,
             initial_ram_disk,
             disks,
+            ..
         } = boot_spec(self.assets.path());
-        let memory_image = keep(file_names::MEMORY_IMAGE);
+        let memory_image = MemoryImage::File(keep(file_names::MEMORY_IMAGE));
         let device_state = keep(file_names::DEVICE_STATE);
         self.slots.release(slot.index).await.unwrap();
         RestoreSpec {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use dayfly_host::process::ProcessError;
 use dayfly_types::limits::ENGINE_COMMAND_DEADLINE;
 use dayfly_vmm::{
-    Accelerator, AdoptError, BootError, BootSpec, Capabilities, Engine, EngineProcess, ParkError,
-    ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names,
+    Accelerator, AdoptError, BootError, BootMemory, BootSpec, Capabilities, Engine, EngineProcess,
+    MemoryImage, ParkError, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names,
 };
 
 use crate::capabilities::capabilities;
@@ -16,11 +16,11 @@ use crate::counter::counter_khz;
 use crate::error::MonitorError;
 use crate::events::{CANNOT_RUN, SHUT_DOWN, STOPPED_BY_ERROR};
 use crate::launch::{Launch, Mounts, Origin, command};
-use crate::layout::{Layout, lay_out};
+use crate::layout::{Layout, lay_out, memory_image};
 use crate::parked::ParkedQemu;
 use crate::process::Watched;
 use crate::qmp::Monitor;
-use crate::start::{check_memory, end, start};
+use crate::start::{MappedMemory, check_memory, end, start};
 use crate::version::EngineVersion;
 use crate::vm::QemuVm;
 
@@ -68,7 +68,7 @@ impl Engine for QemuEngine {
     }
 
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
-        let layout = Layout::of_boot(spec);
+        let (spec, layout) = Layout::of_boot(slot, spec);
         lay_out(&slot.run_directory, layout)
             .await
             .map_err(|error| BootError::Refused(error.into()))?;
@@ -77,10 +77,11 @@ impl Engine for QemuEngine {
             slot,
             machine: &spec.machine,
             disks: &spec.disks,
-            volumes: &[],
+            volumes: &spec.volumes,
             origin: Origin::Boot {
                 kernel: &spec.kernel,
                 initial_ram_disk: &spec.initial_ram_disk,
+                memory: spec.memory,
                 counter_khz: self.counter_khz,
             },
         };
@@ -90,6 +91,17 @@ impl Engine for QemuEngine {
             end(&mut started.watched).await;
             return Err(error.into());
         }
+        if spec.memory == BootMemory::Private {
+            let memory = MappedMemory {
+                image: memory_image(slot, &MemoryImage::Zeros),
+                bytes: spec.machine.memory.bytes(),
+                top: None,
+            };
+            if let Err(error) = check_memory(&started.watched, memory).await {
+                end(&mut started.watched).await;
+                return Err(BootError::Refused(error.into()));
+            }
+        }
         Ok(Box::new(QemuVm::new(slot.clone(), started.watched, None)))
     }
 
@@ -98,6 +110,7 @@ impl Engine for QemuEngine {
         lay_out(&slot.run_directory, layout)
             .await
             .map_err(|error| ParkError::Layout(error.into()))?;
+        let image = memory_image(slot, &spec.memory_image);
         let launch = Launch {
             config: &self.config,
             slot,
@@ -105,7 +118,7 @@ impl Engine for QemuEngine {
             disks: &spec.disks,
             volumes: &spec.volumes,
             origin: Origin::Restore {
-                memory_image: &spec.memory_image,
+                memory_image: &image,
                 has_layers: !spec.memory_layers.is_empty(),
             },
         };
@@ -113,7 +126,12 @@ impl Engine for QemuEngine {
         let device_state = mounts.engine_path(&spec.device_state);
         let command = command(&launch, mounts);
         let mut started = start(self.slots.as_ref(), slot, command).await?;
-        if let Err(error) = check_memory(&started.watched, &spec).await {
+        let memory = MappedMemory {
+            image,
+            bytes: spec.machine.memory.bytes(),
+            top: spec.memory_layers.last().cloned(),
+        };
+        if let Err(error) = check_memory(&started.watched, memory).await {
             end(&mut started.watched).await;
             return Err(error.into());
         }

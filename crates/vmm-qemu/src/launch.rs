@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use dayfly_types::limits::{CONSOLE_RING_BYTES, ENGINE_OVERHEAD_MIB};
 use dayfly_vmm::{
-    Accelerator, DiskFiles, EngineCommand, EngineMount, MachineSpec, Slot, SlotLimits, VolumeFile,
-    file_names,
+    Accelerator, BootMemory, DiskFiles, EngineCommand, EngineMount, MachineSpec, Slot, SlotLimits,
+    VolumeFile, file_names,
 };
 use serde_json::{Value, json};
 
@@ -47,6 +47,7 @@ pub(crate) enum Origin<'a> {
     Boot {
         kernel: &'a Path,
         initial_ram_disk: &'a Path,
+        memory: BootMemory,
         /// See [`crate::counter`].
         counter_khz: Option<u64>,
     },
@@ -213,19 +214,21 @@ fn origin(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
         Origin::Boot {
             kernel,
             initial_ram_disk,
+            memory,
             counter_khz,
         } => {
-            let memory = launch
+            let image = launch
                 .slot
                 .engine_run_directory
                 .join(file_names::MEMORY_IMAGE);
-            arguments.add_json(
-                "-object",
-                &json!({
+            let memory = match memory {
+                BootMemory::Image => json!({
                     "qom-type": "memory-backend-file", "id": "memory", "size": size,
-                    "mem-path": memory, "share": true,
+                    "mem-path": image, "share": true,
                 }),
-            );
+                BootMemory::Private => private_memory(size, &image),
+            };
+            arguments.add_json("-object", &memory);
             let initial_ram_disk = mounts.engine_path(initial_ram_disk);
             arguments.add("-kernel", text(&mounts.engine_path(kernel)));
             arguments.add("-initrd", text(&initial_ram_disk));
@@ -235,21 +238,22 @@ fn origin(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
             );
         }
         Origin::Restore { memory_image, .. } => {
-            // Opened read-only and mapped privately: the guest's writes stay in this process.
-            arguments.add_json(
-                "-object",
-                &json!({
-                    "qom-type": "memory-backend-file", "id": "memory", "size": size,
-                    "mem-path": mounts.engine_path(memory_image),
-                    "share": false, "readonly": true, "rom": "off",
-                }),
-            );
+            let memory = private_memory(size, &mounts.engine_path(memory_image));
+            arguments.add_json("-object", &memory);
             // The kernel is in the memory image. `-S` holds the machine after its state is loaded,
             // whatever state it was captured in, so that one command starts it.
             arguments.add("-incoming", "defer");
             arguments.flag("-S");
         }
     }
+}
+
+/// Opened read-only and mapped privately: the guest's writes stay in this process.
+fn private_memory(size: u64, image: &Path) -> Value {
+    json!({
+        "qom-type": "memory-backend-file", "id": "memory", "size": size,
+        "mem-path": image, "share": false, "readonly": true, "rom": "off",
+    })
 }
 
 /// Under KVM the kernel asks the hypervisor for the time. Under emulation its only clock is the
@@ -372,7 +376,10 @@ fn agent_ports(arguments: &mut Arguments, slot: &Slot) {
 fn console(arguments: &mut Arguments, launch: &Launch<'_>) {
     match launch.origin {
         // Only the operator's recipe runs then, and only for as long as a bake takes.
-        Origin::Boot { .. } => {
+        Origin::Boot {
+            memory: BootMemory::Image,
+            ..
+        } => {
             let log = launch
                 .slot
                 .engine_run_directory
@@ -384,7 +391,11 @@ fn console(arguments: &mut Arguments, launch: &Launch<'_>) {
         }
         // The guest decides how much it writes here, so only the last of it is kept, in memory. The
         // engine waits with its end until somebody has read that, or kills it.
-        Origin::Restore { .. } => {
+        Origin::Boot {
+            memory: BootMemory::Private,
+            ..
+        }
+        | Origin::Restore { .. } => {
             arguments.add(
                 "-chardev",
                 format!("ringbuf,id={CONSOLE},size={CONSOLE_RING_BYTES}"),

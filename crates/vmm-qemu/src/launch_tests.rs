@@ -62,7 +62,14 @@ fn write_in(slot: &Slot, accelerator: Accelerator, origin: Origin<'_>) -> Engine
 const BOOT: fn() -> Origin<'static> = || Origin::Boot {
     kernel: Path::new("/t/python/kernel"),
     initial_ram_disk: Path::new("/t/python/initrd"),
+    memory: BootMemory::Image,
     counter_khz: Some(2_500_000),
+};
+const BOOT_PRIVATELY: fn() -> Origin<'static> = || Origin::Boot {
+    kernel: Path::new("/t/python/kernel"),
+    initial_ram_disk: Path::new("/t/python/initrd"),
+    memory: BootMemory::Private,
+    counter_khz: None,
 };
 const RESTORE: fn() -> Origin<'static> = || Origin::Restore {
     memory_image: Path::new("/t/python/memory.img"),
@@ -81,7 +88,9 @@ fn devices(command: &EngineCommand) -> Vec<&str> {
 fn boot_and_restore_describe_the_same_devices() {
     let boot = write(Accelerator::Tcg, BOOT());
     let restore = write(Accelerator::Tcg, RESTORE());
+    let private = write(Accelerator::Tcg, BOOT_PRIVATELY());
     assert_eq!(devices(&boot), devices(&restore));
+    assert_eq!(devices(&private), devices(&restore));
     assert_eq!(devices(&boot).len(), 9);
 }
 
@@ -92,6 +101,14 @@ fn a_restore_maps_memory_privately_and_a_boot_shares_it() {
     assert!(boot.contains(r#""share":true"#));
     let restore = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
     assert!(restore.contains(r#""readonly":true,"rom":"off","share":false"#));
+    let private = write(Accelerator::Tcg, BOOT_PRIVATELY())
+        .arguments
+        .join(" ");
+    let memory = r#""mem-path":"/run/memory.img","qom-type":"memory-backend-file","readonly":true,"rom":"off","share":false"#;
+    assert!(
+        private.contains(memory) && private.contains("-kernel"),
+        "{private}"
+    );
     assert!(restore.contains("-incoming defer -S"));
     assert!(!restore.contains("-kernel"));
 }
@@ -100,7 +117,7 @@ fn a_restore_maps_memory_privately_and_a_boot_shares_it() {
 fn a_guest_of_a_user_cannot_fill_the_host_through_its_console() {
     let kept =
         "-chardev ringbuf,id=console,size=16384 -action shutdown=pause -serial chardev:console";
-    for origin in [RESTORE()] {
+    for origin in [RESTORE(), BOOT_PRIVATELY()] {
         let line = write(Accelerator::Tcg, origin).arguments.join(" ");
         assert!(line.contains(kept), "{line}");
         assert!(!line.contains(file_names::CONSOLE_LOG));

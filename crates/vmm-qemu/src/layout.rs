@@ -11,7 +11,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fc
 use std::path::{Path, PathBuf};
 
 use dayfly_types::DiskMib;
-use dayfly_vmm::{BootSpec, EngineView, MemoryLayer, RestoreSpec, Slot, file_names};
+use dayfly_vmm::{
+    BootMemory, BootSpec, DiskFiles, EngineView, MemoryImage, MemoryLayer, RestoreSpec, Slot,
+    VolumeFile, file_names,
+};
 
 use crate::error::LayoutError;
 
@@ -52,56 +55,75 @@ pub(crate) struct Layout {
     /// Linked files that the engine may write.
     handed_over: Vec<String>,
     memory_map: Option<String>,
+    /// How much memory lies on no file of a template.
+    zeros_bytes: Option<u64>,
 }
 
 impl Layout {
-    pub(crate) fn of_boot(spec: &BootSpec) -> Self {
-        Self {
+    /// The layout, and the same machine with linked files in the place of the originals.
+    pub(crate) fn of_boot(slot: &Slot, spec: &BootSpec) -> (BootSpec, Self) {
+        let mut spec = spec.clone();
+        let mut links = Links::new(slot, &spec.kernel);
+        links.place_disks(&mut spec.disks, &mut spec.volumes);
+        let zeros_bytes = match spec.memory {
+            BootMemory::Image => None,
+            BootMemory::Private => Some(spec.machine.memory.bytes()),
+        };
+        let layout = Self {
             empty_layer: spec.disks.empty_layer.clone(),
-            disk: None,
-            spares: (0..spec.machine.spare_disks).collect(),
-            links: Vec::new(),
-            handed_over: Vec::new(),
+            disk: spec.disk,
+            spares: spares(spec.machine.spare_disks, &spec.volumes),
+            links: links.made,
+            handed_over: handed_over(&spec.volumes),
             memory_map: None,
-        }
+            zeros_bytes,
+        };
+        (spec, layout)
     }
 
-    /// The layout, and the same machine with linked files in the place of the originals.
+    /// The same of a machine that is restored.
     pub(crate) fn of_restore(slot: &Slot, spec: &RestoreSpec) -> (RestoreSpec, Self) {
         let mut spec = spec.clone();
-        let mut links = Links {
-            slot,
-            template: spec.memory_image.parent().map(Path::to_owned),
-            made: Vec::new(),
-        };
-        for (index, layer) in spec.disks.sealed.iter_mut().enumerate() {
-            links.place(layer, format!("sealed-{index}.img"));
-        }
+        let mut links = Links::new(slot, &spec.kernel);
+        links.place_disks(&mut spec.disks, &mut spec.volumes);
         for (index, layer) in spec.memory_layers.iter_mut().enumerate() {
             links.place(&mut layer.file, memory_layer_name(index));
         }
         links.place(&mut spec.device_state, RESTORED_STATE.to_owned());
-        for volume in &mut spec.volumes {
-            links.place(&mut volume.file, spare_disk_name(volume.spare));
-        }
+        let memory_bytes = spec.machine.memory.bytes();
         let layout = Self {
             empty_layer: spec.disks.empty_layer.clone(),
             disk: spec.disk,
-            spares: (0..spec.machine.spare_disks)
-                .filter(|index| spec.volumes.iter().all(|volume| volume.spare != *index))
-                .collect(),
+            spares: spares(spec.machine.spare_disks, &spec.volumes),
             links: links.made,
-            handed_over: spec
-                .volumes
-                .iter()
-                .filter(|volume| !volume.read_only)
-                .map(|volume| spare_disk_name(volume.spare))
-                .collect(),
+            handed_over: handed_over(&spec.volumes),
             memory_map: (!spec.memory_layers.is_empty())
-                .then(|| memory_map(slot, spec.machine.memory.bytes(), &spec.memory_layers)),
+                .then(|| memory_map(slot, memory_bytes, &spec.memory_layers)),
+            zeros_bytes: (spec.memory_image == MemoryImage::Zeros).then_some(memory_bytes),
         };
         (spec, layout)
     }
+}
+
+/// Where the image is that guest memory is mapped from.
+pub(crate) fn memory_image(slot: &Slot, image: &MemoryImage) -> PathBuf {
+    match image {
+        MemoryImage::File(path) => path.clone(),
+        MemoryImage::Zeros => slot.run_directory.join(file_names::MEMORY_IMAGE),
+    }
+}
+
+fn spares(count: u8, volumes: &[VolumeFile]) -> Vec<u8> {
+    (0..count)
+        .filter(|index| volumes.iter().all(|volume| volume.spare != *index))
+        .collect()
+}
+
+fn handed_over(volumes: &[VolumeFile]) -> Vec<String> {
+    let writable = volumes.iter().filter(|volume| !volume.read_only);
+    writable
+        .map(|volume| spare_disk_name(volume.spare))
+        .collect()
 }
 
 struct Links<'a> {
@@ -110,7 +132,25 @@ struct Links<'a> {
     made: Vec<(PathBuf, String)>,
 }
 
-impl Links<'_> {
+impl<'a> Links<'a> {
+    /// The template's files are where its kernel is.
+    fn new(slot: &'a Slot, kernel: &Path) -> Self {
+        Self {
+            slot,
+            template: kernel.parent().map(Path::to_owned),
+            made: Vec::new(),
+        }
+    }
+
+    fn place_disks(&mut self, disks: &mut DiskFiles, volumes: &mut [VolumeFile]) {
+        for (index, layer) in disks.sealed.iter_mut().enumerate() {
+            self.place(layer, format!("sealed-{index}.img"));
+        }
+        for volume in volumes {
+            self.place(&mut volume.file, spare_disk_name(volume.spare));
+        }
+    }
+
     /// Leaves a template's file where it is, and gives any other a name in the run directory.
     fn place(&mut self, file: &mut PathBuf, name: String) {
         let is_seen = self.slot.engine_view == EngineView::Bare;
@@ -179,6 +219,10 @@ fn lay_out_blocking(run_directory: &Path, layout: &Layout) -> Result<(), LayoutE
             owner.take(&path).map_err(|source| unmade(&path, source))?;
         }
     }
+    if let Some(bytes) = layout.zeros_bytes {
+        let path = run_directory.join(file_names::MEMORY_IMAGE);
+        make_zeros(&path, bytes).map_err(|source| unmade(&path, source))?;
+    }
     if let Some(map) = &layout.memory_map {
         let path = run_directory.join(MEMORY_MAP);
         owner
@@ -187,6 +231,15 @@ fn lay_out_blocking(run_directory: &Path, layout: &Layout) -> Result<(), LayoutE
             .map_err(|source| unmade(&path, source))?;
     }
     Ok(())
+}
+
+/// Makes a file that reads as zeros and takes no room. The engine maps it and must not write to
+/// it, so it is not the engine's.
+fn make_zeros(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_len(bytes)?;
+    // Whatever the daemon's mask is: the engine is another user and has to read it.
+    file.set_permissions(Permissions::from_mode(0o444))
 }
 
 /// Makes an empty file for the engine to write a state to, in the place of one that a failed
@@ -333,7 +386,7 @@ mod tests {
                 sealed: vec![template.join("disk-0.raw"), capture.join("disk.layer")],
                 empty_layer: template.join("empty.img"),
             },
-            memory_image: template.join("memory.img"),
+            memory_image: MemoryImage::File(template.join("memory.img")),
             memory_layers: vec![MemoryLayer {
                 file: capture.join("memory.layer"),
                 extents: vec![PageRange { first: 3, count: 2 }],
@@ -374,6 +427,40 @@ mod tests {
         );
         assert_eq!(moved.disks.sealed[0], template.join("disk-0.raw"));
         assert_eq!(moved.device_state, run.join(RESTORED_STATE));
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_lies_on_no_template_has_zeros_that_it_cannot_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let (template, capture) = (directory.path().join("t"), directory.path().join("c"));
+        for made in [&template, &capture] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::fs::write(template.join("empty.img"), b"layer").unwrap();
+        for name in ["disk.layer", "memory.layer", "device.state", "volume.img"] {
+            std::fs::write(capture.join(name), name).unwrap();
+        }
+        let mut restore = spec(&template, &capture);
+        restore.memory_image = MemoryImage::Zeros;
+        let boot = BootSpec::with_disks_of(&restore);
+        for is_boot in [true, false] {
+            let run = directory.path().join(format!("run-{is_boot}"));
+            std::fs::create_dir(&run).unwrap();
+            let slot = slot(&run);
+            let layout = if is_boot {
+                let (moved, layout) = Layout::of_boot(&slot, &boot);
+                assert_eq!(moved.disks.sealed[0], template.join("disk-0.raw"));
+                assert_eq!(moved.disks.sealed[1], run.join("sealed-1.img"));
+                layout
+            } else {
+                Layout::of_restore(&slot, &restore).1
+            };
+            lay_out(&run, layout).await.unwrap();
+            let image = std::fs::metadata(memory_image(&slot, &MemoryImage::Zeros)).unwrap();
+            assert_eq!((image.len(), image.blocks()), (128 << 20, 0));
+            assert_eq!(image.permissions().mode() & 0o222, 0);
+            assert!(run.join("spare1.img").exists() && run.join("spare0.img").exists());
+        }
     }
 
     #[tokio::test]

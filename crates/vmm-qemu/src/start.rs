@@ -1,12 +1,12 @@
 //! From a command to an engine that answers on its monitor.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dayfly_host::guest_memory::{GuestMemory, GuestMemoryError};
 use dayfly_host::memory::mapped_size;
 use dayfly_types::limits::{ENGINE_START_DEADLINE, TEARDOWN_STEP_DEADLINE};
-use dayfly_vmm::{EngineCommand, RestoreSpec, Slot, SlotProvider, file_names};
+use dayfly_vmm::{EngineCommand, MemoryLayer, Slot, SlotProvider, file_names};
 
 use crate::error::{MemoryError, MonitorError, StartError};
 use crate::layout::is_guest_memory;
@@ -76,14 +76,27 @@ pub(crate) async fn end(watched: &mut Watched) {
     }
 }
 
+/// How guest memory must be mapped.
+#[derive(Debug)]
+pub(crate) struct MappedMemory {
+    pub(crate) image: PathBuf,
+    pub(crate) bytes: u64,
+    /// No other layer lies over the topmost, so all of it must be mapped.
+    pub(crate) top: Option<MemoryLayer>,
+}
+
 /// Makes sure that the engine's writes to guest memory cannot reach an image, and that the layers
 /// are where they should be: the library that maps them may not have been loaded.
-pub(crate) async fn check_memory(watched: &Watched, spec: &RestoreSpec) -> Result<(), MemoryError> {
+pub(crate) async fn check_memory(
+    watched: &Watched,
+    memory: MappedMemory,
+) -> Result<(), MemoryError> {
     let pid = watched.process().pid;
-    let image = spec.memory_image.clone();
-    let wanted = spec.machine.memory.bytes();
-    // No other layer lies over the topmost, so all of it must be mapped.
-    let top = spec.memory_layers.last().cloned();
+    let MappedMemory {
+        image,
+        bytes: wanted,
+        top,
+    } = memory;
     let look = move || {
         let memory = GuestMemory::find(pid, is_guest_memory).map_err(|error| match error {
             GuestMemoryError::Shared => MemoryError::Shared,

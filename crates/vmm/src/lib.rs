@@ -21,6 +21,7 @@ pub use slot::{
     SlotLimits, SlotProvider,
 };
 pub use spec::{
-    BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture, MemoryLayer,
-    PAGE_BYTES, PagePatch, PageRange, RestoreSpec, VolumeFile, file_names,
+    BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture,
+    MemoryImage, MemoryLayer, PAGE_BYTES, PagePatch, PageRange, RestoreSpec, VolumeFile,
+    file_names,
 };

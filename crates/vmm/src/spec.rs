@@ -1,6 +1,6 @@
 //! What a machine is made of, and what a capture leaves behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
@@ -18,7 +18,8 @@ pub mod file_names {
     pub const EVENTS_SOCKET: &str = "events.sock";
     /// The writable disk of this vm.
     pub const WRITABLE_DISK: &str = "disk.img";
-    /// Guest memory of a machine that was booted, shared with the file, for the capture.
+    /// Guest memory of a machine that was booted for its capture, shared with the file. Of another
+    /// one that lies on no file of a template: as many zeros.
     pub const MEMORY_IMAGE: &str = "memory.img";
     /// Where a capture writes its device state.
     pub const DEVICE_STATE: &str = "device.state";
@@ -56,6 +57,40 @@ pub struct BootSpec {
     pub kernel: PathBuf,
     pub initial_ram_disk: PathBuf,
     pub disks: DiskFiles,
+    pub memory: BootMemory,
+    /// The size of the writable disk, when it has grown beyond the machine's.
+    pub disk: Option<DiskMib>,
+    /// Files in the place of the empty spare disks.
+    pub volumes: Vec<VolumeFile>,
+}
+
+impl BootSpec {
+    /// A machine with the disks and volumes of one that could be restored, and with memory of its
+    /// own.
+    #[must_use]
+    pub fn with_disks_of(spec: &RestoreSpec) -> Self {
+        Self {
+            machine: spec.machine.clone(),
+            kernel: spec.kernel.clone(),
+            initial_ram_disk: spec.initial_ram_disk.clone(),
+            disks: spec.disks.clone(),
+            memory: BootMemory::Private,
+            disk: spec.disk,
+            volumes: spec.volumes.clone(),
+        }
+    }
+}
+
+/// What becomes of the memory of a machine that is booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootMemory {
+    /// It is written to [`file_names::MEMORY_IMAGE`], which others are restored from later. The
+    /// console is kept beside it.
+    Image,
+    /// It stays the engine's, over [`MemoryImage::Zeros`], and is captured as that of a restored
+    /// machine is. Whoever runs there may write to the console what he likes, so only the end of it is
+    /// kept.
+    Private,
 }
 
 /// A machine to restore.
@@ -65,8 +100,8 @@ pub struct RestoreSpec {
     pub kernel: PathBuf,
     pub initial_ram_disk: PathBuf,
     pub disks: DiskFiles,
-    /// Mapped privately; immutable for as long as any vm maps it.
-    pub memory_image: PathBuf,
+    /// Mapped privately.
+    pub memory_image: MemoryImage,
     /// Mapped privately over the image, lowest first.
     pub memory_layers: Vec<MemoryLayer>,
     pub device_state: PathBuf,
@@ -74,6 +109,25 @@ pub struct RestoreSpec {
     pub disk: Option<DiskMib>,
     /// Files in the place of the empty spare disks.
     pub volumes: Vec<VolumeFile>,
+}
+
+/// What lies below all layers of guest memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryImage {
+    /// Immutable for as long as any vm maps it.
+    File(PathBuf),
+    /// Nothing: what the memory of a machine is before it boots.
+    Zeros,
+}
+
+impl MemoryImage {
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Zeros => None,
+        }
+    }
 }
 
 /// Guest memory is counted in these.
@@ -139,7 +193,7 @@ pub struct VolumeFile {
 pub struct CaptureSpec {
     /// In the slot's run directory.
     pub device_state: PathBuf,
-    /// `None` for a booted machine, whose memory is in its file already.
+    /// `None` for one that was booted with [`BootMemory::Image`].
     pub memory: Option<MemoryCapture>,
 }
 

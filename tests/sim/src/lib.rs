@@ -24,7 +24,7 @@ use dayfly_types::{
     CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, SnapshotId,
     TemplateName, Vcpus,
 };
-use dayfly_vmm::{DiskFiles, MachineSpec, RestoreSpec, SlotProvider};
+use dayfly_vmm::{DiskFiles, MachineSpec, MemoryImage, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +85,7 @@ impl FixedTemplate {
                 sealed: vec![file("disk-0.raw")?],
                 empty_layer: file("empty.img")?,
             },
-            memory_image: file("memory.img")?,
+            memory_image: MemoryImage::File(file("memory.img")?),
             memory_layers: Vec::new(),
             device_state,
             disk: None,

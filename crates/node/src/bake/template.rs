@@ -8,7 +8,7 @@ use dayfly_snapshots::{
     RecipeIdentity, ResolvedRecipe, Staging, file_names, make_writable_disk,
     write_initial_ram_disk,
 };
-use dayfly_vmm::{BootSpec, DiskFiles, MachineSpec};
+use dayfly_vmm::{BootMemory, BootSpec, DiskFiles, MachineSpec};
 
 use super::error::BakeError;
 use super::held_slot::HeldSlot;
@@ -120,6 +120,9 @@ fn boot_spec(recipe: &ResolvedRecipe, staging: &Staging) -> BootSpec {
             sealed: vec![staging.path(file_names::LOWEST_LAYER)],
             empty_layer: staging.path(file_names::EMPTY_LAYER),
         },
+        memory: BootMemory::Image,
+        disk: None,
+        volumes: Vec::new(),
     }
 }
 

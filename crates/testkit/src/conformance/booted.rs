@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dayfly_vmm::{
-    BootSpec, CaptureKind, CaptureSpec, DiskFiles, EngineCaptureError, RestoreSpec, Slot, Vm,
-    file_names,
+    BootSpec, CaptureKind, CaptureSpec, DiskFiles, EngineCaptureError, MemoryImage, RestoreSpec,
+    Slot, Vm, file_names,
 };
 
 use super::observe::{ensure_running, ensure_still, guest_answers, hash};
@@ -130,11 +130,15 @@ async fn seal(world: &World, slot: &Slot, boot: BootSpec) -> Result<Template, Fa
             sealed,
             empty_layer,
         },
-        memory_image,
+        memory_image: MemoryImage::File(memory_image.clone()),
         memory_layers: Vec::new(),
         device_state,
         disk: None,
         volumes: Vec::new(),
     };
-    Ok(Template { spec, hash })
+    Ok(Template {
+        spec,
+        memory_image,
+        hash,
+    })
 }

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use dayfly_vmm::{
-    CaptureSpec, EngineCaptureError, EngineKind, MemoryCapture, MemoryLayer, RestoreSpec, Slot, Vm,
-    file_names,
+    BootSpec, CaptureSpec, EngineCaptureError, EngineKind, MemoryCapture, MemoryImage, MemoryLayer,
+    RestoreSpec, Slot, Vm, file_names,
 };
 
-use super::observe::{ensure_running, ensure_still};
+use super::observe::{ensure_running, ensure_still, guest_answers};
 use super::{Claim, Failure, Template, World, ensure, in_slot};
 
 /// How many copies of copies are made.
@@ -24,7 +24,11 @@ pub(super) async fn a_copy_of_a_copy_runs(world: &World, template: &Template) ->
             let parked = world.engine.park(slot, &spec).await?;
             let mut vm = parked.restore().await?;
             ensure_running(slot).await?;
-            let copy = copy(world, slot, vm.as_mut(), &spec, &directory).await?;
+            let (copy, pages) = copy(slot, vm.as_mut(), &spec, &directory).await?;
+            if world.engine.capabilities().engine != EngineKind::Fake {
+                let all = spec.machine.memory.bytes() / dayfly_vmm::PAGE_BYTES;
+                ensure!(pages < all / 4, "{pages} of {all} pages were saved");
+            }
             ensure_running(slot).await?;
             both_run(world, slot, &copy).await?;
             Ok(copy)
@@ -32,6 +36,31 @@ pub(super) async fn a_copy_of_a_copy_runs(world: &World, template: &Template) ->
         .await?;
     }
     Ok(())
+}
+
+/// A machine that boots with memory of its own, on the disk of another, is a machine like any other.
+pub(super) async fn a_machine_over_nothing_is_copied(world: &World, template: &Template) -> Claim {
+    let directory = world.directory.join("booted-copy");
+    fs::create_dir(&directory)?;
+    let spec = RestoreSpec {
+        memory_image: MemoryImage::Zeros,
+        ..template.spec.clone()
+    };
+    in_slot(world, async |slot| {
+        let boot = BootSpec::with_disks_of(&spec);
+        let mut vm = world.engine.boot(slot, &boot).await?;
+        let is_up = guest_answers(slot, world.fixture.boot_limit()).await;
+        ensure!(is_up, "the guest did not come up");
+        let kept = fs::read_to_string(slot.run_directory.join(file_names::CONSOLE_LOG));
+        let kept = kept.unwrap_or_default();
+        // The engine warns there that a bare slot has no network; nothing else may be kept.
+        let mut of_guest = kept.lines().filter(|line| !line.contains(": warning: "));
+        ensure!(of_guest.next().is_none(), "its console is kept: {kept}");
+        let (copy, _) = copy(slot, vm.as_mut(), &spec, &directory).await?;
+        ensure_running(slot).await?;
+        both_run(world, slot, &copy).await
+    })
+    .await
 }
 
 /// The machine that was captured and its copy, at the same time.
@@ -61,13 +90,13 @@ async fn over_its_limit(vm: &mut dyn Vm, capture: &CaptureSpec) -> Claim {
     Ok(())
 }
 
+/// Captures the machine, which goes on. Gives the copy, and how many pages were saved for it.
 async fn copy(
-    world: &World,
     slot: &Slot,
     vm: &mut dyn Vm,
     spec: &RestoreSpec,
     directory: &Path,
-) -> Result<RestoreSpec, Failure> {
+) -> Result<(RestoreSpec, u64), Failure> {
     let layer = directory.join("memory.layer");
     File::create(&layer)?;
     let capture = CaptureSpec {
@@ -102,10 +131,6 @@ async fn copy(
     vm.resume().await?;
     ensure!(!captured.extents.is_empty(), "no page has changed");
     let pages: u64 = captured.extents.iter().map(|extent| extent.count).sum();
-    if world.engine.capabilities().engine != EngineKind::Fake {
-        let all = spec.machine.memory.bytes() / dayfly_vmm::PAGE_BYTES;
-        ensure!(pages < all / 4, "{pages} of {all} pages were saved");
-    }
     let mut copy = spec.clone();
     copy.device_state = directory.join("device.state");
     copy.disks.sealed.push(directory.join("disk.layer"));
@@ -113,5 +138,5 @@ async fn copy(
         file: layer,
         extents: captured.extents,
     });
-    Ok(copy)
+    Ok((copy, pages))
 }

@@ -155,6 +155,10 @@ async fn claims_of_life(report: &mut Report, world: &World, template: &Template)
     report
         .claim("a restored machine is copied, and so is its copy", work)
         .await;
+    let work = copied::a_machine_over_nothing_is_copied(world, template);
+    report
+        .claim("a machine boots with its own memory, and is copied", work)
+        .await;
     let work = restored::adopt_takes_over(world, template);
     report
         .claim("a machine is adopted after its handle was dropped", work)
@@ -199,12 +203,13 @@ pub async fn captured_machine(world: &World) -> Result<RestoreSpec, Failure> {
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) spec: RestoreSpec,
+    pub(crate) memory_image: PathBuf,
     pub(crate) hash: blake3::Hash,
 }
 
 impl Template {
     async fn is_unchanged(&self) -> Claim {
-        let hash = observe::hash(&self.spec.memory_image).await?;
+        let hash = observe::hash(&self.memory_image).await?;
         ensure!(hash == self.hash, "the memory image has changed");
         Ok(())
     }

@@ -39,7 +39,7 @@ pub(super) async fn parked_engine_is_idle_and_private(world: &World, template: &
             sleep(IDLE_WINDOW).await;
             let used = processor_ticks(process)? - before;
             ensure!(used <= IDLE_TICKS_MAX, "a parked engine used {used} ticks");
-            let mappings = mappings_of(process, &template.spec.memory_image)?;
+            let mappings = mappings_of(process, &template.memory_image)?;
             let is_private = mappings
                 .iter()
                 .all(|permissions| permissions.ends_with('p'));

@@ -13,7 +13,7 @@ use dayfly_host::process::{Pidfd, ProcessIdentity};
 use dayfly_testkit::conformance::{Claim, Fixture, World};
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use dayfly_vmm::{
-    Accelerator, BootSpec, DiskFiles, Engine, EngineProcess, MachineSpec, SlotProvider,
+    Accelerator, BootMemory, BootSpec, DiskFiles, Engine, EngineProcess, MachineSpec, SlotProvider,
 };
 use dayfly_vmm_qemu::{BareSlots, QemuConfig, QemuEngine, create_empty_layer, engine_version};
 
@@ -90,6 +90,9 @@ impl Assets {
                 sealed: vec![disk0],
                 empty_layer,
             },
+            memory: BootMemory::Image,
+            disk: None,
+            volumes: Vec::new(),
         };
         Setup {
             directory,
