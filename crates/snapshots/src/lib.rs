@@ -57,6 +57,6 @@ pub use recipe::{Alias, ImageRecipe, Recipe, RecipeError, RecipeText, RegistryPa
 pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
-pub use template::{BakedTemplate, VersionId, file_names};
+pub use template::{BakedTemplate, TemplateDisk, VersionId, file_names};
 pub use verify::{Verifier, VerifyError};
 pub use writable_disk::{WritableDiskError, make_writable_disk};

@@ -11,18 +11,19 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dayfly_host::files::sync_directory;
 use dayfly_types::TemplateName;
 
 use crate::files;
 use crate::manifest::{
-    Fingerprint, HostFingerprint, ManifestDraft, ManifestError, Mismatch, TemplateManifest,
+    Fingerprint, HostFingerprint, ManifestDraft, ManifestError, Mismatch, SealedFile,
+    TemplateManifest,
 };
 use crate::sealing::{SealFilesError, seal_and_digest};
 use crate::staging::{self, Staging, StagingError};
-use crate::template::{BakedTemplate, VersionId, file_names};
+use crate::template::{BakedTemplate, TemplateDisk, VersionId, disk_files, file_names};
 
 /// Why a template was not published. Nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
@@ -166,20 +167,56 @@ impl TemplateStore {
         name: &TemplateName,
         version: &VersionId,
     ) -> Result<BakedTemplate, OpenVersionError> {
+        let (directory, manifest) = self.read_version(name, version)?;
+        require_whole(&directory, manifest.files.iter())?;
+        Ok(BakedTemplate::new(version.clone(), directory, manifest))
+    }
+
+    /// As [`TemplateStore::open_version`], for its disk alone: its memory is not looked at.
+    ///
+    /// # Errors
+    /// [`OpenVersionError`], which says what is missing.
+    pub fn open_disk(
+        &self,
+        name: &TemplateName,
+        version: &VersionId,
+    ) -> Result<TemplateDisk, OpenVersionError> {
+        let (directory, manifest) = self.read_version(name, version)?;
+        require_whole(&directory, disk_files(&manifest))?;
+        Ok(TemplateDisk::new(version.clone(), directory, manifest))
+    }
+
+    fn read_version(
+        &self,
+        name: &TemplateName,
+        version: &VersionId,
+    ) -> Result<(PathBuf, TemplateManifest), OpenVersionError> {
         let directory = self.directory.join(name.as_str()).join(version.as_str());
         let text = std::fs::read(directory.join(file_names::MANIFEST))
             .map_err(OpenVersionError::ReadManifest)?;
         let manifest = TemplateManifest::parse(&text).map_err(OpenVersionError::Manifest)?;
-        for entry in &manifest.files {
-            let metadata = std::fs::symlink_metadata(directory.join(&entry.name));
-            let whole = metadata.is_ok_and(|data| data.is_file() && data.len() == entry.bytes);
-            if !whole {
-                return Err(OpenVersionError::File {
-                    name: entry.name.clone(),
-                });
-            }
+        Ok((directory, manifest))
+    }
+
+    /// The names of all templates that have a version, in order.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn names(&self) -> io::Result<Vec<TemplateName>> {
+        let entries = match std::fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            names.extend(
+                name.to_str()
+                    .and_then(|name| TemplateName::parse(name).ok()),
+            );
         }
-        Ok(BakedTemplate::new(version.clone(), directory, manifest))
+        names.sort();
+        Ok(names)
     }
 
     /// All versions of a template, oldest first, whether they can be opened or not.
@@ -266,6 +303,22 @@ impl TemplateStore {
             .map_err(wrap)?;
         Ok((version, target))
     }
+}
+
+fn require_whole<'a>(
+    directory: &Path,
+    files: impl Iterator<Item = &'a SealedFile>,
+) -> Result<(), OpenVersionError> {
+    for entry in files {
+        let metadata = std::fs::symlink_metadata(directory.join(&entry.name));
+        let whole = metadata.is_ok_and(|data| data.is_file() && data.len() == entry.bytes);
+        if !whole {
+            return Err(OpenVersionError::File {
+                name: entry.name.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Why one version cannot be opened.

@@ -174,6 +174,30 @@ fn memory_is_taken_with_holes() {
 }
 
 #[test]
+fn the_disk_of_a_version_is_opened_without_its_memory() {
+    let (root, template) = published();
+    let store = store_of(&root);
+    let name = &example().name;
+    for memory in [file_names::MEMORY_IMAGE, file_names::DEVICE_STATE] {
+        std::fs::remove_file(template.path(memory)).unwrap();
+    }
+    assert!(store.open_version(name, template.version()).is_err());
+    let disk = store.open_disk(name, template.version()).unwrap();
+    let verifier = crate::Verifier::new();
+    verifier.verify_disk(&disk).unwrap();
+    let spec = disk.restore_spec();
+    assert_eq!(spec.memory_image, dayfly_vmm::MemoryImage::Zeros);
+    assert!(spec.kernel.exists() && spec.initial_ram_disk.exists());
+    assert_eq!(spec.disks, template.restore_spec().disks);
+    // What a machine boots from must be what was published.
+    std::fs::remove_file(&spec.kernel).unwrap();
+    std::fs::write(&spec.kernel, format!("{:>40}", "another kernel")).unwrap();
+    assert!(verifier.verify_disk(&disk).is_err());
+    std::fs::remove_file(&spec.kernel).unwrap();
+    assert!(store.open_disk(name, template.version()).is_err());
+}
+
+#[test]
 fn a_version_of_one_project_is_nobody_elses_template() {
     let (root, everybodys) = published();
     let store = store_of(&root);
@@ -187,4 +211,5 @@ fn a_version_of_one_project_is_nobody_elses_template() {
     // Who knows it finds it.
     let found = store.open_version(&example().name, own.version());
     assert_eq!(found.unwrap(), own);
+    assert_eq!(store.names().unwrap(), [example().name]);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dayfly_vmm::{DiskFiles, MemoryImage, RestoreSpec};
 
 use crate::files;
-use crate::manifest::{TemplateManifest, is_plain_name};
+use crate::manifest::{SealedFile, TemplateManifest, is_plain_name};
 
 /// Names of the files in a template's directory.
 pub mod file_names {
@@ -144,6 +144,55 @@ impl BakedTemplate {
             volumes: Vec::new(),
         }
     }
+}
+
+/// A version of which the disk is used and what boots on it. Its memory and its devices may be
+/// damaged or gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateDisk(BakedTemplate);
+
+impl TemplateDisk {
+    pub(crate) fn new(version: VersionId, directory: PathBuf, manifest: TemplateManifest) -> Self {
+        Self(BakedTemplate::new(version, directory, manifest))
+    }
+
+    #[must_use]
+    pub fn version(&self) -> &VersionId {
+        self.0.version()
+    }
+
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.0.directory()
+    }
+
+    #[must_use]
+    pub fn manifest(&self) -> &TemplateManifest {
+        self.0.manifest()
+    }
+
+    /// The files that are used.
+    #[must_use]
+    pub fn files(&self) -> Vec<SealedFile> {
+        disk_files(self.manifest()).cloned().collect()
+    }
+
+    /// What an engine needs of this version to boot on its disk, or to restore what was captured
+    /// of a machine that did. The device state is then the capture's.
+    #[must_use]
+    pub fn restore_spec(&self) -> RestoreSpec {
+        RestoreSpec {
+            memory_image: MemoryImage::Zeros,
+            ..self.0.restore_spec()
+        }
+    }
+}
+
+/// The files of a version that a machine needs which has nothing of its memory.
+pub(crate) fn disk_files(manifest: &TemplateManifest) -> impl Iterator<Item = &SealedFile> {
+    let of_memory = [file_names::MEMORY_IMAGE, file_names::DEVICE_STATE];
+    let files = manifest.files.iter();
+    files.filter(move |entry| !of_memory.contains(&entry.name.as_str()))
 }
 
 #[cfg(test)]

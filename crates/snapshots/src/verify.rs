@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::digest::{ContentDigest, digest_files};
 use crate::files;
 use crate::manifest::SealedFile;
-use crate::template::BakedTemplate;
+use crate::template::{BakedTemplate, TemplateDisk};
 
 /// Why a template must not be restored. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,14 @@ impl Verifier {
     /// [`VerifyError`] for the first file, in the manifest's order, that is wrong.
     pub fn verify(&self, template: &BakedTemplate) -> Result<(), VerifyError> {
         self.verify_files(template.directory(), &template.manifest().files)
+    }
+
+    /// Checks the files of a version that a machine needs which has nothing of its memory.
+    ///
+    /// # Errors
+    /// As [`Verifier::verify`].
+    pub fn verify_disk(&self, template: &TemplateDisk) -> Result<(), VerifyError> {
+        self.verify_files(template.directory(), &template.files())
     }
 
     /// Checks files of one directory. Blocks as [`Verifier::verify`] does.
