@@ -115,6 +115,7 @@ fn ensure_home(home: &mut EgressHome) -> Result<PathBuf> {
 fn root(store: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(store).context("cannot make the directory of roots")?;
     let spec = EngineRootSpec {
+        label: PROGRAM.to_owned(),
         program: sibling_program(PROGRAM)?,
         files: Vec::new(),
         mount_directories: vec![PathBuf::from("/run")],

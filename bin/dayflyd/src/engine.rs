@@ -53,6 +53,7 @@ pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
         target: PathBuf::from(MEMORY_LIBRARY),
     };
     let spec = EngineRootSpec {
+        label: ENGINE_PROGRAM.to_owned(),
         program: PathBuf::from(ENGINE_PROGRAM),
         files: firmware.chain([library]).collect(),
         mount_directories: vec![PathBuf::from("/run"), PathBuf::from("/template")],

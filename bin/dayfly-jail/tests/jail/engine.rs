@@ -27,6 +27,7 @@ fn slot(accelerator: &str) -> Option<Slot> {
         return None;
     }
     let mut slot = Slot::with_root(&EngineRootSpec {
+        label: "a test".to_owned(),
         program: PathBuf::from(PROGRAM),
         files: vec![RootFile::same(FIRMWARE)],
         mount_directories: ["/run", "/template"].map(PathBuf::from).into(),

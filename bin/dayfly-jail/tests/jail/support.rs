@@ -43,6 +43,7 @@ impl Slot {
     /// `None` when the tests cannot run here, with the reason on standard output.
     pub(crate) fn new() -> Option<Self> {
         Self::with_root(&EngineRootSpec {
+            label: "a test".to_owned(),
             program: PathBuf::from("/bin/sleep"),
             files: vec![RootFile::same(engine::PROGRAM)],
             mount_directories: ["/run", "/template", "/spare"].map(PathBuf::from).into(),

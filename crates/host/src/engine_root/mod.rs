@@ -1,30 +1,39 @@
 //! The read-only root directory of an engine's jail: its program, the libraries that it loads, the
 //! files that it was said to need, and empty places to mount on. Nothing else of the host.
 //!
-//! A root is named by a hash over its sources, built aside and renamed into place. So it exists
-//! whole or not at all, it is built again only when a source has changed, and engines that run in
-//! an older one keep it. It must not know which engine it is for.
+//! A root is named by a digest over what is in it, built aside and renamed into place, with a
+//! record beside it ([`KeptRoot`]). So it exists whole or not at all, it is built again only when a
+//! byte of it is another, and what needs an older one finds it again. It must not know which engine
+//! it is for.
 
 mod build;
 mod elf;
 mod libraries;
+mod record;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::files::{RemoveTreeError, remove_tree, sync_directory};
+pub use record::{
+    KeptRoot, RemoveRootError, RootDamage, check_root, kept_roots, remove_root, retired_mark,
+    roots_without_record, sweep_roots,
+};
+use record::{RecordedFile, RootRecord};
+
+use crate::files::{RemoveTreeError, WriteAtomicError, remove_tree, sync_directory};
 
 /// Part of the hash: raise it when the same sources would be laid out differently.
-const LAYOUT_VERSION: u32 = 1;
+const LAYOUT_VERSION: u32 = 2;
 /// What a directory that is being filled is called.
 const UNFINISHED_PREFIX: &str = ".building-";
 
 /// What goes into a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineRootSpec {
+    /// What it is the root of, for whoever lists roots. Not part of the digest.
+    pub label: String,
     /// Kept at the same path. It cannot be read there, only executed, which also makes the kernel
     /// treat the process as not dumpable.
     pub program: PathBuf,
@@ -58,6 +67,8 @@ impl RootFile {
 /// A root that is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineRoot {
+    /// The digest, which is also the directory's name.
+    pub id: String,
     /// For [`crate::JailSpec::root`].
     pub path: PathBuf,
     /// False when it was there already.
@@ -73,37 +84,63 @@ pub fn ensure_engine_root(
     store: &Path,
 ) -> Result<EngineRoot, EngineRootError> {
     let plan = plan(spec)?;
-    let name = fingerprint(spec, &plan)?;
-    let path = store.join(&name);
-    if path.is_dir() {
+    let files = digest_files(&plan)?;
+    let id = digest_of(spec, &files);
+    let path = store.join(&id);
+    if path.is_dir() && record::exists(store, &id) {
+        let was_built = false;
         return Ok(EngineRoot {
+            id,
             path,
-            was_built: false,
+            was_built,
         });
     }
-    let unfinished = store.join(format!("{UNFINISHED_PREFIX}{name}-{}", std::process::id()));
-    let clean = |path: &Path| remove_tree(path).map_err(|source| EngineRootError::Clean { source });
-    clean(&unfinished)?;
-    let built = build::build(spec, &plan, &unfinished).and_then(|()| {
-        let failed = |source| EngineRootError::Write {
-            path: path.clone(),
-            source,
-        };
-        match fs::rename(&unfinished, &path) {
-            // Somebody else was faster; theirs is as good.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
-            other => other.map(|()| true).map_err(failed),
-        }
-    });
-    if !matches!(built, Ok(true)) {
-        clean(&unfinished)?;
+    let record = RootRecord::new(spec, files);
+    record.write(store, &id)?;
+    let built = build_aside(spec, &plan, store, &id, &record);
+    if built.is_err() && !path.is_dir() {
+        record::forget(store, &id);
     }
     let was_built = built?;
     sync_directory(store).map_err(|source| EngineRootError::Write {
         path: path.clone(),
         source,
     })?;
-    Ok(EngineRoot { path, was_built })
+    Ok(EngineRoot {
+        id,
+        path,
+        was_built,
+    })
+}
+
+/// False when somebody else was faster; theirs is as good.
+fn build_aside(
+    spec: &EngineRootSpec,
+    plan: &Plan,
+    store: &Path,
+    id: &str,
+    record: &RootRecord,
+) -> Result<bool, EngineRootError> {
+    let path = store.join(id);
+    let unfinished = store.join(format!("{UNFINISHED_PREFIX}{id}-{}", std::process::id()));
+    let clean = |path: &Path| remove_tree(path).map_err(|source| EngineRootError::Clean { source });
+    clean(&unfinished)?;
+    let built = build::build(spec, plan, &unfinished).and_then(|()| {
+        // A package may have been installed since the sources were read.
+        record
+            .check(&unfinished)
+            .map_err(|source| EngineRootError::Changed { source })?;
+        match fs::rename(&unfinished, &path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+            other => other
+                .map(|()| true)
+                .map_err(|source| EngineRootError::Write { path, source }),
+        }
+    });
+    if !matches!(built, Ok(true)) {
+        clean(&unfinished)?;
+    }
+    built
 }
 
 /// Why there is no root.
@@ -119,6 +156,16 @@ pub enum EngineRootError {
     MissingLibrary { path: PathBuf, library: String },
     #[error("cannot write {path}")]
     Write { path: PathBuf, source: io::Error },
+    #[error("cannot write the record of a root")]
+    Record {
+        #[source]
+        source: WriteAtomicError,
+    },
+    #[error("a file changed while it was copied; try again")]
+    Changed {
+        #[source]
+        source: RootDamage,
+    },
     #[error("cannot remove an unfinished root")]
     Clean { source: RemoveTreeError },
 }
@@ -145,7 +192,21 @@ fn plan(spec: &EngineRootSpec) -> Result<Plan, EngineRootError> {
     Ok(plan)
 }
 
-fn fingerprint(spec: &EngineRootSpec, plan: &Plan) -> Result<String, EngineRootError> {
+fn digest_files(plan: &Plan) -> Result<Vec<RecordedFile>, EngineRootError> {
+    let digest = |(target, source): (&PathBuf, &PathBuf)| {
+        let digest = record::digest_file(source).map_err(|error| EngineRootError::Read {
+            path: source.clone(),
+            source: error,
+        })?;
+        Ok(RecordedFile {
+            path: target.clone(),
+            digest,
+        })
+    };
+    plan.iter().map(digest).collect()
+}
+
+fn digest_of(spec: &EngineRootSpec, files: &[RecordedFile]) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
         // Length first, so that no two lists of texts run together into the same bytes.
@@ -153,17 +214,10 @@ fn fingerprint(spec: &EngineRootSpec, plan: &Plan) -> Result<String, EngineRootE
         hasher.update(text.as_bytes());
     };
     add(&LAYOUT_VERSION.to_string());
-    for (target, source) in plan {
-        let failed = |error| EngineRootError::Read {
-            path: source.clone(),
-            source: error,
-        };
-        let status = fs::metadata(source).map_err(failed)?;
-        add(&target.to_string_lossy());
-        add(&source.to_string_lossy());
-        let (size, mode, inode) = (status.len(), status.mode(), status.ino());
-        let (seconds, nanoseconds) = (status.mtime(), status.mtime_nsec());
-        add(&format!("{size} {mode} {inode} {seconds}.{nanoseconds}"));
+    add(&spec.program.to_string_lossy());
+    for file in files {
+        add(&file.path.to_string_lossy());
+        add(&file.digest);
     }
     add("directories");
     spec.mount_directories
@@ -173,7 +227,7 @@ fn fingerprint(spec: &EngineRootSpec, plan: &Plan) -> Result<String, EngineRootE
     spec.mount_files
         .iter()
         .for_each(|path| add(&path.to_string_lossy()));
-    Ok(hasher.finalize().to_hex()[..32].to_owned())
+    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 fn check_path(path: &Path) -> Result<(), EngineRootError> {

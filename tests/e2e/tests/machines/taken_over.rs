@@ -130,6 +130,7 @@ fn root_like(root: &Path, store: &Path) -> Result<PathBuf> {
         Ok(RootFile { source, target })
     });
     let spec = EngineRootSpec {
+        label: "the attacker".to_owned(),
         program: PathBuf::from(attacker::PROGRAM),
         files: files.collect::<Result<_>>()?,
         mount_directories: ["/run", "/template"].map(PathBuf::from).into(),
