@@ -90,6 +90,7 @@ impl Kitchen {
                 version: "1".to_owned(),
                 accelerator: Accelerator::Tcg,
                 cpu_model: "max".to_owned(),
+                build: None,
             },
             kernel_version: "6".to_owned(),
             agent: AgentIdentity {

@@ -6,7 +6,7 @@
 use std::time::SystemTime;
 
 use dayfly_types::{ContextLanguage, ProjectId, RunMeaning, TemplateName};
-use dayfly_vmm::{Accelerator, EngineKind, MachineSpec};
+use dayfly_vmm::{Accelerator, EngineBuild, EngineKind, MachineSpec};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
@@ -111,6 +111,9 @@ pub struct EngineIdentity {
     pub version: String,
     pub accelerator: Accelerator,
     pub cpu_model: String,
+    /// The very build, which is kept for it. What older programs wrote does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<EngineBuild>,
 }
 
 impl EngineIdentity {

@@ -38,6 +38,7 @@ pub(crate) fn draft() -> ManifestDraft {
             version: "10.0.2".to_owned(),
             accelerator: Accelerator::Tcg,
             cpu_model: "max".to_owned(),
+            build: None,
         },
         kernel_version: "6.12.1-cloud-amd64".to_owned(),
         agent: AgentIdentity {

@@ -141,6 +141,7 @@ impl BakedTemplate {
             memory_layers: Vec::new(),
             device_state: self.path(file_names::DEVICE_STATE),
             disk: None,
+            build: None,
             volumes: Vec::new(),
         }
     }

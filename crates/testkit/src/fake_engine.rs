@@ -13,8 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use dayfly_vmm::{
     Accelerator, AdoptError, BootError, BootMemory, BootSpec, Capabilities, CaptureKind, DiskFiles,
-    Engine, EngineCommand, EngineKind, EngineProcess, LaunchError, MachineSpec, ParkError,
-    ParkedVm, RestoreSpec, Slot, SlotLimits, SlotProvider, Vm, VmExit, file_names,
+    Engine, EngineBuild, EngineCommand, EngineKind, EngineProcess, LaunchError, MachineSpec,
+    ParkError, ParkedVm, RestoreSpec, Slot, SlotLimits, SlotProvider, Vm, VmExit, file_names,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -70,6 +70,7 @@ pub type GuestFactory =
 pub struct FakeEngine {
     shared: Arc<Shared>,
     capabilities: Capabilities,
+    kept: Vec<Capabilities>,
 }
 
 /// What the engine and its machines have in common.
@@ -119,6 +120,7 @@ impl FakeEngine {
         let capabilities = Capabilities {
             engine: EngineKind::Fake,
             engine_version: "1".to_owned(),
+            build: None,
             accelerator: Accelerator::Tcg,
             cpu_model: "fake".to_owned(),
             captures: vec![CaptureKind::DeviceOnly, CaptureKind::Diff],
@@ -135,6 +137,7 @@ impl FakeEngine {
         Self {
             shared: Arc::new(shared),
             capabilities,
+            kept: Vec::new(),
         }
     }
 
@@ -143,6 +146,22 @@ impl FakeEngine {
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
+    }
+
+    /// The same host after another engine was installed, with earlier builds kept beside it.
+    /// Machines go on.
+    #[must_use]
+    pub fn replaced(&self, installed: Capabilities, kept: Vec<Capabilities>) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            capabilities: installed,
+            kept,
+        }
+    }
+
+    fn has_build(&self, wanted: &EngineBuild) -> bool {
+        let mut all = self.kept.iter().chain([&self.capabilities]);
+        all.any(|one| one.build.as_ref() == Some(wanted))
     }
 
     /// Has a write of every guest wait for room on the host's disk.
@@ -198,6 +217,7 @@ impl Shared {
 
     async fn launch(&self, slot: &Slot, spec: &MachineSpec) -> Result<EngineProcess, LaunchError> {
         let command = EngineCommand {
+            root: PathBuf::from("/"),
             program: PathBuf::from("fake-engine"),
             arguments: Vec::new(),
             mounts: Vec::new(),
@@ -251,6 +271,10 @@ impl Engine for FakeEngine {
         &self.capabilities
     }
 
+    fn kept(&self) -> Vec<Capabilities> {
+        self.kept.clone()
+    }
+
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
         let shared = &self.shared;
         let process = shared
@@ -286,6 +310,11 @@ impl Engine for FakeEngine {
 
     async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError> {
         let shared = &self.shared;
+        if let Some(build) = spec.build.as_ref().filter(|build| !self.has_build(build)) {
+            return Err(ParkError::NoBuild {
+                build: build.clone(),
+            });
+        }
         let layout = |error: io::Error| ParkError::Layout(error.into());
         lay_out(slot, &spec.disks).map_err(layout)?;
         let process = shared

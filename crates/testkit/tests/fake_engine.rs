@@ -94,6 +94,7 @@ impl Fake {
             memory_layers: Vec::new(),
             device_state,
             disk: None,
+            build: None,
             volumes: Vec::new(),
         }
     }

@@ -240,6 +240,7 @@ mod tests {
 
     fn sleeper() -> EngineCommand {
         EngineCommand {
+            root: "/".into(),
             program: "/bin/sleep".into(),
             arguments: vec!["600".to_owned()],
             environment: Vec::new(),

@@ -34,6 +34,7 @@ pub(crate) fn capabilities(config: &QemuConfig, processor_table: &str) -> Capabi
     Capabilities {
         engine: EngineKind::Qemu,
         engine_version: config.version.to_string(),
+        build: config.build.clone(),
         accelerator,
         cpu_model,
         // A booted machine's memory is in its file, so its capture is device state alone. A

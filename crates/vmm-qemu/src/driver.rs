@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use dayfly_host::process::ProcessError;
 use dayfly_types::limits::ENGINE_COMMAND_DEADLINE;
 use dayfly_vmm::{
-    Accelerator, AdoptError, BootError, BootMemory, BootSpec, Capabilities, Engine, EngineProcess,
-    MemoryImage, ParkError, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names,
+    Accelerator, AdoptError, BootError, BootMemory, BootSpec, Capabilities, Engine, EngineBuild,
+    EngineProcess, MemoryImage, ParkError, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm,
+    file_names,
 };
 
 use crate::capabilities::capabilities;
@@ -27,6 +28,10 @@ use crate::vm::QemuVm;
 /// Which engine program to run, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QemuConfig {
+    /// What the engine sees as `/`, where it is jailed.
+    pub root: PathBuf,
+    /// The digest of that, if it has one.
+    pub build: Option<EngineBuild>,
     /// The program as the engine's own root has it.
     pub program: PathBuf,
     /// What [`crate::probe_accelerator`] found.
@@ -41,9 +46,18 @@ pub struct QemuConfig {
 #[derive(Debug)]
 pub struct QemuEngine {
     config: QemuConfig,
+    kept: Vec<(KeptQemu, Capabilities)>,
     slots: Arc<dyn SlotProvider>,
     capabilities: Capabilities,
     counter_khz: Option<u64>,
+}
+
+/// An earlier build, for what it saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptQemu {
+    pub config: QemuConfig,
+    /// Once there is a file of this name the build is not used any more, from that moment on.
+    pub retired: PathBuf,
 }
 
 impl QemuEngine {
@@ -54,10 +68,41 @@ impl QemuEngine {
         let counter_khz = counter_khz(&processor_table);
         Self {
             config,
+            kept: Vec::new(),
             slots,
             capabilities,
             counter_khz,
         }
+    }
+
+    /// Has earlier builds beside the installed one, oldest first.
+    #[must_use]
+    pub fn with_kept(mut self, kept: Vec<KeptQemu>) -> Self {
+        let processor_table = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let with_capabilities = |kept: KeptQemu| {
+            let capabilities = capabilities(&kept.config, &processor_table);
+            (kept, capabilities)
+        };
+        self.kept = kept.into_iter().map(with_capabilities).collect();
+        self
+    }
+
+    /// Those that nobody has retired, or removed after that.
+    fn in_use(&self) -> impl Iterator<Item = &(KeptQemu, Capabilities)> {
+        let is_in_use = |kept: &KeptQemu| !kept.retired.exists() && kept.config.root.is_dir();
+        self.kept.iter().filter(move |(kept, _)| is_in_use(kept))
+    }
+
+    fn config_of(&self, build: Option<&EngineBuild>) -> Result<&QemuConfig, ParkError> {
+        let Some(build) = build else {
+            return Ok(&self.config);
+        };
+        let kept = self.in_use().map(|(kept, _)| &kept.config);
+        let mut all = std::iter::once(&self.config).chain(kept);
+        let found = all.find(|config| config.build.as_ref() == Some(build));
+        found.ok_or_else(|| ParkError::NoBuild {
+            build: build.clone(),
+        })
     }
 }
 
@@ -65,6 +110,12 @@ impl QemuEngine {
 impl Engine for QemuEngine {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn kept(&self) -> Vec<Capabilities> {
+        self.in_use()
+            .map(|(_, capabilities)| capabilities.clone())
+            .collect()
     }
 
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
@@ -106,13 +157,14 @@ impl Engine for QemuEngine {
     }
 
     async fn park(&self, slot: &Slot, spec: &RestoreSpec) -> Result<Box<dyn ParkedVm>, ParkError> {
+        let config = self.config_of(spec.build.as_ref())?;
         let (spec, layout) = Layout::of_restore(slot, spec);
         lay_out(&slot.run_directory, layout)
             .await
             .map_err(|error| ParkError::Layout(error.into()))?;
         let image = memory_image(slot, &spec.memory_image);
         let launch = Launch {
-            config: &self.config,
+            config,
             slot,
             machine: &spec.machine,
             disks: &spec.disks,
@@ -185,4 +237,51 @@ async fn check_running(monitor: &mut Monitor) -> Result<(), MonitorError> {
         status,
         wanted: "running",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bare::BareSlots;
+
+    #[test]
+    fn a_build_that_was_retired_or_removed_is_not_offered() {
+        let directory = tempfile::tempdir().unwrap();
+        let slots = Arc::new(BareSlots::new(directory.path()).unwrap());
+        let version = EngineVersion {
+            major: 10,
+            minor: 0,
+            micro: 2,
+        };
+        let config = |name: &str| QemuConfig {
+            root: directory.path().join(name),
+            build: Some(EngineBuild::new(name)),
+            ..QemuConfig::installed(version, Accelerator::Tcg)
+        };
+        let kept = |name: &str| KeptQemu {
+            config: config(name),
+            retired: directory.path().join(name).with_extension("retired"),
+        };
+        for name in ["a", "b"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let engine = QemuEngine::new(config("installed"), slots);
+        let engine = engine.with_kept(vec![kept("a"), kept("b")]);
+        let offered = |engine: &QemuEngine| {
+            let builds = engine.kept().into_iter().filter_map(|one| one.build);
+            builds.map(|build| build.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(offered(&engine), ["a", "b"]);
+        let mark = directory.path().join("a.retired");
+        std::fs::write(&mark, "").unwrap();
+        assert_eq!(offered(&engine), ["b"]);
+        // The collector removes the root, and the mark with it.
+        std::fs::remove_dir(directory.path().join("a")).unwrap();
+        std::fs::remove_file(&mark).unwrap();
+        assert_eq!(offered(&engine), ["b"]);
+        let gone = engine.config_of(Some(&EngineBuild::new("a")));
+        assert!(matches!(gone, Err(ParkError::NoBuild { .. })));
+        assert!(engine.config_of(Some(&EngineBuild::new("b"))).is_ok());
+        assert!(engine.config_of(None).is_ok());
+    }
 }

@@ -24,10 +24,12 @@ pub async fn installed_version() -> Result<EngineVersion, VersionError> {
 }
 
 impl QemuConfig {
-    /// The installed engine.
+    /// The installed engine, without a root of its own.
     #[must_use]
     pub fn installed(version: EngineVersion, accelerator: Accelerator) -> Self {
         Self {
+            root: PathBuf::from("/"),
+            build: None,
             program: PathBuf::from(ENGINE_PROGRAM),
             accelerator,
             version,

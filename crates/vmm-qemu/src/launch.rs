@@ -132,6 +132,7 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
         .into_iter()
         .chain(network::device_node(launch.slot));
     EngineCommand {
+        root: launch.config.root.clone(),
         program: launch.config.program.clone(),
         arguments: arguments.0,
         mounts: mounts.into_inner(),

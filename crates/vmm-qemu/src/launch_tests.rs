@@ -6,6 +6,8 @@ use crate::version::EngineVersion;
 
 fn config(accelerator: Accelerator) -> QemuConfig {
     QemuConfig {
+        root: "/".into(),
+        build: None,
         program: "/usr/bin/qemu-system-x86_64".into(),
         accelerator,
         version: EngineVersion {

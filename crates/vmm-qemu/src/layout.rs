@@ -393,6 +393,7 @@ mod tests {
             }],
             device_state: capture.join("device.state"),
             disk: None,
+            build: None,
             volumes: vec![VolumeFile {
                 spare: 1,
                 file: capture.join("volume.img"),

@@ -31,8 +31,8 @@ pub mod monitor_lines {
 
 pub use bare::BareSlots;
 pub use disks::{EmptyLayerError, create_empty_layer};
-pub use driver::{QemuConfig, QemuEngine};
+pub use driver::{KeptQemu, QemuConfig, QemuEngine};
 pub use error::MonitorError;
 pub use installed::{ENGINE_PROGRAM, MEMORY_LIBRARY, installed_version};
 pub use probe::{ProbeError, ProbeOutcome, ProbeSpec, probe_accelerator};
-pub use version::{EngineVersion, VersionError, engine_version};
+pub use version::{EngineVersion, VersionError, engine_label, engine_version};

@@ -25,6 +25,14 @@ pub struct EngineVersion {
     pub micro: u32,
 }
 
+impl EngineVersion {
+    /// Reads what the program says of itself: `QEMU emulator version 10.0.2 (Debian ...)`.
+    #[must_use]
+    pub fn of_label(label: &str) -> Option<Self> {
+        parse(label)
+    }
+}
+
 impl fmt::Display for EngineVersion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}.{}", self.major, self.minor, self.micro)
@@ -58,6 +66,17 @@ pub enum VersionError {
 /// # Cancel safety
 /// Dropping the future ends the program.
 pub async fn engine_version(program: &Path) -> Result<EngineVersion, VersionError> {
+    engine_label(program).await.map(|(version, _)| version)
+}
+
+/// The same, with the line in which the program names itself and who built it.
+///
+/// # Errors
+/// [`VersionError`], whose text tells what to install.
+///
+/// # Cancel safety
+/// Dropping the future ends the program.
+pub async fn engine_label(program: &Path) -> Result<(EngineVersion, String), VersionError> {
     let run = Command::new(program)
         .arg("--version")
         .kill_on_drop(true)
@@ -72,15 +91,15 @@ pub async fn engine_version(program: &Path) -> Result<EngineVersion, VersionErro
             program: program.to_owned(),
             source,
         })?;
-    let found = parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
-        VersionError::Unrecognised {
-            program: program.to_owned(),
-        }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let label = text.lines().next().unwrap_or_default().trim();
+    let found = parse(label).ok_or_else(|| VersionError::Unrecognised {
+        program: program.to_owned(),
     })?;
     if found < MINIMUM {
         return Err(VersionError::TooOld { found });
     }
-    Ok(found)
+    Ok((found, label.to_owned()))
 }
 
 /// Reads `QEMU emulator version 10.0.2 (Debian ...)`.

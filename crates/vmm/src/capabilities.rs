@@ -1,5 +1,7 @@
 //! What an engine says about itself before it is asked to do anything.
 
+use std::fmt;
+
 use dayfly_types::Isolation;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,30 @@ impl EngineKind {
             Self::Firecracker => "firecracker",
             Self::Fake => "fake",
         }
+    }
+}
+
+/// One build of an engine: a digest over its program and everything that it loads. Two builds of
+/// one version may differ, as when a distribution mends a fault in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EngineBuild(String);
+
+impl EngineBuild {
+    #[must_use]
+    pub fn new(digest: impl Into<String>) -> Self {
+        Self(digest.into())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EngineBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -67,6 +93,8 @@ pub enum CaptureKind {
 pub struct Capabilities {
     pub engine: EngineKind,
     pub engine_version: String,
+    /// None for one that runs outside a root of its own.
+    pub build: Option<EngineBuild>,
     pub accelerator: Accelerator,
     /// The processor that the guest sees; part of what a snapshot must fit.
     pub cpu_model: String,

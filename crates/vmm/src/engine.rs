@@ -22,9 +22,15 @@ use crate::spec::{BootSpec, CaptureSpec, Captured, RestoreSpec};
 /// * A driver never sees an operation that its [`Capabilities`] exclude.
 #[async_trait]
 pub trait Engine: Send + Sync + std::fmt::Debug + 'static {
+    /// Of the installed build, which boots and, where nothing else is asked for, restores.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Starts a machine from nothing. Only baking does this.
+    /// Earlier builds that can still restore what they saved, oldest first. May become fewer.
+    fn kept(&self) -> Vec<Capabilities> {
+        Vec::new()
+    }
+
+    /// Starts a machine from nothing, in the installed build.
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError>;
 
     /// Starts a process that waits for [`ParkedVm::restore`]. Its memory image and disks are fixed

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use crate::capabilities::EngineBuild;
 use crate::slot::LaunchError;
 
 /// The driver's own error, for the log.
@@ -25,6 +26,8 @@ pub enum BootError {
 /// Why an engine could not be parked. The slot's owner releases the slot.
 #[derive(Debug, thiserror::Error)]
 pub enum ParkError {
+    #[error("build {build} of the engine is not kept any more")]
+    NoBuild { build: EngineBuild },
     #[error("cannot launch the engine")]
     Launch(#[source] LaunchError),
     #[error("cannot lay out the slot's files")]

@@ -11,7 +11,7 @@ pub mod error;
 pub mod slot;
 pub mod spec;
 
-pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineKind};
+pub use capabilities::{Accelerator, Capabilities, CaptureKind, EngineBuild, EngineKind};
 pub use engine::{Engine, GuestEnd, ParkedVm, Vm, VmEvent, VmExit};
 pub use error::{
     AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,

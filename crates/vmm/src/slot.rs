@@ -59,6 +59,9 @@ pub struct SlotLimits {
 /// A process to start in a slot.
 #[derive(Debug, Clone)]
 pub struct EngineCommand {
+    /// The directory that becomes `/`, where the provider makes jails.
+    pub root: PathBuf,
+    /// As the root has it.
     pub program: PathBuf,
     pub arguments: Vec<String>,
     /// Read-only mounts. The run directory is always there, read-write.

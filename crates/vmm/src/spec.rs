@@ -6,6 +6,8 @@ use std::time::Duration;
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
 use serde::{Deserialize, Serialize};
 
+use crate::capabilities::EngineBuild;
+
 /// Names of files and sockets in a slot's run directory. The same for every driver.
 pub mod file_names {
     /// Agent control channel: a unix socket that the engine listens on.
@@ -107,6 +109,8 @@ pub struct RestoreSpec {
     pub device_state: PathBuf,
     /// The size of the writable disk, when it has grown beyond the machine's.
     pub disk: Option<DiskMib>,
+    /// One of [`crate::Engine::kept`]. None: the installed one.
+    pub build: Option<EngineBuild>,
     /// Files in the place of the empty spare disks.
     pub volumes: Vec<VolumeFile>,
 }

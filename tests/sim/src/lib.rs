@@ -89,6 +89,7 @@ impl FixedTemplate {
             memory_layers: Vec::new(),
             device_state,
             disk: None,
+            build: None,
             volumes: Vec::new(),
         };
         let name = TemplateName::parse("base")?;

@@ -44,5 +44,6 @@ pub fn engine_identity(capabilities: &Capabilities) -> EngineIdentity {
         version: capabilities.engine_version.clone(),
         accelerator: capabilities.accelerator,
         cpu_model: capabilities.cpu_model.clone(),
+        build: capabilities.build.clone(),
     }
 }

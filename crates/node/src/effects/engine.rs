@@ -39,6 +39,10 @@ impl Engine for ObservedEngine {
         self.inner.capabilities()
     }
 
+    fn kept(&self) -> Vec<Capabilities> {
+        self.inner.kept()
+    }
+
     async fn boot(&self, slot: &Slot, spec: &BootSpec) -> Result<Box<dyn Vm>, BootError> {
         let work = self.inner.boot(slot, spec);
         let booted = self.effects.around_async(Effect::EngineBoot, work).await?;

@@ -130,6 +130,7 @@ pub(crate) fn draft(name: &str, below: &[&str]) -> CaptureDraft {
             version: "10.0.2".to_owned(),
             accelerator: Accelerator::Tcg,
             cpu_model: "max".to_owned(),
+            build: None,
         },
         memory_base: MemoryBase::Template,
         memory_below: below.clone(),

@@ -134,6 +134,7 @@ async fn seal(world: &World, slot: &Slot, boot: BootSpec) -> Result<Template, Fa
         memory_layers: Vec::new(),
         device_state,
         disk: None,
+        build: None,
         volumes: Vec::new(),
     };
     Ok(Template {

@@ -69,6 +69,8 @@ impl Assets {
             .unwrap();
         let slots = Arc::new(BareSlots::new(&slots_directory).unwrap());
         let config = QemuConfig {
+            root: "/".into(),
+            build: None,
             program: PROGRAM.into(),
             // Emulation runs on every machine; hardware has the same command line but for a word.
             accelerator: Accelerator::Tcg,
