@@ -5,21 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dayfly_host::engine_root::{EngineRootSpec, RootFile, ensure_engine_root};
 use dayfly_host::files::write_atomic;
 use dayfly_host::probe::kernel_release;
-use dayfly_installation::{DataDirectory, sibling_program};
+use dayfly_installation::DataDirectory;
 use dayfly_vmm::Accelerator;
 use dayfly_vmm_qemu::{
-    BareSlots, ENGINE_PROGRAM, EngineVersion, MEMORY_LIBRARY, ProbeSpec, QemuConfig, QemuEngine,
-    probe_accelerator,
+    BareSlots, ENGINE_PROGRAM, EngineVersion, ProbeSpec, QemuConfig, QemuEngine, probe_accelerator,
 };
 use serde::{Deserialize, Serialize};
 
 /// What makes disk layers; it comes with the engine.
 pub(crate) const IMAGE_PROGRAM: &str = "/usr/bin/qemu-img";
-/// The name of the memory library beside the programs.
-const MEMORY_LIBRARY_FILE: &str = "libdayfly_memory.so";
 
 /// Asks the installed engine for its version.
 pub(crate) async fn installed_version() -> Result<EngineVersion> {
@@ -38,30 +34,6 @@ pub(crate) fn for_adoption() -> Result<QemuEngine> {
     };
     let config = QemuConfig::installed(version, Accelerator::Tcg);
     Ok(QemuEngine::new(config, Arc::new(slots)))
-}
-
-/// A directory with what the engine needs to run and nothing else.
-pub(crate) fn engine_root(store: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(store).context("cannot make the directory of engine roots")?;
-    let files = ["/usr/share/qemu/qboot.rom", "/usr/share/qemu/pvh.bin"];
-    let firmware = files
-        .iter()
-        .filter(|path| Path::new(path).exists())
-        .map(|path| RootFile::same(*path));
-    let library = RootFile {
-        source: sibling_program(MEMORY_LIBRARY_FILE)?,
-        target: PathBuf::from(MEMORY_LIBRARY),
-    };
-    let spec = EngineRootSpec {
-        label: ENGINE_PROGRAM.to_owned(),
-        program: PathBuf::from(ENGINE_PROGRAM),
-        files: firmware.chain([library]).collect(),
-        mount_directories: vec![PathBuf::from("/run"), PathBuf::from("/template")],
-        mount_files: Vec::new(),
-    };
-    Ok(ensure_engine_root(&spec, store)
-        .context("cannot make the engine's root")?
-        .path)
 }
 
 /// What a probe found, and what decides whether that still holds.

@@ -12,6 +12,7 @@ mod crash_point;
 mod doctor;
 mod egress;
 mod engine;
+mod engine_builds;
 mod hand_over;
 mod image;
 mod operator;

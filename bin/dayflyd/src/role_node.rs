@@ -20,15 +20,16 @@ use dayfly_node::{
 use dayfly_snapshots::{ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore};
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
-use dayfly_vmm_qemu::{EngineVersion, QemuConfig, QemuEngine, create_empty_layer};
+use dayfly_vmm_qemu::{EngineVersion, QemuEngine, create_empty_layer};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
 use crate::bake_display::BakeDisplay;
 use crate::egress::Egress;
+use crate::engine_builds::EngineBuilds;
 use crate::hand_over::HandOver;
 use crate::pulse::Voice;
-use crate::{crash_point, engine, pulse, role_control, slow_sync};
+use crate::{crash_point, engine, engine_builds, pulse, role_control, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
@@ -93,6 +94,7 @@ async fn serve(arguments: &RunArguments, voice: &Voice) -> Result<()> {
         let users = BakeUsers {
             journal,
             captures: node.captures(),
+            builds: Arc::new(EngineBuilds::of(&directory)),
         };
         baker.run(users, stop)
     });
@@ -119,15 +121,17 @@ struct HostEngine {
 
 impl HostEngine {
     async fn find(directory: &DataDirectory, slots: &Arc<dyn SlotProvider>) -> Result<Self> {
-        let version = engine::installed_version().await?;
+        let builds = EngineBuilds::of(directory);
+        let (version, root) = builds.install().await?;
         let record = engine::probe_file(directory);
         let remembered = engine::remembered_probe(&record, version).map(|probe| probe.accelerator);
         // Without the device there is nothing to probe, and until a kernel is there nothing to
         // probe with.
         let is_probed = remembered.is_some() || !engine::has_device();
         let accelerator = remembered.unwrap_or(Accelerator::Tcg);
-        let config = QemuConfig::installed(version, accelerator);
+        let config = engine_builds::config(root.path, &root.id, version, accelerator);
         let engine = QemuEngine::new(config, Arc::clone(slots));
+        let engine = engine.with_kept(builds.kept(accelerator)?);
         Ok(Self {
             engine: Arc::new(engine),
             accelerator,
@@ -181,7 +185,6 @@ fn open_slots(directory: &DataDirectory, instance: &Instance) -> Result<HostSlot
         netns_directory: directory.node().join("netns"),
         first_uid: instance.first_slot_uid(),
         jail_program: sibling_program("dayfly-jail")?,
-        engine_root: engine::engine_root(&directory.node().join("engine-roots"))?,
     };
     HostSlots::open(config).context("cannot open the slots")
 }

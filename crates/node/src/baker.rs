@@ -15,11 +15,10 @@ use dayfly_types::TemplateName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bake::{
-    BakeDeps, agent_hash, bake_template, engine_identity, fingerprint, host_fingerprint,
-};
+use crate::bake::{BakeDeps, agent_hash, bake_template, fingerprint, host_fingerprint};
 use crate::disk_lane::off_runtime;
 use crate::effects::Effect;
+use crate::engine_users::{EngineUser, captured_users, running_users, template_users};
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
 use crate::template_known::ready_template;
@@ -51,6 +50,13 @@ pub struct BakePlan {
 pub struct BakeUsers {
     pub journal: Journal,
     pub captures: Arc<CaptureStore>,
+    pub builds: Arc<dyn KeptBuilds>,
+}
+
+/// The builds of the engine that this host keeps beside the installed one.
+pub trait KeptBuilds: Send + Sync + std::fmt::Debug + 'static {
+    /// Removes those that none of `users` needs. May block.
+    fn remove_unneeded(&self, users: &[EngineUser]);
 }
 
 /// The source of a real node's templates.
@@ -286,12 +292,6 @@ impl Baker {
             .store
             .open_version(name, &id)
             .map_err(|error| error_chain(&error))?;
-        let capabilities = self.deps.engine.capabilities();
-        template
-            .manifest()
-            .engine
-            .fits(&engine_identity(capabilities))
-            .map_err(|mismatch| mismatch.to_string())?;
         self.verifier
             .verify(&template)
             .map_err(|error| error_chain(&error))?;
@@ -340,6 +340,20 @@ impl Baker {
                 tracing::warn!(template = %name, error = %error_chain(&error), "cannot remove old bakes");
             }
         }
+        self.remove_builds(users, &entries);
+    }
+
+    /// Removes builds of the engine that nothing could be restored with. When somebody's need
+    /// cannot be told, all of them stay.
+    fn remove_builds(&self, users: &BakeUsers, entries: &[Entry]) {
+        let (Ok(running), Ok(baked)) = (running_users(entries), template_users(&self.deps.store))
+        else {
+            return;
+        };
+        let captures = users.captures.all();
+        let captured = captured_users(captures.iter().map(Arc::as_ref));
+        let all: Vec<EngineUser> = running.into_iter().chain(captured).chain(baked).collect();
+        users.builds.remove_unneeded(&all);
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use dayfly_core::lifecycle::{IllegalTransition, LifecycleEvent, Phase, next};
 use dayfly_host::files::{sync_directory, sync_file};
+use dayfly_snapshots::EngineIdentity;
 use dayfly_types::capture::MachineOrigin;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
@@ -96,6 +97,9 @@ pub struct SandboxRecord {
     /// A write to its disk failed, and its guest was told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disk_damaged: bool,
+    /// What its machine runs in. An older program did not note it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineIdentity>,
 }
 
 impl SandboxRecord {
@@ -409,4 +413,4 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 #[path = "journal_tests.rs"]
-mod tests;
+pub(crate) mod tests;

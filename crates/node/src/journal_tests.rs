@@ -34,7 +34,7 @@ fn running_from(origin: MachineOrigin) -> Phase {
     phase
 }
 
-fn sample(byte: u8) -> SandboxRecord {
+pub(crate) fn sample(byte: u8) -> SandboxRecord {
     SandboxRecord {
         format: JOURNAL_FORMAT,
         id: SandboxId::from_random(&CellName::local(), [byte; 17]),
@@ -74,6 +74,7 @@ fn sample(byte: u8) -> SandboxRecord {
         metadata: BTreeMap::new(),
         created_at_ms: None,
         disk_damaged: false,
+        engine: None,
     }
 }
 

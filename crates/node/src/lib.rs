@@ -15,6 +15,8 @@ mod disk_lane;
 mod disk_watch;
 pub mod effects;
 pub mod egress;
+pub mod engine_users;
+mod engines;
 mod execs;
 mod failure;
 mod files;

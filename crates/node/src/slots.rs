@@ -35,8 +35,6 @@ pub struct HostSlotsConfig {
     /// Slot `n` runs as this plus `n`, user and group.
     pub first_uid: u32,
     pub jail_program: PathBuf,
-    /// What an engine sees as `/`.
-    pub engine_root: PathBuf,
 }
 
 /// The provider.
@@ -285,7 +283,7 @@ impl Inner {
             cgroup_procs: self.cgroup_procs(slot.index, command.limits)?,
             netns: self.netns(slot.index),
             hostname: "engine".to_owned(),
-            root: self.config.engine_root.clone(),
+            root: command.root,
             mounts,
             devices: command.devices,
             limits: ResourceLimits {

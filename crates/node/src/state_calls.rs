@@ -57,7 +57,10 @@ impl Node {
                 self.visible_snapshot(id, wanted)?;
                 origin_of_capture(&self.parts, id, IdentityEvent::Fork).await?
             }
-            None => origin_of_template(self.parts.templates.ready(&wanted.template)?),
+            None => {
+                let template = self.parts.templates.ready(&wanted.template)?;
+                origin_of_template(&self.parts, template)
+            }
         };
         let from = wanted.from_snapshot.clone();
         let from = from.map_or(MachineOrigin::Template, MachineOrigin::Capture);
@@ -150,6 +153,7 @@ impl Node {
             metadata: kept_metadata(wanted),
             created_at_ms: wanted.created_at_ms,
             disk_damaged: false,
+            engine: None,
         })
     }
 

@@ -244,5 +244,6 @@ pub(crate) fn ready_template(template: &BakedTemplate) -> ReadyTemplate {
         name: template.manifest().name.clone(),
         version: template.version().as_str().to_owned(),
         restore: template.restore_spec(),
+        made_by: Some(template.manifest().engine.clone()),
     }
 }

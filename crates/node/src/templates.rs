@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use dayfly_node_api::{NodeError, TemplateReport};
+use dayfly_snapshots::EngineIdentity;
 use dayfly_types::{ErrorCode, TemplateName};
 use dayfly_vmm::RestoreSpec;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub struct ReadyTemplate {
     /// Which bake. Parked engines of another bake are not used.
     pub version: String,
     pub restore: RestoreSpec,
+    /// The engine that baked it, where that is known.
+    pub made_by: Option<EngineIdentity>,
 }
 
 /// Why a template cannot be restored now.
@@ -94,7 +97,7 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     /// the disk the first time.
     ///
     /// # Errors
-    /// [`TemplateUnavailable::Version`] when it is gone, damaged, or made by another engine.
+    /// [`TemplateUnavailable::Version`] when it is gone or damaged. Which engine it needs is in it.
     fn version(
         &self,
         name: &TemplateName,

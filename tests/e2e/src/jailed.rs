@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use dayfly_host::jail::{BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{Cgroup, CgroupTree, ProcessIdentity};
 use dayfly_types::limits;
@@ -16,16 +16,10 @@ fn json(path: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&std::fs::read(path)?)?)
 }
 
-/// The one directory in a directory.
-fn only_entry(path: &Path) -> Result<PathBuf> {
-    let mut entries = std::fs::read_dir(path)?;
-    let entry = entries.next().context("empty")??.path();
-    ensure!(
-        entries.next().is_none(),
-        "{} has more than one entry",
-        path.display()
-    );
-    Ok(entry)
+/// The root of the build that the node started with.
+fn installed_root(store: &Path) -> Result<PathBuf> {
+    let build = std::fs::read_to_string(store.join("installed"))?;
+    Ok(store.join(build))
 }
 
 /// The engine of a sandbox, and where what it sees comes from.
@@ -99,7 +93,7 @@ pub fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
         cgroup_procs: Vec::new(),
         netns: node.join("netns").join(&slot),
         hostname: "engine".to_owned(),
-        root: only_entry(&node.join("engine-roots"))?,
+        root: installed_root(&node.join("engine-roots"))?,
         mounts: vec![
             mount(
                 node.join("slots").join(&slot).join("run"),

@@ -97,6 +97,7 @@ impl FixedTemplate {
             name,
             version: "1".to_owned(),
             restore,
+            made_by: None,
         };
         Ok(Self {
             ready: Arc::new(ready),

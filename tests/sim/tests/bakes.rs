@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use dayfly_node::bake::{BakeDeps, BakeLimits, ImageProvider};
-use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot};
+use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot, KeptBuilds};
+use dayfly_node::engine_users::EngineUser;
 use dayfly_node::journal::Journal;
 use dayfly_node::{BakeWish, Effect, Effects, Point, TemplateSource as _};
 use dayfly_node_api::BakeState;
@@ -186,6 +187,7 @@ impl Life {
         let users = BakeUsers {
             journal: Journal::open(&bakery.path("journal"))?,
             captures: self.mortal.node.captures(),
+            builds: Arc::new(OneBuild),
         };
         let run = Arc::clone(&self.baker).run(users, CancellationToken::new());
         self.mortal.spawn(run).context("no runtime")?;
@@ -227,6 +229,14 @@ impl Life {
         self.mortal.kill().await;
         Ok(points)
     }
+}
+
+/// The engine of a simulated host comes in one build.
+#[derive(Debug)]
+struct OneBuild;
+
+impl KeptBuilds for OneBuild {
+    fn remove_unneeded(&self, _users: &[EngineUser]) {}
 }
 
 /// What is on the disk before the bake.

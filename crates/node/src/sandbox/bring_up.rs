@@ -11,17 +11,22 @@ use dayfly_core::lifecycle::RunningEngine;
 use dayfly_guest_client::{AgentClient, CallError, DiskMount};
 use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
 use dayfly_node_api::NodeError;
+use dayfly_snapshots::EngineIdentity;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
-use dayfly_vmm::{ControlError, RestoreError, SlotError, Vm, VolumeFile};
+use dayfly_vmm::{
+    ControlError, EngineProcess, ParkError, RestoreError, Slot, SlotError, SlotIndex, Vm,
+    VolumeFile,
+};
 
 use super::permit::permit;
 use super::stages::Stages;
+use crate::console::console_of;
 use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
 use crate::guest::{OpenAgentError, open_agent};
 use crate::journal::{AttachedVolume, JournalError, SandboxRecord};
 use crate::parts::Parts;
-use crate::pool::{Parked, TakeError};
+use crate::pool::TakeError;
 use crate::templates::ReadyTemplate;
 use crate::volumes::VolumeLease;
 
@@ -63,6 +68,10 @@ impl BringUpError {
     pub(crate) fn into_node_error(self, what: &str) -> NodeError {
         let message = format!("{what}: {self}");
         match &self {
+            // Retired between the look and the start.
+            Self::Engine(TakeError::Park(ParkError::NoBuild { .. })) => {
+                NodeError::new(ErrorCode::SnapshotUnfit, message)
+            }
             Self::Engine(_) | Self::TimedOut(_) => {
                 NodeError::new(ErrorCode::NoCapacity, message).retry_after(Duration::from_secs(1))
             }
@@ -79,16 +88,27 @@ impl BringUpError {
     }
 }
 
-/// Where a machine is restored from.
-#[derive(Debug, Clone)]
+/// Where a machine is started from.
+#[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) template: Arc<ReadyTemplate>,
-    /// Whether a parked engine will do: one has the template's own files and nothing else.
-    pub(crate) is_plain: bool,
+    /// What starts it, and runs the machine from then on.
+    pub(crate) engine: EngineIdentity,
+    pub(crate) start: Start,
     pub(crate) event: IdentityEvent,
     pub(crate) volumes: Vec<VolumeDisk>,
     /// The size that the writable disk must have, when it is another than what is restored.
     pub(crate) grow: Option<DiskMib>,
+}
+
+/// How a machine comes to life.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// It is restored, and a parked engine will do: one has the template's own files and nothing
+    /// else.
+    RestorePlain,
+    /// It is restored in an engine that is made for it.
+    Restore,
 }
 
 impl Origin {
@@ -108,7 +128,9 @@ impl Origin {
             read_only: mount.read_only,
             is_mounted,
         });
-        self.is_plain = false;
+        if matches!(self.start, Start::RestorePlain) {
+            self.start = Start::Restore;
+        }
     }
 }
 
@@ -151,26 +173,7 @@ pub(crate) async fn bring_up(
     supply: Supply,
 ) -> Result<BroughtUp, BringUpError> {
     let mut stages = Stages::begin();
-    let parked = match supply {
-        Supply::Any if origin.is_plain => parts.pool.take(&origin.template).await,
-        Supply::Any | Supply::FreshOnly => parts.pool.make(&origin.template).await,
-    }
-    .map_err(BringUpError::Engine)?;
-    note(parts, disk, record, &parked).await?;
-    if let Some(cpu) = record.cpu {
-        let limited = parts.slots.limit_cpu(parked.slot.index, cpu).await;
-        limited.map_err(BringUpError::Limit)?;
-    }
-    stages.end("engine");
-    let slot = parked.slot;
-    // Beside each other: until the permit is in force the guest reaches nothing.
-    let (restored, ()) = tokio::join!(parked.vm.restore(), permit(parts, record));
-    let mut vm = restored.map_err(BringUpError::Restore)?;
-    stages.end("restore");
-    let agent = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE)
-        .await
-        .map_err(BringUpError::Agent)?;
-    stages.end("agent");
+    let (mut vm, agent) = restore(parts, disk, record, origin, supply, &mut stages).await?;
     let identity = identity(record, parts.clock.as_ref(), origin.event)?;
     let identified = parts
         .effects
@@ -188,6 +191,50 @@ pub(crate) async fn bring_up(
         identified,
         stages,
     })
+}
+
+async fn restore(
+    parts: &Arc<Parts>,
+    disk: &DiskLane,
+    record: &mut SandboxRecord,
+    origin: &Origin,
+    supply: Supply,
+    stages: &mut Stages,
+) -> Result<(Box<dyn Vm>, AgentClient), BringUpError> {
+    let may_be_parked = supply == Supply::Any && matches!(origin.start, Start::RestorePlain);
+    let parked = if may_be_parked {
+        parts.pool.take(&origin.template).await
+    } else {
+        parts.pool.make(&origin.template).await
+    };
+    let parked = parked.map_err(BringUpError::Engine)?;
+    let slot = parked.slot;
+    record.engine = Some(origin.engine.clone());
+    note(parts, disk, record, slot.index, parked.vm.process()).await?;
+    limit_cpu(parts, record, &slot).await?;
+    stages.end("engine");
+    // Beside each other: until the permit is in force the guest reaches nothing.
+    let (restored, ()) = tokio::join!(parked.vm.restore(), permit(parts, record));
+    let mut vm = restored.map_err(BringUpError::Restore)?;
+    stages.end("restore");
+    let opened = open_agent(&slot.run_directory, limits::AGENT_HANDSHAKE_DEADLINE).await;
+    let agent = or_console(record, vm.as_mut(), opened.map_err(BringUpError::Agent)).await?;
+    stages.end("agent");
+    Ok((vm, agent))
+}
+
+/// Logs what the guest said last when nobody answers. It is the only trace of why: the machine is
+/// ended next.
+async fn or_console<T>(
+    record: &SandboxRecord,
+    vm: &mut dyn Vm,
+    opened: Result<T, BringUpError>,
+) -> Result<T, BringUpError> {
+    if opened.is_err() {
+        let console = console_of(vm).await;
+        tracing::warn!(sandbox_id = %record.id, console, "a guest does not answer");
+    }
+    opened
 }
 
 async fn set_up_disks(
@@ -224,15 +271,24 @@ async fn set_up_disks(
     Ok(())
 }
 
+async fn limit_cpu(parts: &Parts, record: &SandboxRecord, slot: &Slot) -> Result<(), BringUpError> {
+    if let Some(cpu) = record.cpu {
+        let limited = parts.slots.limit_cpu(slot.index, cpu).await;
+        limited.map_err(BringUpError::Limit)?;
+    }
+    Ok(())
+}
+
 async fn note(
     parts: &Arc<Parts>,
     disk: &DiskLane,
     record: &mut SandboxRecord,
-    parked: &Parked,
+    slot: SlotIndex,
+    process: EngineProcess,
 ) -> Result<(), BringUpError> {
     record.phase.take_engine(RunningEngine {
-        slot: parked.slot.index,
-        process: parked.vm.process(),
+        slot,
+        process,
         network_start: unix_nanos(parts.clock.as_ref()),
     });
     let (parts, record) = (Arc::clone(parts), record.clone());

@@ -32,9 +32,9 @@ use super::disk::{CaptureRoom, Needs};
 use super::handle::wrong_state;
 pub(crate) use super::layer::keep_layer;
 use super::owner::Owner;
-use crate::bake::engine_identity;
 use crate::disk_lane::off_runtime;
 use crate::effects::{Captures, Effect};
+use crate::engines::{engine_before_noted, engine_of};
 use crate::failure::{capture_error, node_error};
 
 const WHAT: &str = "the sandbox could not be captured";
@@ -257,6 +257,9 @@ impl Owner {
             templates.version(&record.template, &record.template_version)
         };
         let template = off_runtime(look).await?;
+        if self.record.engine.is_none() {
+            self.record.engine = engine_before_noted(&self.parts, &self.record, &template);
+        }
         let record = &self.record;
         let empty = template.restore.disks.empty_layer.clone();
         let layer = format!("disk-{}.img", self.layers()?.next_layer + 1);
@@ -509,7 +512,7 @@ impl Owner {
             expires_at: wish.expires_at,
             machine: record.machine.clone(),
             disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
-            engine: engine_identity(self.parts.engine.capabilities()),
+            engine: engine_of(&self.parts, record),
             memory_base: below.memory_base,
             memory_below: below.memory,
             disk_below: below.disks,

@@ -4,7 +4,7 @@ use dayfly_snapshots::capture::{CaptureDraft, CaptureError, CapturePurpose, Memo
 use dayfly_types::SnapshotId;
 use dayfly_types::capture::CaptureCost;
 
-use crate::bake::engine_identity;
+use crate::engines::engine_of;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
 
@@ -31,7 +31,7 @@ pub(crate) fn keep_layer(
         expires_at: None,
         machine: record.machine.clone(),
         disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
-        engine: engine_identity(parts.engine.capabilities()),
+        engine: engine_of(parts, record),
         // It has no memory that could lie on anything.
         memory_base: MemoryBase::Template,
         memory_below: Vec::new(),

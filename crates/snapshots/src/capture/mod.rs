@@ -27,7 +27,7 @@ pub use error::CaptureError;
 pub use flatten::FlattenError;
 pub use manifest::{CAPTURE_FORMAT, CaptureDraft, CaptureManifest, CapturePurpose, MemoryBase};
 pub use stack::{Below, StackedFiles};
-pub use store::CaptureStore;
+pub use store::{CaptureStore, survey};
 
 /// Names of the files in a capture's directory. The manifest of one that was flattened names other
 /// layers.

@@ -445,6 +445,33 @@ fn checked_text(manifest: &CaptureManifest, path: &Path) -> Result<Vec<u8>, Capt
         .map_err(|error| file_error(path, io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
+/// The manifests below a directory of captures, and the ids of those that cannot be read. Changes
+/// nothing, so it may be asked beside the node that owns them.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn survey(directory: &Path) -> io::Result<(Vec<CaptureManifest>, Vec<SnapshotId>)> {
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((found, damaged)),
+        other => other?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| SnapshotId::parse(name).ok()) else {
+            continue;
+        };
+        match read_capture(&entry.path(), &id) {
+            Ok((manifest, _)) => found.push(manifest),
+            // Collected while the directory was read.
+            Err(_) if !entry.path().exists() => {}
+            Err(_) => damaged.push(id),
+        }
+    }
+    Ok((found, damaged))
+}
+
 fn read_capture(
     directory: &Path,
     id: &SnapshotId,
