@@ -50,6 +50,9 @@ pub(crate) enum Command {
     /// Replaces the administrator's key.
     #[command(subcommand)]
     AdminKey(AdminKeyCommand),
+    /// Shows the builds of the engine that are kept, and gives one up.
+    #[command(subcommand)]
+    Engines(EnginesCommand),
     /// Started by the node beside a capture.
     #[command(name = crate::pause_guard::COMMAND, hide = true)]
     GuardPause(GuardArguments),
@@ -339,6 +342,26 @@ pub(crate) struct ForgetArguments {
     pub(crate) unreadable: String,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EnginesCommand {
+    /// Lists them, with who needs each.
+    Ls(InstallationArguments),
+    /// Has nothing started in one any more. What it saved is restored by another build of the same
+    /// version, where there is one.
+    Retire(RetireArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetireArguments {
+    /// The build, or how it begins.
+    pub(crate) build: String,
+    /// Retires it although something cannot be restored without it.
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+    #[command(flatten)]
+    pub(crate) installation: InstallationArguments,
 }
 
 #[derive(Debug, Subcommand)]

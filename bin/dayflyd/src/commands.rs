@@ -9,9 +9,11 @@ use dayfly_installation::runtime::block_on;
 
 use crate::args::{
     AdminKeyCommand, Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments,
-    ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
+    EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
 };
-use crate::{admin_key, bench, doctor, image, operator, pause_guard, recipe_check, settings, stop};
+use crate::{
+    admin_key, bench, doctor, engines, image, operator, pause_guard, recipe_check, settings, stop,
+};
 
 /// Something was found that keeps this host from working, or is not as it should be.
 const EXIT_UNFIT: u8 = 1;
@@ -33,6 +35,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Recipe(RecipeCommand::Check(arguments)) => return check_recipes(arguments),
         Command::Image(ImageCommand::Export(arguments)) => image::export(arguments)?,
         Command::Image(ImageCommand::Import(arguments)) => image::import(arguments)?,
+        Command::Engines(command) => look_at_engines(command)?,
         Command::AdminKey(AdminKeyCommand::Rotate(arguments)) => {
             let rotated = block_on(admin_key::rotate(arguments))?;
             print(arguments.json, &rotated, admin_key::render)?;
@@ -68,6 +71,23 @@ fn check_recipes(arguments: &RecipeArguments) -> Result<ExitCode> {
     let report = recipe_check::run(&arguments.files);
     print(arguments.json, &report, recipe_check::render)?;
     Ok(code_of(report.is_well(), EXIT_UNFIT))
+}
+
+fn look_at_engines(command: &EnginesCommand) -> Result<()> {
+    match command {
+        EnginesCommand::Ls(arguments) => {
+            print(arguments.json, &engines::list(arguments)?, engines::render)?;
+        }
+        EnginesCommand::Retire(arguments) => {
+            let retired = engines::retire(arguments)?;
+            print(
+                arguments.installation.json,
+                &retired,
+                engines::render_retired,
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn code_of(is_well: bool, otherwise: u8) -> ExitCode {

@@ -13,6 +13,7 @@ mod doctor;
 mod egress;
 mod engine;
 mod engine_builds;
+mod engines;
 mod hand_over;
 mod image;
 mod operator;

@@ -14,6 +14,7 @@ mod crash_points;
 mod cycles;
 mod depth;
 mod engine_calls;
+mod engines;
 mod escape;
 mod exec_channel;
 mod exec_durable;
