@@ -34,6 +34,8 @@ pub(crate) const QUESTION: Duration = Duration::from_secs(5);
 const GUEST: Duration = limits::AGENT_CALL_DEADLINE.saturating_add(QUESTION);
 /// The node undoes a create at its own deadline; this leaves it time to say so.
 const CREATE: Duration = limits::CREATE_DEADLINE.saturating_add(QUESTION);
+/// The same of a create that boots a machine, in which programs of its template are started then.
+const BOOT: Duration = limits::DISK_BOOT_DEADLINE.saturating_add(GUEST);
 /// Calls that ask the guest's agent of a sandbox that may have to be woken first.
 pub(crate) const WAKING: Duration = GUEST.saturating_add(CREATE);
 const DELETE: Duration = Duration::from_secs(25);
@@ -173,6 +175,12 @@ calls! {
         /// Makes sure the sandbox exists and runs. Repeatable by id; dropping the future does not stop
         /// the work, so call again to learn how it ended. A refusal leaves nothing behind.
         EnsureSandbox ensure_sandbox()(wanted: EnsureSandbox) -> SandboxReport, CREATE;
+        /// As `ensure_sandbox`, for one whose machine boots anew on the disk of a snapshot of the same
+        /// project. Nothing of that one's memory is used, nor the engine that saved it. Refused with
+        /// `no_capacity` while as many boot as may at once.
+        ///
+        /// A call of its own, so that a node which does not know it cannot take it for a restore.
+        BootSandbox boot_sandbox(disk_of: SnapshotId)(wanted: EnsureSandbox) -> SandboxReport, BOOT;
         /// Makes sure the sandbox does not exist. An absent one is a success.
         DeleteSandbox delete_sandbox(id: SandboxId)() -> (), DELETE;
         Sandbox sandbox(id: SandboxId)() -> SandboxReport, QUESTION;

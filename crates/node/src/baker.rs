@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{
     BakedTemplate, CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe,
-    Verifier, VersionId,
+    TemplateDisk, Verifier, VersionId,
 };
 use dayfly_types::TemplateName;
 use tokio::sync::watch;
@@ -21,9 +21,11 @@ use crate::effects::Effect;
 use crate::engine_users::{EngineUser, captured_users, running_users, template_users};
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
-use crate::template_known::ready_template;
+use crate::template_known::{bootable_template, ready_template};
 use crate::template_list::TemplateList;
-use crate::templates::{BakeWish, ReadyTemplate, TemplateSource, TemplateUnavailable};
+use crate::templates::{
+    BakeWish, BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable,
+};
 
 /// Told of every change, for a display.
 pub type BakeListener = Arc<dyn Fn(&TemplateReport) + Send + Sync>;
@@ -298,6 +300,15 @@ impl Baker {
         Ok(template)
     }
 
+    fn open_disk(&self, name: &TemplateName, version: &str) -> Result<TemplateDisk, String> {
+        let id = VersionId::parse(version).ok_or("it has no such version")?;
+        let opened = self.deps.store.open_disk(name, &id);
+        let disk = opened.map_err(|error| error_chain(&error))?;
+        let verified = self.verifier.verify_disk(&disk);
+        verified.map_err(|error| error_chain(&error))?;
+        Ok(disk)
+    }
+
     fn lent_versions(&self, name: &TemplateName) -> HashSet<VersionId> {
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
         let versions = lent.iter().filter(|(lent, _)| lent == name);
@@ -418,6 +429,21 @@ impl TemplateSource for Baker {
         })?;
         self.lend(&template.manifest().name, template.version());
         Ok(Arc::new(ready_template(&template)))
+    }
+
+    fn disk_of(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<BootableTemplate, TemplateUnavailable> {
+        let opened = self.open_disk(name, version);
+        let disk = opened.map_err(|reason| TemplateUnavailable::Version {
+            name: name.as_str().to_owned(),
+            version: version.to_owned(),
+            reason,
+        })?;
+        self.lend(name, disk.version());
+        Ok(bootable_template(&disk))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -8,6 +8,7 @@
 
 pub mod bake;
 pub mod baker;
+mod boots;
 mod calls;
 pub mod capacity;
 mod console;
@@ -58,7 +59,9 @@ pub use identity::IdentityError;
 pub use node::{Node, NodeConfig, NodePorts, StartError};
 pub use pause_guard::PauseGuard;
 pub use pool::PoolTargets;
-pub use templates::{BakeWish, ReadyTemplate, TemplateSource, TemplateUnavailable};
+pub use templates::{
+    BakeWish, BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable,
+};
 
 /// An error and everything under it, on one line, for a log.
 #[must_use]

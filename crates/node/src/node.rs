@@ -151,6 +151,7 @@ impl Node {
             egress: Arc::new(ObservedGate::new(ports.egress, effects.clone())),
             effects,
             pins: Arc::default(),
+            boots: Arc::default(),
             pause_guard: ports.pause_guard,
             network_logs: ports.network_logs,
             disk_available_mib: watch::Sender::new(0),
@@ -302,6 +303,15 @@ impl NodeSandboxes for Node {
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {
         let handle = self.find_or_begin(&wanted).await?;
+        handle.created().await.map(|report| (*report).clone())
+    }
+
+    async fn boot_sandbox(
+        &self,
+        disk_of: &SnapshotId,
+        wanted: EnsureSandbox,
+    ) -> Result<SandboxReport, NodeError> {
+        let handle = self.find_or_boot(disk_of, wanted).await?;
         handle.created().await.map(|report| (*report).clone())
     }
 

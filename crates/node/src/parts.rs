@@ -10,6 +10,7 @@ use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
 use tokio::sync::{Notify, broadcast, watch};
 
+use crate::boots::Boots;
 use crate::capacity::{Booking, Ledger, Promise};
 use crate::effects::{Captures, Effects};
 use crate::egress::{EgressGate, NetworkLogs};
@@ -47,6 +48,7 @@ pub(crate) struct Parts {
     pub(crate) effects: Effects,
     pub(crate) volumes: Arc<VolumeStore>,
     pub(crate) pins: Arc<Pins>,
+    pub(crate) boots: Arc<Boots>,
     pub(crate) pause_guard: PauseGuard,
     pub(crate) egress: Arc<dyn EgressGate>,
     pub(crate) network_logs: Arc<NetworkLogs>,

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dayfly_types::TemplateName;
-use dayfly_vmm::{Engine, ParkError, ParkedVm, Slot, SlotError, SlotIndex, SlotProvider};
+use dayfly_vmm::{
+    BootError, BootSpec, Engine, ParkError, ParkedVm, Slot, SlotError, SlotIndex, SlotProvider, Vm,
+};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +39,8 @@ pub enum TakeError {
     Slot(#[source] SlotError),
     #[error("cannot start an engine")]
     Park(#[source] ParkError),
+    #[error("cannot boot a machine")]
+    Boot(#[source] BootError),
     #[error("the node is stopping")]
     Stopping,
 }
@@ -47,6 +51,13 @@ pub struct Parked {
     pub slot: Slot,
     pub vm: Box<dyn ParkedVm>,
     version: String,
+}
+
+/// A machine that was started from nothing. Its guest is coming up.
+#[derive(Debug)]
+pub struct Booting {
+    pub slot: Slot,
+    pub vm: Box<dyn Vm>,
 }
 
 #[derive(Debug, Default)]
@@ -196,6 +207,25 @@ impl Pool {
         receive.await.unwrap_or(Err(TakeError::Stopping))
     }
 
+    /// A machine that boots in a slot of the pool.
+    ///
+    /// # Errors
+    /// [`TakeError`]; nothing is left then.
+    ///
+    /// # Cancel safety
+    /// As [`Pool::make`].
+    pub async fn boot(self: &Arc<Self>, spec: BootSpec) -> Result<Booting, TakeError> {
+        let (give, receive) = oneshot::channel();
+        let pool = Arc::clone(self);
+        tokio::spawn(async move {
+            let made = pool.boot_here(&spec).await;
+            if let Err(Ok(booting)) = give.send(made) {
+                pool.discard(booting.slot).await;
+            }
+        });
+        receive.await.unwrap_or(Err(TakeError::Stopping))
+    }
+
     fn take_parked(&self, template: &ReadyTemplate) -> Option<Parked> {
         let mut shelf = self.lock();
         let queue = shelf.engines.get_mut(&template.name)?;
@@ -205,13 +235,32 @@ impl Pool {
         queue.remove(place)
     }
 
-    async fn make_here(&self, template: &ReadyTemplate) -> Result<Parked, TakeError> {
+    /// A slot of the shelf, or one made now. It is in the making until that is taken back.
+    async fn take_slot(&self) -> Result<Slot, TakeError> {
         let waiting = self.lock().slots.pop_front();
         let slot = match waiting {
             Some(slot) => slot,
             None => self.slots.acquire().await.map_err(TakeError::Slot)?,
         };
         self.lock().in_the_making.insert(slot.index);
+        Ok(slot)
+    }
+
+    async fn boot_here(&self, spec: &BootSpec) -> Result<Booting, TakeError> {
+        let slot = self.take_slot().await?;
+        let booted = self.engine.boot(&slot, spec).await;
+        self.lock().in_the_making.remove(&slot.index);
+        match booted {
+            Ok(vm) => Ok(Booting { slot, vm }),
+            Err(error) => {
+                self.discard(slot).await;
+                Err(TakeError::Boot(error))
+            }
+        }
+    }
+
+    async fn make_here(&self, template: &ReadyTemplate) -> Result<Parked, TakeError> {
+        let slot = self.take_slot().await?;
         let parked = self.engine.park(&slot, &template.restore).await;
         self.lock().in_the_making.remove(&slot.index);
         match parked {

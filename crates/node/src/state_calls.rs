@@ -20,7 +20,7 @@ use futures::StreamExt;
 use crate::disk_lane::off_runtime;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::Node;
-use crate::origin::{origin_of_capture, origin_of_early, origin_of_template};
+use crate::origin::{origin_of_capture, origin_of_disk, origin_of_early, origin_of_template};
 use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
@@ -65,6 +65,24 @@ impl Node {
         let from = wanted.from_snapshot.clone();
         let from = from.map_or(MachineOrigin::Template, MachineOrigin::Capture);
         self.begin(wanted, origin, from)
+    }
+
+    /// The same for a sandbox whose machine boots on the disk of a snapshot.
+    pub(crate) async fn find_or_boot(
+        &self,
+        disk_of: &SnapshotId,
+        mut wanted: EnsureSandbox,
+    ) -> Result<SandboxHandle, NodeError> {
+        if let Some(handle) = self.parts.find(&wanted.id) {
+            return same_project(handle, &wanted);
+        }
+        self.visible_snapshot(disk_of, &wanted)?;
+        // Held until the record names it, also while its bytes are read.
+        let _pin = self.parts.pins.pin(disk_of);
+        let turn = self.parts.boots.take(&wanted.project, &wanted.id)?;
+        let origin = origin_of_disk(&self.parts, disk_of, turn).await?;
+        wanted.from_snapshot = Some(disk_of.clone());
+        self.begin(&wanted, origin, MachineOrigin::DiskOf(disk_of.clone()))
     }
 
     fn visible_snapshot(&self, id: &SnapshotId, wanted: &EnsureSandbox) -> Result<(), NodeError> {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use dayfly_node_api::{BakeState, TemplateReport};
-use dayfly_snapshots::{BakedTemplate, ResolvedRecipe};
+use dayfly_snapshots::{BakedTemplate, ResolvedRecipe, TemplateDisk};
 use dayfly_types::TemplateName;
 
 use crate::template_reports;
-use crate::templates::{BakeWish, ReadyTemplate};
+use crate::templates::{BakeWish, BootableTemplate, ReadyTemplate};
 
 #[derive(Debug)]
 pub(crate) struct Known {
@@ -245,5 +245,20 @@ pub(crate) fn ready_template(template: &BakedTemplate) -> ReadyTemplate {
         version: template.version().as_str().to_owned(),
         restore: template.restore_spec(),
         made_by: Some(template.manifest().engine.clone()),
+    }
+}
+
+pub(crate) fn bootable_template(disk: &TemplateDisk) -> BootableTemplate {
+    let manifest = disk.manifest();
+    let template = ReadyTemplate {
+        name: manifest.name.clone(),
+        version: disk.version().as_str().to_owned(),
+        restore: disk.restore_spec(),
+        made_by: Some(manifest.engine.clone()),
+    };
+    let offer = manifest.offer.clone().unwrap_or_default();
+    BootableTemplate {
+        template,
+        start: offer.start,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dayfly_node_api::{NodeError, TemplateReport};
 use dayfly_snapshots::EngineIdentity;
+use dayfly_snapshots::capture::MemoryBase;
 use dayfly_types::{ErrorCode, TemplateName};
 use dayfly_vmm::RestoreSpec;
 use std::time::Duration;
@@ -20,6 +21,15 @@ pub struct ReadyTemplate {
     pub restore: RestoreSpec,
     /// The engine that baked it, where that is known.
     pub made_by: Option<EngineIdentity>,
+}
+
+/// A version of a template without its memory: what a machine boots on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootableTemplate {
+    /// Its memory image is [`dayfly_vmm::MemoryImage::Zeros`].
+    pub template: ReadyTemplate,
+    /// Programs that run in every sandbox of it, as commands of a shell.
+    pub start: Vec<String>,
 }
 
 /// Why a template cannot be restored now.
@@ -103,6 +113,34 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
         name: &TemplateName,
         version: &str,
     ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable>;
+
+    /// The disk of one bake and what boots on it, whatever became of its memory. Of exactly that
+    /// name: nothing else is looked for in its place. May block as [`TemplateSource::version`].
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable::Version`] when it is gone or damaged.
+    fn disk_of(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<BootableTemplate, TemplateUnavailable>;
+
+    /// What of one bake lies under a machine or a capture whose memory lies on `base`. May block as
+    /// [`TemplateSource::version`].
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable::Version`] when it is gone or damaged.
+    fn under(
+        &self,
+        base: MemoryBase,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        match base {
+            MemoryBase::Template => self.version(name, version),
+            MemoryBase::Zeros => Ok(Arc::new(self.disk_of(name, version)?.template)),
+        }
+    }
 
     /// Changes whenever a template becomes ready.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -66,6 +66,17 @@ pub const BUSY_CPU_MILLIS: u64 = 250;
 pub const BUSY_LEASE_SECONDS_MAX: u64 = 24 * 3600;
 /// How long a create may take before it is undone.
 pub const CREATE_DEADLINE: Duration = Duration::from_secs(30);
+/// From the start of an engine to the agent's first answer, where a machine boots. A kernel under
+/// emulation takes half a minute on a host that does nothing else.
+pub const BOOT_DEADLINE: Duration = Duration::from_secs(120);
+/// How long a create that boots on the disk of a snapshot may take before it is undone.
+pub const DISK_BOOT_DEADLINE: Duration = BOOT_DEADLINE.saturating_add(CREATE_DEADLINE);
+/// Sandboxes of one node that boot at the same time. A boot keeps a processor busy throughout, and
+/// more of them would make each other miss their deadline.
+pub const DISK_BOOTS_MAX: usize = 2;
+/// The same of one project, so that none keeps the others out.
+pub const DISK_BOOTS_OF_PROJECT_MAX: usize = 1;
+const _: () = assert!(DISK_BOOTS_OF_PROJECT_MAX < DISK_BOOTS_MAX);
 /// How long one step of a teardown may take before the next is tried.
 pub const TEARDOWN_STEP_DEADLINE: Duration = Duration::from_secs(5);
 /// Requests that wait in front of one sandbox's owner.

@@ -13,10 +13,10 @@ use std::time::Duration;
 use anyhow::Result;
 use dayfly_node::capacity::HostResources;
 use dayfly_node::egress::{NetworkLogs, NoEgress};
+use dayfly_node::{BootableTemplate, TemplateSource, TemplateUnavailable};
 use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, ReadyTemplate, Reserve,
 };
-use dayfly_node::{TemplateSource, TemplateUnavailable};
 use dayfly_node_api::{EnsureSandbox, SnapshotRequest, TemplateReport};
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
@@ -131,6 +131,17 @@ impl TemplateSource for FixedTemplate {
         _version: &str,
     ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
         self.ready(name)
+    }
+
+    fn disk_of(
+        &self,
+        name: &TemplateName,
+        _version: &str,
+    ) -> Result<BootableTemplate, TemplateUnavailable> {
+        let mut template = (*self.ready(name)?).clone();
+        template.restore.memory_image = MemoryImage::Zeros;
+        let start = vec!["exec the-program-of-the-template".to_owned()];
+        Ok(BootableTemplate { template, start })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

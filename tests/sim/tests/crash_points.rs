@@ -33,6 +33,7 @@ const BYSTANDER: u32 = 2;
 const DELETED: u32 = 3;
 const NEW: u32 = 4;
 const CHILDREN: [u32; 2] = [5, 6];
+const BOOTED: u32 = 7;
 const CHECK: u32 = 9;
 
 const TTL_SECONDS: u64 = 3600;
@@ -46,11 +47,15 @@ enum Operation {
     Create,
     CreateWithVolume,
     CreateFromSnapshot,
+    CreateOnDisk,
+    CreateOnDiskWithVolume,
     Snapshot,
     SnapshotWithVolume,
+    SnapshotOnDisk,
     Fork,
     Hibernate,
     HibernateWithVolume,
+    HibernateOnDisk,
     Wake,
     Rollback,
     DeleteSnapshot,
@@ -100,10 +105,16 @@ impl Operation {
         matches!(
             self,
             Self::CreateWithVolume
+                | Self::CreateOnDiskWithVolume
                 | Self::SnapshotWithVolume
                 | Self::HibernateWithVolume
                 | Self::DeleteWithVolume
         )
+    }
+
+    /// Whether it makes the sandbox that has the volume.
+    fn creates_with_volume(self) -> bool {
+        matches!(self, Self::CreateWithVolume | Self::CreateOnDiskWithVolume)
     }
 
     /// What is there and was acknowledged before the operation begins.
@@ -111,7 +122,7 @@ impl Operation {
         if self.needs_volume() {
             node.ensure_volume(named_volume("data", 16)?).await?;
         }
-        let subject = if self.needs_volume() && self != Self::CreateWithVolume {
+        let subject = if self.needs_volume() && !self.creates_with_volume() {
             with_volume(SUBJECT)?
         } else {
             wanted(SUBJECT, PROJECT, None)?
@@ -127,6 +138,10 @@ impl Operation {
         };
         node.snapshot(&id(SUBJECT)?, request).await?;
         node.delete_sandbox(&id(DELETED)?).await?;
+        if matches!(self, Self::SnapshotOnDisk | Self::HibernateOnDisk) {
+            let booted = wanted(BOOTED, PROJECT, None)?;
+            node.boot_sandbox(&snapshot_id("kept")?, booted).await?;
+        }
         if self == Self::Wake {
             node.hibernate(&id(SUBJECT)?).await?;
         }
@@ -149,7 +164,17 @@ impl Operation {
                 sandbox.from_snapshot = Some(snapshot_id("kept")?);
                 drop(node.ensure_sandbox(sandbox).await?);
             }
-            Self::Snapshot | Self::SnapshotWithVolume => {
+            Self::CreateOnDisk | Self::CreateOnDiskWithVolume => {
+                let sandbox = if self.needs_volume() {
+                    with_volume(NEW)?
+                } else {
+                    wanted(NEW, PROJECT, None)?
+                };
+                drop(node.boot_sandbox(&snapshot_id("kept")?, sandbox).await?);
+            }
+            Self::Snapshot | Self::SnapshotWithVolume | Self::SnapshotOnDisk => {
+                let is_booted = self == Self::SnapshotOnDisk;
+                let subject = if is_booted { id(BOOTED)? } else { subject };
                 let request = SnapshotRequest {
                     id: snapshot_id("new")?,
                     name: None,
@@ -167,6 +192,7 @@ impl Operation {
                 drop(node.fork(&subject, request).await?);
             }
             Self::Hibernate | Self::HibernateWithVolume => drop(node.hibernate(&subject).await?),
+            Self::HibernateOnDisk => drop(node.hibernate(&id(BOOTED)?).await?),
             Self::Wake => drop(node.wake(&subject).await?),
             Self::Rollback => drop(node.rollback(&subject, &snapshot_id("kept")?).await?),
             Self::DeleteSnapshot => node.delete_snapshot(&snapshot_id("kept")?).await?,
@@ -285,11 +311,15 @@ async fn check_change(node: &Node, operation: Operation, told: Told) -> Result<(
         Operation::Create
         | Operation::CreateWithVolume
         | Operation::CreateFromSnapshot
+        | Operation::CreateOnDisk
+        | Operation::CreateOnDiskWithVolume
         | Operation::Snapshot
         | Operation::SnapshotWithVolume
+        | Operation::SnapshotOnDisk
         | Operation::Fork
         | Operation::Hibernate
         | Operation::HibernateWithVolume
+        | Operation::HibernateOnDisk
         | Operation::Wake
         | Operation::Rollback
         | Operation::DeleteSnapshot
@@ -474,6 +504,10 @@ tests! {
     a_node_may_die_anywhere_in_a_create: Create,
     a_node_may_die_anywhere_in_a_create_with_a_volume: CreateWithVolume,
     a_node_may_die_anywhere_in_a_create_from_a_snapshot: CreateFromSnapshot,
+    a_node_may_die_anywhere_in_a_create_on_a_disk: CreateOnDisk,
+    a_node_may_die_anywhere_in_a_create_on_a_disk_with_a_volume: CreateOnDiskWithVolume,
+    a_node_may_die_anywhere_in_a_snapshot_of_what_was_booted: SnapshotOnDisk,
+    a_node_may_die_anywhere_in_the_hibernation_of_what_was_booted: HibernateOnDisk,
     a_node_may_die_anywhere_in_a_snapshot: Snapshot,
     a_node_may_die_anywhere_in_a_snapshot_with_a_volume: SnapshotWithVolume,
     a_node_may_die_anywhere_in_a_fork: Fork,

@@ -97,6 +97,13 @@ fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
             NodeReply::EnsureSandbox(report()),
         ),
         (
+            NodeCall::BootSandbox {
+                disk_of: snapshot(),
+                wanted: ensure_sandbox(),
+            },
+            NodeReply::BootSandbox(report()),
+        ),
+        (
             NodeCall::DeleteSandbox { id: id() },
             NodeReply::DeleteSandbox(()),
         ),

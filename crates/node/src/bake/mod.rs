@@ -25,6 +25,7 @@ pub use ports::{BakeDeps, BakeLimits, EmptyLayerMaker, ImageProvider};
 pub use template::bake_template;
 pub(crate) use template::offer;
 pub use warm_up::WarmUpError;
+pub(crate) use warm_up::start as start_program;
 
 #[cfg(test)]
 mod tests;

@@ -92,7 +92,7 @@ pub struct BakeLimits {
 impl Default for BakeLimits {
     fn default() -> Self {
         Self {
-            boot: Duration::from_secs(120),
+            boot: dayfly_types::limits::BOOT_DEADLINE,
             command: Duration::from_secs(15 * 60),
             machine: Duration::from_secs(60 * 60),
             slot: Duration::from_secs(60),

@@ -96,8 +96,12 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Starts a program that goes on after this bake, in every sandbox of the template.
-async fn start(agent: &AgentClient, command: &str, limit: Duration) -> Result<(), WarmUpError> {
+/// Starts a program that goes on after this, in every sandbox of the template.
+pub(crate) async fn start(
+    agent: &AgentClient,
+    command: &str,
+    limit: Duration,
+) -> Result<(), WarmUpError> {
     let arguments = ["/bin/sh", "-c", BACKGROUND_SCRIPT, "start", command];
     let background = ExecCommand::Argv(arguments.map(str::to_owned).to_vec());
     finish(agent, background, command, limit).await

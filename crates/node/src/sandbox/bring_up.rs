@@ -1,7 +1,7 @@
 //! From a record to a guest that has its identity and is about to run user code.
 //!
 //! The same for a create, a fork's child, a wake and a rollback: they differ in where the machine
-//! is restored from. Each step that takes something notes it in the record before the next begins,
+//! is started from. Each step that takes something notes it in the record before the next begins,
 //! so that whoever finds the record after a crash can undo it.
 
 use std::sync::Arc;
@@ -14,21 +14,26 @@ use dayfly_node_api::NodeError;
 use dayfly_snapshots::EngineIdentity;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
 use dayfly_vmm::{
-    ControlError, EngineProcess, ParkError, RestoreError, Slot, SlotError, SlotIndex, Vm,
-    VolumeFile,
+    BootSpec, ControlError, EngineProcess, ParkError, RestoreError, Slot, SlotError, SlotIndex, Vm,
+    VmEvent, VolumeFile,
 };
 
 use super::permit::permit;
 use super::stages::Stages;
+use crate::bake::start_program;
+use crate::boots::BootTurn;
 use crate::console::console_of;
 use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
 use crate::guest::{OpenAgentError, open_agent};
 use crate::journal::{AttachedVolume, JournalError, SandboxRecord};
 use crate::parts::Parts;
-use crate::pool::TakeError;
+use crate::pool::{Booting, TakeError};
 use crate::templates::ReadyTemplate;
 use crate::volumes::VolumeLease;
+
+/// How long the programs of the template may take to be started in a machine that was booted.
+const PROGRAMS_START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a machine could not be brought up. The owner releases the slot.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,16 @@ pub(crate) enum BringUpError {
     Restore(#[source] RestoreError),
     #[error("the guest did not answer after its restore")]
     Agent(#[source] OpenAgentError),
+    #[error(
+        "its machine did not come up on that disk in time; ask again, or create it from an earlier \
+         snapshot"
+    )]
+    NotUp(#[source] OpenAgentError),
+    #[error(
+        "its machine ended while it booted on that disk ({0}), which something on the disk may \
+         cause; create it from an earlier snapshot"
+    )]
+    EndedInBoot(String),
     #[error("the guest did not take its identity")]
     Identity(#[source] CallError),
     #[error("a disk could not be enlarged")]
@@ -72,10 +87,14 @@ impl BringUpError {
             Self::Engine(TakeError::Park(ParkError::NoBuild { .. })) => {
                 NodeError::new(ErrorCode::SnapshotUnfit, message)
             }
+            // Another try would end as this one.
+            Self::Engine(TakeError::Boot(_)) => crate::failure::node_error(what, &self),
             Self::Engine(_) | Self::TimedOut(_) => {
                 NodeError::new(ErrorCode::NoCapacity, message).retry_after(Duration::from_secs(1))
             }
             Self::Agent(_)
+            | Self::NotUp(_)
+            | Self::EndedInBoot(_)
             | Self::Identity(_)
             | Self::Volume(_)
             | Self::Grow(_)
@@ -109,9 +128,24 @@ pub(crate) enum Start {
     RestorePlain,
     /// It is restored in an engine that is made for it.
     Restore,
+    /// It boots with the disks of what it could otherwise be restored from.
+    Boot {
+        /// What runs in every sandbox of the template, since there is no memory that has it.
+        programs: Vec<String>,
+        /// Held until it runs.
+        _turn: BootTurn,
+    },
 }
 
 impl Origin {
+    /// How long it may take until the guest has its identity.
+    pub(crate) const fn deadline(&self) -> Duration {
+        match self.start {
+            Start::RestorePlain | Start::Restore => limits::CREATE_DEADLINE,
+            Start::Boot { .. } => limits::DISK_BOOT_DEADLINE,
+        }
+    }
+
     /// Puts a volume in the place of its spare disk.
     pub(crate) fn attach(&mut self, volume: &AttachedVolume, lease: VolumeLease, is_mounted: bool) {
         let AttachedVolume { mount, spare, .. } = volume;
@@ -173,7 +207,12 @@ pub(crate) async fn bring_up(
     supply: Supply,
 ) -> Result<BroughtUp, BringUpError> {
     let mut stages = Stages::begin();
-    let (mut vm, agent) = restore(parts, disk, record, origin, supply, &mut stages).await?;
+    let (mut vm, agent) = match &origin.start {
+        Start::Boot { .. } => boot(parts, disk, record, origin, &mut stages).await?,
+        Start::RestorePlain | Start::Restore => {
+            restore(parts, disk, record, origin, supply, &mut stages).await?
+        }
+    };
     let identity = identity(record, parts.clock.as_ref(), origin.event)?;
     let identified = parts
         .effects
@@ -223,6 +262,35 @@ async fn restore(
     Ok((vm, agent))
 }
 
+/// Boots once: a kernel that hangs is the caller's to try again, who has waited long enough.
+async fn boot(
+    parts: &Arc<Parts>,
+    disk: &DiskLane,
+    record: &mut SandboxRecord,
+    origin: &Origin,
+    stages: &mut Stages,
+) -> Result<(Box<dyn Vm>, AgentClient), BringUpError> {
+    let spec = BootSpec::with_disks_of(&origin.template.restore);
+    let booting = parts.pool.boot(spec).await;
+    let Booting { slot, mut vm } = booting.map_err(BringUpError::Engine)?;
+    record.engine = Some(origin.engine.clone());
+    note(parts, disk, record, slot.index, vm.process()).await?;
+    stages.end("engine");
+    permit(parts, record).await;
+    let opened = tokio::select! {
+        opened = open_agent(&slot.run_directory, limits::BOOT_DEADLINE) => {
+            opened.map_err(BringUpError::NotUp)
+        }
+        end = end_of(vm.as_mut()) => Err(BringUpError::EndedInBoot(end)),
+    };
+    let agent = or_console(record, vm.as_mut(), opened).await?;
+    // Not before: with a tenth of a processor no kernel comes up in time, and nothing of the user's
+    // has run yet.
+    limit_cpu(parts, record, &slot).await?;
+    stages.end("boot");
+    Ok((vm, agent))
+}
+
 /// Logs what the guest said last when nobody answers. It is the only trace of why: the machine is
 /// ended next.
 async fn or_console<T>(
@@ -235,6 +303,39 @@ async fn or_console<T>(
         tracing::warn!(sandbox_id = %record.id, console, "a guest does not answer");
     }
     opened
+}
+
+/// How a machine ends by itself.
+async fn end_of(vm: &mut dyn Vm) -> String {
+    loop {
+        match vm.next_event().await {
+            VmEvent::Ended(exit) => return exit.to_string(),
+            VmEvent::GuestEnded(end) => return end.to_string(),
+            VmEvent::WriteFailed => return "a write to its disk failed".to_owned(),
+            // It goes on when there is room.
+            VmEvent::WaitsForRoom => {}
+        }
+    }
+}
+
+/// Starts what the memory of the template would have, in a machine that was booted and may run user
+/// code by now. A disk on which that does not work any more still has its files, so nobody is
+/// refused them for it.
+pub(crate) async fn start_programs(id: &SandboxId, agent: &AgentClient, programs: &[String]) {
+    let start_all = async {
+        for program in programs {
+            if let Err(error) = start_program(agent, program, PROGRAMS_START_LIMIT).await {
+                let error = crate::error_chain(&error);
+                tracing::warn!(sandbox_id = %id, error, "a program of the template does not start");
+            }
+        }
+    };
+    if tokio::time::timeout(PROGRAMS_START_LIMIT, start_all)
+        .await
+        .is_err()
+    {
+        tracing::warn!(sandbox_id = %id, "the programs of the template take long to start");
+    }
 }
 
 async fn set_up_disks(

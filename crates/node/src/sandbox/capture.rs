@@ -36,6 +36,7 @@ use crate::disk_lane::off_runtime;
 use crate::effects::{Captures, Effect};
 use crate::engines::{engine_before_noted, engine_of};
 use crate::failure::{capture_error, node_error};
+use crate::origin::memory_base_of;
 
 const WHAT: &str = "the sandbox could not be captured";
 
@@ -252,9 +253,10 @@ impl Owner {
     /// Opens the next disk layer, and notes in the journal what is about to happen.
     async fn prepare_seal(&mut self, id: &SnapshotId) -> Result<(), NodeError> {
         let (parts, record) = (Arc::clone(&self.parts), self.record.clone());
+        let base = memory_base_of(&parts, &record);
         let look = move || {
-            let templates = &parts.templates;
-            templates.version(&record.template, &record.template_version)
+            let (name, version) = (&record.template, &record.template_version);
+            parts.templates.under(base, name, version)
         };
         let template = off_runtime(look).await?;
         if self.record.engine.is_none() {

@@ -12,7 +12,9 @@ use dayfly_vmm::{SlotIndex, Vm, VmEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::bring_up::{BringUpError, BroughtUp, Origin, Supply, bring_up, unix_nanos};
+use super::bring_up::{
+    BringUpError, BroughtUp, Origin, Start, Supply, bring_up, start_programs, unix_nanos,
+};
 use super::connect::{RETRY_PAUSE, connect_again};
 use super::permit::network_report;
 use super::report::{captures_of, report};
@@ -125,9 +127,15 @@ impl Owner {
         mut origin: Origin,
         incoming: mpsc::Receiver<Request>,
     ) {
-        let under_way = self.parts.pool.create_begins();
+        // A boot takes too long for others to wait with their engines.
+        let is_boot = matches!(origin.start, Start::Boot { .. });
+        let under_way = (!is_boot).then(|| self.parts.pool.create_begins());
         let next = self.create_unless_deleted(&mut origin).await;
-        under_way.linger();
+        if let Some(under_way) = under_way {
+            under_way.linger();
+        }
+        // Its turn to boot ends here, with the boot.
+        drop(origin);
         self.run(next, incoming).await;
     }
 
@@ -207,7 +215,7 @@ impl Owner {
             Err(error) => error.behind_restore(),
         };
         let started = match outcome {
-            Ok(brought_up) => self.go(brought_up, what).await,
+            Ok(brought_up) => self.go(brought_up, origin, what).await,
             Err(error) => {
                 let text = crate::error_chain(&error);
                 tracing::warn!(sandbox_id = %self.record.id, error = %text, what);
@@ -223,7 +231,7 @@ impl Owner {
         origin: &Origin,
         supply: Supply,
     ) -> Result<BroughtUp, BringUpError> {
-        let limit = limits::CREATE_DEADLINE;
+        let limit = origin.deadline();
         let parts = Arc::clone(&self.parts);
         let work = bring_up(&parts, &self.disk, &mut self.record, origin, supply);
         tokio::time::timeout(limit, work)
@@ -231,7 +239,12 @@ impl Owner {
             .unwrap_or(Err(BringUpError::TimedOut(limit)))
     }
 
-    async fn go(&mut self, brought_up: BroughtUp, what: &str) -> Result<(), NodeError> {
+    async fn go(
+        &mut self,
+        brought_up: BroughtUp,
+        origin: &Origin,
+        what: &str,
+    ) -> Result<(), NodeError> {
         let BroughtUp {
             vm,
             agent,
@@ -256,6 +269,10 @@ impl Owner {
             .await
             .map_err(|error| BringUpError::Thaw(error).into_node_error(what))?;
         stages.end("thaw");
+        if let Start::Boot { programs, .. } = &origin.start {
+            start_programs(&self.record.id, &agent, programs).await;
+            stages.end("programs");
+        }
         self.agent = Some(agent);
         self.tell_ledger().await;
         self.record.ready_ms = Some(stages.total_ms());

@@ -19,6 +19,8 @@ pub(super) async fn run(subject: &Subject, report: &mut Report) {
     report.claim(claim, rollback(subject)).await;
     let claim = "a sandbox is made from a snapshot that is there";
     report.claim(claim, from_snapshot(subject)).await;
+    let claim = "a sandbox boots on the disk of a snapshot, and is one like any other";
+    report.claim(claim, on_a_disk(subject)).await;
     let claim = "a fork makes every child, and finds them when it is repeated";
     report.claim(claim, fork(subject)).await;
     let claim = "a volume grows and does not shrink, and an absent one can be deleted";
@@ -129,6 +131,27 @@ async fn from_snapshot(subject: &Subject) -> Claim {
     let mut lost = subject.wanted()?;
     lost.from_snapshot = Some(SnapshotId::parse("snap-of-nothing")?);
     refused(node.ensure_sandbox(lost).await, ErrorCode::NotFound)?;
+    node.delete_snapshot(&snapshot).await?;
+    subject.delete([&id, &made.id]).await
+}
+
+async fn on_a_disk(subject: &Subject) -> Claim {
+    let node = &subject.node;
+    let id = subject.made().await?.id;
+    let snapshot = node.snapshot(&id, subject.snapshot()?).await?.id;
+    let wanted = subject.wanted()?;
+    let made = node.boot_sandbox(&snapshot, wanted.clone()).await?;
+    ensure!(made.state == SandboxState::Running, "{made:?}");
+    ensure!(made.from_snapshot.as_ref() == Some(&snapshot), "{made:?}");
+    let again = node.boot_sandbox(&snapshot, wanted).await?;
+    ensure!(again.id == made.id, "{again:?}");
+    let nothing = SnapshotId::parse("snap-of-nothing")?;
+    let lost = node.boot_sandbox(&nothing, subject.wanted()?).await;
+    refused(lost, ErrorCode::NotFound)?;
+    let slept = node.hibernate(&made.id).await?;
+    ensure!(slept.state == SandboxState::Hibernated, "{slept:?}");
+    let woken = node.wake(&made.id).await?;
+    ensure!(woken.state == SandboxState::Running, "{woken:?}");
     node.delete_snapshot(&snapshot).await?;
     subject.delete([&id, &made.id]).await
 }

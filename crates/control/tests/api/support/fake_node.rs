@@ -1,8 +1,7 @@
 //! A node in memory. Its execs follow scripts, its refusals are set by the test.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +43,7 @@ pub(super) struct Inner {
     pub(super) network_calls: Vec<SetNetwork>,
     pub(super) ingress: FakeIngress,
     wanted: Vec<EnsureSandbox>,
+    pub(super) booted: Vec<SnapshotId>,
     pub(super) files: BTreeMap<(SandboxId, String), Vec<u8>>,
     pub(super) file_requests: Vec<String>,
     templates: Vec<TemplateReport>,
@@ -437,6 +437,14 @@ impl NodeSandboxes for FakeNode {
         let report = made(wanted);
         self.put(report.clone());
         Ok(report)
+    }
+
+    async fn boot_sandbox(
+        &self,
+        disk_of: &SnapshotId,
+        wanted: EnsureSandbox,
+    ) -> Result<SandboxReport, NodeError> {
+        self.ensure_sandbox(self.on_disk(disk_of, wanted)).await
     }
 
     async fn delete_sandbox(&self, id: &SandboxId) -> Result<(), NodeError> {

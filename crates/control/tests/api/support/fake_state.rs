@@ -268,6 +268,13 @@ impl FakeNode {
         })
     }
 
+    /// Notes that a sandbox is to boot on this disk.
+    pub(super) fn on_disk(&self, disk_of: &SnapshotId, mut wanted: EnsureSandbox) -> EnsureSandbox {
+        self.with(|inner| inner.booted.push(disk_of.clone()));
+        wanted.from_snapshot = Some(disk_of.clone());
+        wanted
+    }
+
     /// Refuses a sandbox whose snapshot is not there.
     pub(super) fn has_origin(&self, wanted: &EnsureSandbox) -> Result<(), NodeError> {
         let Some(snapshot) = &wanted.from_snapshot else {
