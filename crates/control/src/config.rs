@@ -39,6 +39,8 @@ pub struct ReconcileSettings {
     pub lost_after: Duration,
     /// As `lost_after`, for a child whose fork may still be under way. Longer than a fork.
     pub fork_lost_after: Duration,
+    /// As `lost_after`, for a sandbox whose machine may still boot. Longer than control waits for one.
+    pub boot_lost_after: Duration,
     /// A wider network that nobody wrote for this long is taken back. Longer than a node takes.
     pub network_lost_after: Duration,
     /// A sandbox without a row is adopted after this long. Longer than a refused create is undone.
@@ -62,6 +64,7 @@ impl Default for ReconcileSettings {
             interval: Duration::from_secs(30),
             lost_after: Duration::from_secs(60),
             fork_lost_after: Duration::from_secs(330),
+            boot_lost_after: Duration::from_secs(200),
             network_lost_after: Duration::from_secs(45),
             orphan_after: Duration::from_secs(30),
             node_outage_max: limits::NODE_OUTAGE_MAX,
@@ -74,4 +77,5 @@ impl Default for ReconcileSettings {
     }
 }
 
-const _: () = assert!(60 > dayfly_types::limits::CREATE_DEADLINE.as_secs());
+const _: () = assert!(60 > limits::CREATE_DEADLINE.as_secs());
+const _: () = assert!(200 > limits::DISK_BOOT_DEADLINE.as_secs() + 25);

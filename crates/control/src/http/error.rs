@@ -132,7 +132,7 @@ fn usual_hint(code: ErrorCode) -> Option<&'static str> {
         ),
         (
             ErrorCode::SnapshotUnfit,
-            "take a new snapshot of a sandbox of today",
+            "a create from a snapshot with disk_only still has its files, and can be snapshotted",
         ),
         (
             ErrorCode::WrongState,
@@ -263,7 +263,7 @@ impl From<CreateError> for ApiError {
                 message: text,
                 ..Self::from(error)
             },
-            CreateError::TooSlow => Self::new(ErrorCode::Timeout, text),
+            CreateError::TooSlow { .. } => Self::new(ErrorCode::Timeout, text),
             CreateError::Deleted => Self::new(ErrorCode::WrongState, text),
             CreateError::Store(_) | CreateError::Randomness(_) | CreateError::Stopped => {
                 Self::internal(&error)

@@ -189,9 +189,11 @@ async fn repair_row(
     }
     let age_ms = now_ms().saturating_sub(row.created_at_ms);
     // One fork makes many children, the last of them long after its row.
-    let is_forking = row.fork_tree.is_some() && row.state == SandboxState::Creating;
-    let lost_after = if is_forking {
+    let is_creating = row.state == SandboxState::Creating;
+    let lost_after = if row.fork_tree.is_some() && is_creating {
         control.reconcile.fork_lost_after
+    } else if row.spec.disk_of().is_some() && is_creating {
+        control.reconcile.boot_lost_after
     } else {
         control.reconcile.lost_after
     };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use dayfly_api::Sandbox;
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
-use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
+use dayfly_types::capture::MachineOrigin;
+use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState, limits};
 
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
@@ -26,6 +27,9 @@ use crate::time::now_ms;
 
 /// The published clients give up after 30 seconds; this leaves time for the answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
+/// The same where a machine boots, which those clients do not ask for: later than the node gives up.
+const BOOT_ANSWER_DEADLINE: Duration =
+    limits::DISK_BOOT_DEADLINE.saturating_add(Duration::from_secs(25));
 
 /// Why there is no new sandbox. Nothing of it stays in any case.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +44,8 @@ pub enum CreateError {
     Refused(#[source] NodeError),
     #[error("the node was lost while it made the sandbox, which is being removed")]
     NodeLost(#[source] NodeError),
-    #[error("timeout: the sandbox was not ready within {} seconds and is being removed", ANSWER_DEADLINE.as_secs())]
-    TooSlow,
+    #[error("timeout: the sandbox was not ready within {} seconds and is being removed", limit.as_secs())]
+    TooSlow { limit: Duration },
     #[error("the sandbox of this request was deleted")]
     Deleted,
     #[error("cannot record the sandbox")]
@@ -131,7 +135,8 @@ async fn plan(
             metadata: new.metadata,
             cpu_limit: new.cpu,
             disk_wanted: new.disk,
-            from_snapshot: origin.snapshot,
+            disk_only: matches!(origin.from, MachineOrigin::DiskOf(_)),
+            from_snapshot: origin.from.capture().cloned(),
             volumes: new.volumes,
             fork_parent: None,
             isolation: status.isolation.as_str().to_owned(),
@@ -172,10 +177,20 @@ pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
     }
 }
 
+async fn ensure(control: &Control, row: &SandboxRow) -> Result<SandboxReport, NodeError> {
+    match row.spec.disk_of() {
+        Some(disk_of) => control.node.boot_sandbox(disk_of, wanted(row)).await,
+        None => control.node.ensure_sandbox(wanted(row)).await,
+    }
+}
+
 /// Asks the node for what the row says.
 async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, CreateError> {
-    let ensured =
-        tokio::time::timeout(ANSWER_DEADLINE, control.node.ensure_sandbox(wanted(&row))).await;
+    let limit = match row.spec.disk_of() {
+        Some(_) => BOOT_ANSWER_DEADLINE,
+        None => ANSWER_DEADLINE,
+    };
+    let ensured = tokio::time::timeout(limit, ensure(control, &row)).await;
     match ensured {
         Ok(Ok(report)) => finish(control, row, report).await,
         Ok(Err(error)) if error.code == ErrorCode::NodeUnavailable => {
@@ -191,7 +206,7 @@ async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, Creat
         }
         Err(_) => {
             undo(control, &row).await;
-            Err(CreateError::TooSlow)
+            Err(CreateError::TooSlow { limit })
         }
     }
 }

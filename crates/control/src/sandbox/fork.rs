@@ -169,6 +169,7 @@ fn child(
             // The disk is the capture's.
             disk_wanted: None,
             from_snapshot: None,
+            disk_only: false,
             volumes: volumes.cloned().collect(),
             fork_parent: Some(parent.id.clone()),
             ..parent.spec.clone()

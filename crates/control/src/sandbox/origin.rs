@@ -1,6 +1,7 @@
-//! What a new sandbox is restored from: a template, or a snapshot of the same project.
+//! What a new sandbox is made from: a template, or a snapshot of the same project, or its disk.
 
 use dayfly_node_api::{NodeApi, TemplateReport};
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{ProjectId, SnapshotId, TemplateName};
 
 use crate::input::{Invalid, quantity};
@@ -12,7 +13,7 @@ use crate::template::read::{self as template, TemplateError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) template: TemplateName,
-    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) from: MachineOrigin,
     pub(crate) cpu: u32,
     pub(crate) memory_mb: u64,
     pub(crate) disk_mib: u64,
@@ -45,26 +46,41 @@ pub(crate) async fn find(
                 .map_err(OriginError::Template)?;
             check_cpu(new, &template)?;
             check_disk(new, &template)?;
-            Ok(origin(None, &template))
+            Ok(origin(MachineOrigin::Template, &template))
         }
         SandboxSource::Snapshot(id) => {
-            let snapshot = read::find(node, project, id)
-                .await
-                .map_err(OriginError::Snapshot)?;
-            let template = template::find(node, &snapshot.template).await;
-            // A snapshot holds all that it needs, so its template may be baking. Whether it fits
-            // an engine of today, and how large its disk is, the node knows.
-            let template = template.map_err(OriginError::Template)?;
-            check_cpu(new, &template)?;
-            Ok(origin(Some(snapshot.id), &template))
+            let (id, template) = find_snapshot(node, project, id, new).await?;
+            Ok(origin(MachineOrigin::Capture(id), &template))
+        }
+        SandboxSource::DiskOf(id) => {
+            let (id, template) = find_snapshot(node, project, id, new).await?;
+            Ok(origin(MachineOrigin::DiskOf(id), &template))
         }
     }
 }
 
-fn origin(snapshot: Option<SnapshotId>, template: &TemplateReport) -> Origin {
+/// A snapshot of the project, by its id, and its template.
+async fn find_snapshot(
+    node: &dyn NodeApi,
+    project: &ProjectId,
+    id: &SnapshotId,
+    new: &NewSandbox,
+) -> Result<(SnapshotId, TemplateReport), OriginError> {
+    let snapshot = read::find(node, project, id)
+        .await
+        .map_err(OriginError::Snapshot)?;
+    let template = template::find(node, &snapshot.template).await;
+    // A snapshot holds all that it needs, so its template may be baking. Whether it fits an engine
+    // of today, and how large its disk is, the node knows.
+    let template = template.map_err(OriginError::Template)?;
+    check_cpu(new, &template)?;
+    Ok((snapshot.id, template))
+}
+
+fn origin(from: MachineOrigin, template: &TemplateReport) -> Origin {
     Origin {
         template: template.name.clone(),
-        snapshot,
+        from,
         cpu: u32::from(template.vcpus.get()),
         memory_mb: u64::from(template.memory.get()),
         disk_mib: template.disk_mib,

@@ -9,7 +9,7 @@ use crate::input::quantity;
 use crate::network::spec::to_wire;
 use crate::sandbox::create::is_wanted;
 use crate::sandbox::lifetime;
-use crate::store::{SandboxRow, SandboxStatus, StoreError};
+use crate::store::{SandboxRow, SandboxSpec, SandboxStatus, StoreError};
 use crate::time::{now_ms, rfc3339};
 use crate::view::Live;
 
@@ -194,10 +194,18 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         from_snapshot: spec.from_snapshot.as_ref().map(ToString::to_string),
         volumes: spec.volumes.iter().map(present_mount).collect(),
         network_mode: to_wire(row.egress.policy.mode()),
-        boot_mode: "restore".to_owned(),
+        boot_mode: boot_mode(spec).to_owned(),
         boot_ms: status.ready_ms.or(kept.ready_ms),
         boot_stages_us: status.stages,
         isolation: spec.isolation.clone(),
+    }
+}
+
+/// How it came to be. What sleeps is restored whatever this was.
+fn boot_mode(spec: &SandboxSpec) -> &'static str {
+    match spec.disk_of() {
+        Some(_) => "boot",
+        None => "restore",
     }
 }
 

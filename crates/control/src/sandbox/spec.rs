@@ -34,12 +34,14 @@ pub struct NewSandbox {
     pub network: Option<EgressPolicy>,
 }
 
-/// What a sandbox is restored from.
+/// What a sandbox is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxSource {
     Template(TemplateName),
     Snapshot(SnapshotId),
+    /// The disk of a snapshot, without its memory.
+    DiskOf(SnapshotId),
 }
 
 impl NewSandbox {
@@ -69,10 +71,11 @@ impl TryFrom<CreateSandbox> for NewSandbox {
             idle_seconds: body.idle_seconds,
             on_timeout: body.on_timeout,
         };
+        let source = source(&body)?;
         let metadata = body.metadata.unwrap_or_default();
         metadata::check(&metadata)?;
         Ok(Self {
-            source: source(body.from_snapshot.as_deref(), body.template.as_deref())?,
+            source,
             metadata,
             lifecycle: wish.check()?,
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
@@ -84,13 +87,23 @@ impl TryFrom<CreateSandbox> for NewSandbox {
 }
 
 /// A snapshot wins: the published clients send a template with every create.
-fn source(snapshot: Option<&str>, template: Option<&str>) -> Result<SandboxSource, Invalid> {
-    if let Some(text) = snapshot {
+fn source(body: &CreateSandbox) -> Result<SandboxSource, Invalid> {
+    let is_disk_only = body.disk_only.unwrap_or(false);
+    if let Some(text) = body.from_snapshot.as_deref() {
+        let made = if is_disk_only {
+            SandboxSource::DiskOf
+        } else {
+            SandboxSource::Snapshot
+        };
         return SnapshotId::parse(text)
-            .map(SandboxSource::Snapshot)
+            .map(made)
             .map_err(|error| Invalid::field("from_snapshot", format!("is not an id: {error}")));
     }
-    let template = match template.unwrap_or(TEMPLATE_DEFAULT) {
+    if is_disk_only {
+        let rule = "needs from_snapshot, the snapshot whose disk the sandbox boots on";
+        return Err(Invalid::field("disk_only", rule));
+    }
+    let template = match body.template.as_deref().unwrap_or(TEMPLATE_DEFAULT) {
         OTHER_DEFAULT => TEMPLATE_DEFAULT,
         name => name,
     };
@@ -164,6 +177,26 @@ mod tests {
         let snapshot = SnapshotId::parse("snap-1").unwrap();
         assert_eq!(both.source, SandboxSource::Snapshot(snapshot));
         assert_eq!(both, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
+    }
+
+    #[test]
+    fn a_disk_is_that_of_a_snapshot() {
+        let snapshot = SnapshotId::parse("snap-1").unwrap();
+        let disk = parse(r#"{"from_snapshot":"snap-1","disk_only":true}"#).unwrap();
+        assert_eq!(disk.source, SandboxSource::DiskOf(snapshot.clone()));
+        let whole = parse(r#"{"from_snapshot":"snap-1","disk_only":false}"#).unwrap();
+        assert_eq!(whole.source, SandboxSource::Snapshot(snapshot));
+        assert_ne!(disk.request_hash(), whole.request_hash());
+        assert_eq!(whole, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
+        for json in [
+            r#"{"disk_only":true}"#,
+            r#"{"disk_only":true,"template":"base","from_snapshot":null}"#,
+        ] {
+            let error = parse(json).unwrap_err().to_string();
+            assert!(error.contains("disk_only") && error.contains("from_snapshot"));
+        }
+        assert_eq!(parse(r#"{"disk_only":false}"#), parse("{}"));
+        assert_eq!(parse(r#"{"disk_only":null}"#), parse("{}"));
     }
 
     #[test]

@@ -75,10 +75,21 @@ pub struct SandboxSpec {
     pub cpu_limit: Option<CpuMillis>,
     pub disk_wanted: Option<DiskMib>,
     pub from_snapshot: Option<SnapshotId>,
+    /// Of `from_snapshot` the disk alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disk_only: bool,
     pub volumes: Vec<MountedVolume>,
     /// The sandbox that it is a fork of.
     pub fork_parent: Option<SandboxId>,
     pub isolation: String,
+}
+
+impl SandboxSpec {
+    /// The snapshot whose disk its machine was booted on.
+    #[must_use]
+    pub fn disk_of(&self) -> Option<&SnapshotId> {
+        self.from_snapshot.as_ref().filter(|_| self.disk_only)
+    }
 }
 
 /// What the node said last. Each report takes the place of the whole.

@@ -140,6 +140,7 @@ fn empty() -> SandboxRow {
             cpu_limit: None,
             disk_wanted: None,
             from_snapshot: None,
+            disk_only: false,
             volumes: Vec::new(),
             fork_parent: None,
             isolation: String::new(),
@@ -177,6 +178,7 @@ fn full() -> SandboxRow {
             cpu_limit: Some(CpuMillis::new(1500).unwrap()),
             disk_wanted: Some(DiskMib::new(2048).unwrap()),
             from_snapshot: Some(SnapshotId::parse("snap-local-a").unwrap()),
+            disk_only: false,
             volumes: vec![
                 mounted("data", "/volumes/data", true),
                 mounted("b", "/b", false),

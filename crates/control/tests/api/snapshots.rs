@@ -1,11 +1,13 @@
 //! Snapshots, and what is made from them.
 
+use std::time::Duration;
+
 use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::{Setup, World};
 
 async fn take(world: &World, sandbox: &str, body: Value) -> String {
     let taken = world
@@ -116,6 +118,57 @@ async fn a_sandbox_starts_from_a_snapshot_whatever_template_is_sent() {
     let refused = world.post("/v1/sandboxes", body).await;
     assert_eq!(refused.refusal(), "invalid_request");
     assert!(refused.text().contains("at most 1"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_sandbox_boots_on_the_disk_of_a_snapshot_of_its_project() {
+    let world = World::start().await;
+    let source = world.create().await;
+    let id = take(&world, &source, json!({"name": "tools"})).await;
+    for named in [id.as_str(), "tools"] {
+        let body = json!({"from_snapshot": named, "disk_only": true, "template": "ubuntu-24.04"});
+        let created = world.post("/v1/sandboxes", body).await;
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
+        let shown = created.json();
+        assert_eq!(shown["from_snapshot"], id);
+        assert_eq!(shown["boot_mode"], "boot");
+        let path = format!("/v1/sandboxes/{}", shown["id"].as_str().unwrap());
+        assert_eq!(world.get(&path).await.json()["boot_mode"], "boot");
+    }
+    let booted: Vec<String> = world.node.booted().into_iter().map(String::from).collect();
+    assert_eq!(booted, [id.clone(), id.clone()], "the id is asked for");
+    let whole = json!({"from_snapshot": id, "disk_only": false});
+    let whole = world.post("/v1/sandboxes", whole).await;
+    assert_eq!(whole.json()["boot_mode"], "restore");
+    assert_eq!(world.node.booted().len(), 2);
+    let nothing = world
+        .post("/v1/sandboxes", json!({"disk_only": true}))
+        .await;
+    assert_eq!(nothing.status, StatusCode::BAD_REQUEST);
+    assert!(
+        nothing.text().contains("from_snapshot"),
+        "{}",
+        nothing.text()
+    );
+    let body = json!({"from_snapshot": id, "disk_only": true});
+    let foreign = world
+        .ask(&world.foreign_key, Method::POST, "/v1/sandboxes", body)
+        .await;
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.node.booted().len(), 2);
+}
+
+/// A boot outlasts what an ordinary create is given, and nobody takes its row for lost meanwhile.
+#[tokio::test]
+async fn a_boot_is_waited_for_longer_than_a_restore() {
+    let world = World::with(Setup::quick()).await;
+    let source = world.create().await;
+    let id = take(&world, &source, json!({})).await;
+    // The world gives up rows that the node does not know after 300 ms.
+    world.node.delay_ensure(Duration::from_secs(2));
+    let body = json!({"from_snapshot": id, "disk_only": true});
+    let created = world.post("/v1/sandboxes", body).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
 }
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use dayfly_api::CreateSnapshot;
+use dayfly_api::{CreateSandbox, CreateSnapshot};
 use dayfly_client::Client;
 use dayfly_e2e::{
-    Daemon, DaemonOptions, create, engine, figure, keeper, output, patient, refusal,
-    setting_or_skip, until,
+    Daemon, DaemonOptions, create, engine, figure, keeper, output, output_of_root, patient,
+    refusal, setting_or_skip, until,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -290,5 +290,105 @@ async fn sleepers_of_two_distributions_wake_under_either() -> Result<()> {
         ensure!(build_text_of_engine(&daemon, id)? == *engine);
         client.delete_sandbox(id).await?;
     }
+    daemon.finish().await
+}
+
+/// Everything that a user put on the disk, by content, owner and mode.
+const FILES: &str =
+    "tar --sort=name --numeric-owner -C / -cf - etc/kept workspace/files | sha256sum";
+
+/// A sandbox with files of its user and of root, and a process that nobody finds on a disk.
+async fn with_files(client: &Client) -> Result<(String, String)> {
+    let id = create(client, "base").await?.id;
+    keeper::start(client, &id, 8).await?;
+    let files = "mkdir -p /workspace/files && cd /workspace/files && head -c 3000000 /dev/urandom > a \
+                 && ln -s a link && chmod 700 a && setfattr -n user.k -v v a 2>/dev/null; true";
+    output(client, &id, files).await?;
+    output_of_root(client, &id, "echo kept > /etc/kept && rm -f /etc/issue").await?;
+    let hash = output_of_root(client, &id, FILES).await?;
+    Ok((id, hash))
+}
+
+/// Installs another engine and gives up the one that is called `own`.
+async fn lose_engine(daemon: &mut Daemon, own: &str, version: &str) -> Result<OtherEngine> {
+    daemon.terminate().await?;
+    let other = OtherEngine::new(&daemon.programs(), daemon.path(), version)?;
+    daemon.use_programs(other.path());
+    daemon.start_again().await?;
+    let listed = engines(daemon).await?;
+    let kept = build_in(&listed, "kept", own)?;
+    let retired = retire(daemon, kept, &["--accept-loss"]).await?;
+    ensure!(retired.status.success(), "{retired:?}");
+    Ok(other)
+}
+
+fn from(snapshot: &str, disk_only: Option<bool>) -> CreateSandbox {
+    CreateSandbox {
+        from_snapshot: Some(snapshot.to_owned()),
+        disk_only,
+        ..CreateSandbox::default()
+    }
+}
+
+async fn has_files(client: &Client, id: &str, files: &str) -> Result<()> {
+    let found = output_of_root(client, id, FILES).await?;
+    ensure!(found == files, "it has other files");
+    Ok(())
+}
+
+/// Sleeps, is taken over and is captured: a sandbox like any other, whose memory is its own.
+async fn lives_on(daemon: &Daemon, client: &Client, id: &str, files: &str) -> Result<()> {
+    keeper::start(client, id, 8).await?;
+    let before = keeper::ask(client, id, "hash").await?;
+    for _ in 0..2 {
+        client.hibernate_sandbox(id).await?;
+        client.wake_sandbox(id).await?;
+        let memory = keeper::ask(client, id, "hash").await?;
+        ensure!(memory == before, "it has other memory");
+        has_files(client, id, files).await?;
+    }
+    Daemon::kill(daemon.role_pid("node")?)?;
+    until("it answers", patient(TAKEN_OVER), || async {
+        output(client, id, "true").await.ok()
+    })
+    .await?;
+    let snapshot = CreateSnapshot::default();
+    let snapshot = client.create_snapshot(id, &snapshot).await?.id;
+    client.delete_sandbox(id).await?;
+    let copy = client.create_sandbox(&from(&snapshot, None)).await?.id;
+    let memory = keeper::ask(client, &copy, "hash").await?;
+    ensure!(memory == before, "a copy has other memory");
+    has_files(client, &copy, files).await?;
+    client.delete_sandbox(&copy).await?;
+    client.delete_snapshot(&snapshot).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_engine_is_gone_still_gives_its_disk() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (mut daemon, client) = Daemon::ready(&setting, without_bakes()).await?;
+    let (id, files) = with_files(&client).await?;
+    let own = version_of_engine(&daemon, &id)?;
+    let snapshot = CreateSnapshot::default();
+    let snapshot = client.create_snapshot(&id, &snapshot).await?.id;
+    client.delete_sandbox(&id).await?;
+    // The daemon runs from its programs.
+    let _other = lose_engine(&mut daemon, &own, "99.0.1").await?;
+
+    let whole = client.create_sandbox(&from(&snapshot, None)).await;
+    let refused = refusal(whole, "snapshot_unfit")?;
+    ensure!(refused.message.contains("--disk-only"), "{refused:?}");
+    let booted = client.create_sandbox(&from(&snapshot, Some(true))).await?;
+    ensure!(booted.boot_mode == "boot", "{booted:?}");
+    let id = booted.id;
+    has_files(&client, &id, &files).await?;
+    output(&client, &id, "test ! -e /etc/issue").await?;
+    let asked = keeper::ask(&client, &id, "hash").await;
+    ensure!(asked.is_err(), "a process came along");
+    let runs = version_of_engine(&daemon, &id)?;
+    ensure!(runs == "99.0.1", "it runs in {runs}");
+    lives_on(&daemon, &client, &id, &files).await?;
+    client.delete_snapshot(&snapshot).await?;
     daemon.finish().await
 }

@@ -275,6 +275,11 @@ impl FakeNode {
         wanted
     }
 
+    /// The disks that sandboxes were to be booted on.
+    pub(crate) fn booted(&self) -> Vec<SnapshotId> {
+        self.with(|inner| inner.booted.clone())
+    }
+
     /// Refuses a sandbox whose snapshot is not there.
     pub(super) fn has_origin(&self, wanted: &EnsureSandbox) -> Result<(), NodeError> {
         let Some(snapshot) = &wanted.from_snapshot else {
