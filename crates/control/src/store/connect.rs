@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, Notify};
 use super::StoreError;
 use super::writer::{Backend, Writer};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const READERS_MAX: u32 = 4;
 const BUSY_DEADLINE: Duration = Duration::from_secs(5);
