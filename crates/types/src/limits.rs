@@ -126,6 +126,12 @@ pub const VOLUMES_OF_PROJECT_MAX: usize = 1000;
 /// Volumes of one node.
 pub const VOLUMES_MAX: usize = 8 * VOLUMES_OF_PROJECT_MAX;
 pub const VOLUME_MIB_MIN: u64 = 16;
+/// Files, directories and links in one backup.
+pub const BACKUP_ENTRIES_MAX: usize = 1 << 20;
+/// One file in a backup: the disk of an engine, or a volume.
+pub const BACKUP_FILE_BYTES_MAX: u64 = ENGINE_FILE_BYTES_MAX;
+/// The list of a backup with as many entries as there may be.
+pub const BACKUP_MANIFEST_BYTES_MAX: u64 = 1 << 30;
 /// Where a volume is mounted when nothing else is said: this and its name.
 pub const VOLUME_MOUNT_PREFIX: &str = "/volumes/";
 
