@@ -13,11 +13,14 @@
 mod content;
 pub mod manifest;
 mod path;
+pub mod reader;
+mod stream_reader;
 mod target;
 pub mod writer;
 
 pub use manifest::{BACKUP_FORMAT, BackupEntry, BackupManifest, ManifestRefusal};
 pub use path::{BackupPath, InvalidBackupPath};
+pub use reader::{BackupSource, ReadBackupError, read};
 pub use target::BackupTarget;
 pub use writer::{BackupDestination, BackupWriter, WriteBackupError};
 
@@ -28,3 +31,8 @@ const MANIFEST: &str = "manifest.json";
 
 /// Told of the bytes that were worked through; `false` ends the work.
 pub type BytesWatch<'a> = dyn FnMut(u64) -> bool + 'a;
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod tests;
