@@ -47,6 +47,8 @@ pub(crate) enum Command {
     /// Carries built disk images of templates between hosts.
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Copies everything that cannot be made again, while the daemon runs or not.
+    Backup(BackupArguments),
     /// Replaces the administrator's key.
     #[command(subcommand)]
     AdminKey(AdminKeyCommand),
@@ -427,6 +429,29 @@ pub(crate) struct ImportArguments {
     pub(crate) digest: Option<String>,
     #[command(flatten)]
     pub(crate) installation: InstallationArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    #[command(flatten)]
+    pub(crate) make: MakeBackupArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MakeBackupArguments {
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "DAYFLYD_DATA_DIR",
+        default_value = "/var/lib/dayfly"
+    )]
+    pub(crate) data_dir: PathBuf,
+    /// A directory that does not exist or is empty, or `-` for one archive on standard output.
+    #[arg(value_name = "DIR|-", required = true)]
+    pub(crate) to: Option<PathBuf>,
+    /// With `-` the answer goes to standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,11 +8,12 @@ use dayfly_installation::output::{EXIT_FAILED, print};
 use dayfly_installation::runtime::block_on;
 
 use crate::args::{
-    AdminKeyCommand, Command, ConfigArguments, ConfigCommand, DatabaseCommand, DoctorArguments,
-    EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
+    AdminKeyCommand, BackupArguments, Command, ConfigArguments, ConfigCommand, DatabaseCommand,
+    DoctorArguments, EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
 };
 use crate::{
-    admin_key, bench, doctor, engines, image, operator, pause_guard, recipe_check, settings, stop,
+    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, recipe_check,
+    settings, stop,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -36,6 +37,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Image(ImageCommand::Export(arguments)) => image::export(arguments)?,
         Command::Image(ImageCommand::Import(arguments)) => image::import(arguments)?,
         Command::Engines(command) => look_at_engines(command)?,
+        Command::Backup(arguments) => return back_up(arguments),
         Command::AdminKey(AdminKeyCommand::Rotate(arguments)) => {
             let rotated = block_on(admin_key::rotate(arguments))?;
             print(arguments.json, &rotated, admin_key::render)?;
@@ -88,6 +90,10 @@ fn look_at_engines(command: &EnginesCommand) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn back_up(arguments: &BackupArguments) -> Result<ExitCode> {
+    block_on(backup::run(&arguments.make))
 }
 
 fn code_of(is_well: bool, otherwise: u8) -> ExitCode {

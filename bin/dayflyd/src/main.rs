@@ -5,6 +5,7 @@
 
 mod admin_key;
 mod args;
+mod backup;
 mod bake_display;
 mod bench;
 mod commands;
