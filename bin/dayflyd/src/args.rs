@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Image(ImageCommand),
     /// Copies everything that cannot be made again, while the daemon runs or not.
     Backup(BackupArguments),
+    /// Makes a data directory from a backup.
+    Restore(RestoreArguments),
     /// Replaces the administrator's key.
     #[command(subcommand)]
     AdminKey(AdminKeyCommand),
@@ -432,7 +434,10 @@ pub(crate) struct ImportArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BackupArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<BackupCommand>,
     #[command(flatten)]
     pub(crate) make: MakeBackupArguments,
 }
@@ -450,6 +455,38 @@ pub(crate) struct MakeBackupArguments {
     #[arg(value_name = "DIR|-", required = true)]
     pub(crate) to: Option<PathBuf>,
     /// With `-` the answer goes to standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Reads every byte of a backup and says whether it is whole.
+    Check(CheckBackupArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckBackupArguments {
+    /// The directory of a backup, or `-` for an archive on standard input.
+    #[arg(value_name = "DIR|-")]
+    pub(crate) from: PathBuf,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// The data directory that is made. It must not exist, or be empty.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "DAYFLYD_DATA_DIR",
+        default_value = "/var/lib/dayfly"
+    )]
+    pub(crate) data_dir: PathBuf,
+    /// The directory of a backup, or `-` for an archive on standard input.
+    #[arg(value_name = "DIR|-")]
+    pub(crate) from: PathBuf,
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,11 +8,12 @@ use dayfly_installation::output::{EXIT_FAILED, print};
 use dayfly_installation::runtime::block_on;
 
 use crate::args::{
-    AdminKeyCommand, BackupArguments, Command, ConfigArguments, ConfigCommand, DatabaseCommand,
-    DoctorArguments, EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand, StopArguments,
+    AdminKeyCommand, BackupArguments, BackupCommand, Command, ConfigArguments, ConfigCommand,
+    DatabaseCommand, DoctorArguments, EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand,
+    StopArguments,
 };
 use crate::{
-    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, recipe_check,
+    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, recipe_check, restore,
     settings, stop,
 };
 
@@ -38,6 +39,10 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Image(ImageCommand::Import(arguments)) => image::import(arguments)?,
         Command::Engines(command) => look_at_engines(command)?,
         Command::Backup(arguments) => return back_up(arguments),
+        Command::Restore(arguments) => {
+            let restored = block_on(restore::run(arguments))?;
+            print(arguments.json, &restored, restore::render)?;
+        }
         Command::AdminKey(AdminKeyCommand::Rotate(arguments)) => {
             let rotated = block_on(admin_key::rotate(arguments))?;
             print(arguments.json, &rotated, admin_key::render)?;
@@ -93,7 +98,10 @@ fn look_at_engines(command: &EnginesCommand) -> Result<()> {
 }
 
 fn back_up(arguments: &BackupArguments) -> Result<ExitCode> {
-    block_on(backup::run(&arguments.make))
+    match &arguments.command {
+        None => block_on(backup::run(&arguments.make)),
+        Some(BackupCommand::Check(arguments)) => block_on(backup::check::run(arguments)),
+    }
 }
 
 fn code_of(is_well: bool, otherwise: u8) -> ExitCode {

@@ -21,6 +21,7 @@ mod operator;
 mod pause_guard;
 mod pulse;
 mod recipe_check;
+mod restore;
 mod role_control;
 mod role_node;
 mod settings;

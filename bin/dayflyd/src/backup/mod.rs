@@ -8,6 +8,7 @@
 //! loss. `docs/adr/0028-backup.md`.
 
 mod captures;
+pub(crate) mod check;
 mod collect;
 pub(crate) mod contents;
 mod output;

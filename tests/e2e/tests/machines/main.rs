@@ -3,6 +3,7 @@
 
 mod admin_key;
 mod admission;
+mod backup;
 mod calls;
 mod canary;
 mod cases;
