@@ -54,6 +54,8 @@ pub(crate) enum Command {
     /// Replaces the administrator's key.
     #[command(subcommand)]
     AdminKey(AdminKeyCommand),
+    /// Ends every sandbox of a data directory and removes it with all that is in it.
+    Purge(PurgeArguments),
     /// Shows the builds of the engine that are kept, and gives one up.
     #[command(subcommand)]
     Engines(EnginesCommand),
@@ -495,6 +497,18 @@ pub(crate) struct RestoreArguments {
 pub(crate) enum AdminKeyCommand {
     /// Writes a new key. The old one is refused when this returns.
     Rotate(InstallationArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArguments {
+    // No default: what is removed is named.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// Do it. Without this only what would be lost is told.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

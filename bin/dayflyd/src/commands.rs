@@ -9,12 +9,12 @@ use dayfly_installation::runtime::block_on;
 
 use crate::args::{
     AdminKeyCommand, BackupArguments, BackupCommand, Command, ConfigArguments, ConfigCommand,
-    DatabaseCommand, DoctorArguments, EnginesCommand, ImageCommand, RecipeArguments, RecipeCommand,
-    StopArguments,
+    DatabaseCommand, DoctorArguments, EnginesCommand, ImageCommand, PurgeArguments,
+    RecipeArguments, RecipeCommand, StopArguments,
 };
 use crate::{
-    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, recipe_check, restore,
-    settings, stop,
+    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, purge, recipe_check,
+    restore, settings, stop,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -47,6 +47,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             let rotated = block_on(admin_key::rotate(arguments))?;
             print(arguments.json, &rotated, admin_key::render)?;
         }
+        Command::Purge(arguments) => return block_on(purge(arguments)),
         Command::GuardPause(arguments) => pause_guard::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -102,6 +103,12 @@ fn back_up(arguments: &BackupArguments) -> Result<ExitCode> {
         None => block_on(backup::run(&arguments.make)),
         Some(BackupCommand::Check(arguments)) => block_on(backup::check::run(arguments)),
     }
+}
+
+async fn purge(arguments: &PurgeArguments) -> Result<ExitCode> {
+    let purged = purge::run(arguments).await?;
+    print(arguments.json, &purged, purge::render)?;
+    Ok(code_of(purged.is_done(), EXIT_UNFIT))
 }
 
 fn code_of(is_well: bool, otherwise: u8) -> ExitCode {

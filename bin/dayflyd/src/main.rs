@@ -20,6 +20,7 @@ mod image;
 mod operator;
 mod pause_guard;
 mod pulse;
+mod purge;
 mod recipe_check;
 mod restore;
 mod role_control;

@@ -342,6 +342,11 @@ impl Daemon {
         Ok(())
     }
 
+    /// Forgets a daemon of which the test has left nothing.
+    pub fn let_go(mut self) {
+        self.is_finished = true;
+    }
+
     /// The programs under test.
     #[must_use]
     pub fn programs(&self) -> PathBuf {

@@ -38,6 +38,7 @@ mod lifetime;
 mod lost_answers;
 mod network;
 mod posture;
+mod purge;
 mod recipes;
 mod restore;
 mod rollback;

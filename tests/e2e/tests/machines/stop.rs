@@ -12,9 +12,19 @@ use serde_json::Value;
 
 /// Control groups of the daemon, of whichever hierarchy.
 fn groups(daemon: &Daemon) -> Result<Vec<PathBuf>> {
+    groups_of(&instance(daemon)?)
+}
+
+/// The name that a daemon's things go by.
+pub(crate) fn instance(daemon: &Daemon) -> Result<String> {
     let text = std::fs::read(daemon.path().join("instance.json"))?;
     let instance: Value = serde_json::from_slice(&text)?;
     let instance = instance["instance"].as_str().context("no instance")?;
+    Ok(instance.to_owned())
+}
+
+/// Control groups of an installation, whether its directory is there or not.
+pub(crate) fn groups_of(instance: &str) -> Result<Vec<PathBuf>> {
     let name = format!("dayfly-{instance}");
     let found = std::process::Command::new("find")
         .args(["/sys/fs/cgroup", "-type", "d", "-name", &name])
