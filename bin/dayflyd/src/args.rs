@@ -175,6 +175,9 @@ pub(crate) struct RunArguments {
         value_parser = clap::value_parser!(u64).range(1..=600)
     )]
     pub(crate) probe_seconds: u64,
+    /// Members of this group of the host use the default project without a key of their own.
+    #[arg(long, value_name = "GROUP", env = "DAYFLYD_LOCAL_GROUP")]
+    pub(crate) local_group: Option<String>,
     /// The parts of role `all`, which the daemon starts by itself.
     #[arg(long, value_enum, default_value_t = Role::All, hide = true)]
     #[serde(skip)]

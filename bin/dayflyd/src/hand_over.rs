@@ -29,6 +29,8 @@ pub(crate) struct HandOver {
     pub(crate) settings: RunArguments,
     /// For the control process alone.
     pub(crate) admin_key_sha256: Option<String>,
+    /// The same of the key of the people on this host, if there is one.
+    pub(crate) local_key_sha256: Option<String>,
 }
 
 /// What a process was given.
@@ -114,6 +116,7 @@ mod tests {
         let sent = HandOver {
             settings: crate::settings::resolve(&given).unwrap().arguments,
             admin_key_sha256: Some("ab".to_owned()),
+            local_key_sha256: None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ mod engine_builds;
 mod engines;
 mod hand_over;
 mod image;
+mod local_access;
 mod operator;
 mod pause_guard;
 mod pulse;

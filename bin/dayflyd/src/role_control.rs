@@ -26,11 +26,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     crate::end_with_parent(arguments)?;
     let digest = given.admin_key_sha256;
     let digest = digest.context("no digest of the administrator's key")?;
+    let key = |text: &str| KeyHash::from_hex(text).context("what was handed over is no digest");
     let config = ControlConfig {
         listener: received.listener.context("no socket to serve the API on")?,
         database: directory.database(),
         node_socket: directory.node_socket(),
-        admin_key: KeyHash::from_hex(&digest).context("what was handed over is no digest")?,
+        admin_key: key(&digest)?,
+        local_key: given.local_key_sha256.as_deref().map(key).transpose()?,
         cell: CellName::local(),
         node_id: node_id(&instance.instance)?,
         reconcile: ReconcileSettings::default(),

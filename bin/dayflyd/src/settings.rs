@@ -10,6 +10,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde::Serialize;
 
 use crate::args::{Arguments, EgressUplink, RunArguments};
+use crate::local_access;
 use crate::settings_file::{self, Line};
 
 /// Read when it is there and no other is named.
@@ -113,6 +114,9 @@ fn settings(
         let text = || format!("egress_uplink: there is no {}", path.display());
         ensure!(path.exists(), text());
     }
+    if let Some(group) = &arguments.local_group {
+        local_access::group_id(group).context("local_group")?;
+    }
     let keys = settings_file::keys(&Arguments::command());
     let settings = keys.into_iter().map(|key| Setting {
         values: raw_values(matches, &key),
@@ -209,6 +213,17 @@ mod tests {
         let missing = given(&["--config", "/nonexistent/dayflyd.toml"]);
         let error = format!("{:#}", resolve(&missing).unwrap_err());
         assert!(error.contains("/nonexistent/dayflyd.toml"), "{error}");
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_told_with_what_to_do() {
+        let error = resolve(&given(&["--local-group", "no such group"])).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("local_group") && error.contains("groupadd"),
+            "{error}"
+        );
+        assert!(resolve(&given(&["--local-group", "root"])).is_ok());
     }
 
     #[test]

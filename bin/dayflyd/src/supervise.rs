@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use dayfly_installation::{DaemonLock, DataDirectory, RunningDaemon};
+use dayfly_installation::{DaemonLock, DataDirectory, Instance, RunningDaemon};
 use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::admin_key;
 use crate::args::{Role, RunArguments};
 use crate::hand_over::HandOver;
+use crate::local_access::LocalAccess;
 use crate::pulse::{self, News, Pulse};
 use crate::settings;
 
@@ -53,12 +54,17 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
         listen: address,
         pid: std::process::id(),
     })?;
+    let instance = directory.instance()?;
+    let instance = instance.context("the data directory has no instance")?;
+    let local = LocalAccess::open(settings.local_group.as_deref(), &instance, address)?;
     let mut parent = Parent {
         program: std::env::current_exe().context("cannot find this program")?,
         lock,
         listener,
         key_file: directory.admin_key(),
         key_digest: admin_key::digest(&key),
+        instance,
+        local,
         file,
         settings: RunArguments {
             data_dir: directory.root().to_owned(),
@@ -98,9 +104,10 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
     let Parent {
         lock: _held_until_the_end,
         listener,
+        local,
         ..
     } = parent;
-    drop(listener);
+    drop((listener, local));
     node.stop().await
 }
 
@@ -126,6 +133,9 @@ struct Parent {
     listener: TcpListener,
     key_file: PathBuf,
     key_digest: String,
+    instance: Instance,
+    /// Gone from the host when it is dropped.
+    local: Option<LocalAccess>,
     /// Where settings were read from.
     file: Option<PathBuf>,
     settings: RunArguments,
@@ -135,9 +145,11 @@ impl Parent {
     /// What a process is given.
     fn input(&self, role: Role) -> Result<Stdio> {
         let is_control = role == Role::Control;
+        let local = self.local.as_ref().map(|local| local.digest().to_owned());
         let words = HandOver {
             settings: self.settings.clone(),
             admin_key_sha256: is_control.then(|| self.key_digest.clone()),
+            local_key_sha256: local.filter(|_| is_control),
         };
         let listener = is_control.then_some(&self.listener);
         Ok(Stdio::from(words.send(self.lock.of_processes(), listener)?))
@@ -181,6 +193,15 @@ impl Parent {
         }
     }
 
+    /// Lets another group in, or none.
+    fn open_to(&mut self, group: Option<&str>) -> Result<()> {
+        let address = self.listener.local_addr().context("cannot find the port")?;
+        // First the old one: both have the same name.
+        self.local = None;
+        self.local = LocalAccess::open(group, &self.instance, address)?;
+        Ok(())
+    }
+
     /// Reads the settings again. Gives the processes that must be started anew for them; none when
     /// they are wrong, so that a mistake in the file stops nothing.
     fn reload(&mut self, given: &[OsString]) -> Vec<Role> {
@@ -200,6 +221,12 @@ impl Parent {
             data_dir: self.settings.data_dir.clone(),
             ..new
         };
+        if new.local_group != self.settings.local_group
+            && let Err(error) = self.open_to(new.local_group.as_deref())
+        {
+            let error = format!("{error:#}");
+            tracing::error!(error, "nobody uses this host without a key now");
+        }
         let changed = changed_for(&self.settings, &new);
         let roles: Vec<&str> = changed.iter().map(|role| role.as_str()).collect();
         tracing::info!(restarted = ?roles, "the settings were read again");
@@ -211,11 +238,12 @@ impl Parent {
 /// Who has to be started anew for other settings.
 fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
     let mut changed = Vec::new();
-    if old.preview_domain != new.preview_domain {
+    if old.preview_domain != new.preview_domain || old.local_group != new.local_group {
         changed.push(Role::Control);
     }
     let without_control = RunArguments {
         preview_domain: old.preview_domain.clone(),
+        local_group: old.local_group.clone(),
         ..new.clone()
     };
     if *old != without_control {
@@ -404,6 +432,8 @@ mod tests {
         assert!(changed_for(&old, &old).is_empty());
         let domain = settings(&["--preview-domain", "example.org"]);
         assert_eq!(changed_for(&old, &domain), [Role::Control]);
+        let group = settings(&["--local-group", "root"]);
+        assert_eq!(changed_for(&old, &group), [Role::Control]);
         let pool = settings(&["--parked-engines", "9"]);
         assert_eq!(changed_for(&old, &pool), [Role::Node]);
     }

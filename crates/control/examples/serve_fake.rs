@@ -52,6 +52,7 @@ async fn main() {
         database: directory.path().join("control.db"),
         node_socket,
         admin_key: KeyHash::of(&key).unwrap(),
+        local_key: None,
         cell: CellName::local(),
         node_id: NodeId::parse("fake").unwrap(),
         reconcile: ReconcileSettings::default(),

@@ -21,6 +21,8 @@ pub struct ControlConfig {
     pub node_socket: PathBuf,
     /// The operator's key, as its hash. Replaces the one of the last start.
     pub admin_key: KeyHash,
+    /// The key of the people on this host, as its hash. That of an earlier start works no more.
+    pub local_key: Option<KeyHash>,
     /// Part of every sandbox id made here.
     pub cell: CellName,
     /// The one node of this control plane.

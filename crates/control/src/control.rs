@@ -18,7 +18,7 @@ use crate::config::ReconcileSettings;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
 use crate::node_contact::{NodeContact, Patience};
-use crate::store::{KeyRow, KnownKey, Store, StoreError};
+use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
 use crate::store_check::StoreCheck;
 use crate::tenancy::key::KeyHash;
 use crate::tenancy::key_ends::{KeyEnd, KeyEnds};
@@ -56,6 +56,7 @@ pub struct Control {
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
     keys: Mutex<Keys>,
+    local_key: Option<KeyHash>,
 }
 
 /// What is known of a key.
@@ -108,6 +109,7 @@ impl Control {
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
             keys: Mutex::default(),
+            local_key: None,
         }
     }
 
@@ -126,6 +128,14 @@ impl Control {
     #[must_use]
     pub fn with_reconcile(mut self, settings: ReconcileSettings) -> Self {
         self.reconcile = settings;
+        self
+    }
+
+    /// The one key of the people on this host that works, whatever the database says: it may not
+    /// have been possible to write down that another one ended.
+    #[must_use]
+    pub fn with_local_key(mut self, key: Option<KeyHash>) -> Self {
+        self.local_key = key;
         self
     }
 
@@ -188,7 +198,8 @@ impl Control {
             return Ok(LookedUp::Unknown);
         }
         let expired = key.expires_at_ms.is_some_and(|expiry| expiry <= now_ms());
-        if key.revoked_at_ms.is_some() || expired {
+        let is_replaced = key.prefix == LOCAL_PREFIX && self.local_key != Some(hash);
+        if key.revoked_at_ms.is_some() || expired || is_replaced {
             return Ok(LookedUp::Ended(Box::new(row.key)));
         }
         self.cache_key(hash, &row, changes);

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use crate::config::ControlConfig;
 use crate::control::Control;
 use crate::store::{Store, StoreError};
+use crate::tenancy::key::KeyHash;
 use crate::{http, reconcile, time};
 
 /// How long creates and deletes may go on after the last connection closed.
@@ -43,8 +44,15 @@ impl Server {
         store
             .ensure_admin_key(&config.admin_key.to_hex(), time::now_ms())
             .await?;
+        let local_key = config.local_key.map(KeyHash::to_hex);
+        let kept = store.ensure_local_key(local_key.as_deref(), time::now_ms());
+        if let Err(error) = kept.await {
+            // A full disk must keep nobody from starting; see `with_local_key`.
+            tracing::error!(%error, "the key of the people on this host could not be changed");
+        }
         let node: Arc<dyn NodeApi> = Arc::new(NodeClient::new(config.node_socket));
         let control = Control::new(store, node, config.cell, config.node_id)
+            .with_local_key(config.local_key)
             .with_reconcile(config.reconcile)
             .with_gateway(config.gateway);
         Self::with_control(Arc::new(control), config.listener)

@@ -10,7 +10,7 @@ use crate::audit::Unrecorded;
 use crate::control::Control;
 use crate::input::Invalid;
 use crate::sandbox::read::{FindError, locate};
-use crate::store::{ADMIN_PREFIX, KeyRow, Revoked, StoreError};
+use crate::store::{ADMIN_PREFIX, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
 use crate::tenancy::key::{PresentedKey, without_secret};
 use crate::tenancy::scope::{Reach, Scope, Scopes};
 use crate::time::{deadline_ms, now_ms, rfc3339};
@@ -188,8 +188,11 @@ pub(crate) async fn revoke(
 ) -> Result<(), TokenError> {
     let found = control.store.api_key(project, prefix).await?;
     // The operator's own is replaced where it is kept; without it nobody could let them in again.
-    let is_kept =
-        |key: &KeyRow| key.prefix == ADMIN_PREFIX || !maker.scopes.include(key.reach.scopes);
+    // That of the people on the host is everybody's, and ends with the setting.
+    let is_kept = |key: &KeyRow| {
+        let is_own = [ADMIN_PREFIX, LOCAL_PREFIX].contains(&key.prefix.as_str());
+        is_own || !maker.scopes.include(key.reach.scopes)
+    };
     if found.as_ref().is_some_and(is_kept) {
         return Err(TokenError::EndsWider);
     }

@@ -26,6 +26,7 @@ mod gateway_http2;
 mod gateway_links;
 mod key_ends;
 mod lifecycle;
+mod local_key;
 mod logs;
 mod migrations;
 mod network;

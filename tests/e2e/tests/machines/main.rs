@@ -35,6 +35,7 @@ mod inbound;
 mod kept;
 mod lease;
 mod lifetime;
+mod local_group;
 mod lost_answers;
 mod network;
 mod posture;

@@ -11,7 +11,7 @@ use dayfly_control::admission::limit::Limits;
 use dayfly_control::store::{KeyRow, Store};
 use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{
-    ConnectionLimits, Control, GatewaySettings, PresentedKey, ReconcileSettings, Server,
+    ConnectionLimits, Control, GatewaySettings, KeyHash, PresentedKey, ReconcileSettings, Server,
 };
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
@@ -82,6 +82,8 @@ pub(crate) struct Setup {
     /// A node that has been there before.
     pub(crate) node: Option<Arc<FakeNode>>,
     pub(crate) connections: ConnectionLimits,
+    /// The key of the people on the host.
+    pub(crate) local_key: Option<KeyHash>,
 }
 
 impl Setup {
@@ -130,7 +132,8 @@ impl World {
             .with_limits(setup.limits)
             .with_reconcile(setup.reconcile)
             .with_gateway(setup.gateway)
-            .with_connections(setup.connections);
+            .with_connections(setup.connections)
+            .with_local_key(setup.local_key);
         let control = Arc::new(control);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), listener).unwrap();
