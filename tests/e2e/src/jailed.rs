@@ -73,6 +73,18 @@ pub fn control_group(daemon: &Daemon, engine: &Engine) -> Result<Cgroup> {
 
 /// By it the engine has attached to the tap of its slot.
 pub const TUN: &str = "/dev/net/tun";
+/// By it the engine has the processor run its guest.
+pub const KVM: &str = "/dev/kvm";
+
+/// Whether engines of this daemon run their guests on KVM, as the node has written down. A host
+/// without the device has nothing to write down.
+///
+/// # Errors
+/// When what it has written cannot be read.
+pub fn is_on_kvm(daemon: &Daemon) -> Result<bool> {
+    let record = daemon.path().join("node/accelerator.json");
+    Ok(record.exists() && json(&record)?["accelerator"] == "kvm")
+}
 
 /// Written down here from the documentation, and not taken from the code that makes the jail.
 ///
@@ -87,6 +99,11 @@ pub fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
         access,
     };
     let node = daemon.path().join("node");
+    let (devices, calls): (&[&str], _) = if is_on_kvm(daemon)? {
+        (&[KVM, TUN], JailCalls::KvmEngine)
+    } else {
+        (&[TUN], JailCalls::EmulatedEngine)
+    };
     Ok(JailSpec {
         uid,
         gid: uid,
@@ -102,13 +119,13 @@ pub fn spec(daemon: &Daemon, engine: &Engine) -> Result<JailSpec> {
             ),
             mount(engine.template.clone(), "/template", MountAccess::ReadOnly),
         ],
-        devices: vec![PathBuf::from(TUN)],
+        devices: devices.iter().map(PathBuf::from).collect(),
         limits: ResourceLimits {
             open_files: limits::ENGINE_OPEN_FILES_MAX,
             locked_memory_bytes: 64 << 10,
             file_size_bytes: Some(limits::ENGINE_FILE_BYTES_MAX),
         },
-        calls: JailCalls::EmulatedEngine,
+        calls,
         out_of_memory_adjustment: 500,
         program: PathBuf::from("/usr/bin/qemu-system-x86_64"),
         arguments: Vec::new(),

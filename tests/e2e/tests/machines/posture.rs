@@ -1,8 +1,10 @@
 //! What the kernel says about the engine process and about control equals an exact expectation,
 //! and the comparison notices every loosened fact.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
-use dayfly_e2e::jailed::{self, TUN};
+use dayfly_e2e::jailed::{self, KVM, TUN};
 use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
 use dayfly_host::jail::JailSpec;
 use dayfly_host::memory::{MappingSelector, mapping_usage};
@@ -40,7 +42,21 @@ fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
         // Four that listen and as many that are connected: two monitors and two of the agent.
         DescriptorRule::up_to(Class::UnixSocket, 8),
     ]);
+    if spec.devices.iter().any(|device| device == Path::new(KVM)) {
+        rules.extend(virtual_machine());
+    }
     rules
+}
+
+/// What an engine on KVM has besides: the device, one machine, its one processor and their counters.
+fn virtual_machine() -> impl Iterator<Item = DescriptorRule> {
+    use DescriptorClass as Class;
+    let objects = ["kvm-vm", "kvm-vcpu:0", "kvm-vcpu-stats:0"];
+    let objects = objects
+        .into_iter()
+        .map(|name| DescriptorRule::exactly(Class::Other, format!("anon_inode:{name}"), 1));
+    let device = DescriptorRule::exactly(Class::CharacterDevice, KVM.to_owned(), 1);
+    std::iter::once(device).chain(objects)
 }
 
 #[tokio::test]

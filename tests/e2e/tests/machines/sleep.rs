@@ -134,6 +134,12 @@ async fn four_sleeps_lose_nothing() -> Result<()> {
 }
 
 #[tokio::test]
+#[ignore = "soak: for the KVM lab, whose sleeps are slow"]
+async fn ten_sleeps_lose_nothing() -> Result<()> {
+    cycles(10).await
+}
+
+#[tokio::test]
 #[ignore = "soak: a hundred sleeps"]
 async fn a_hundred_sleeps_lose_nothing() -> Result<()> {
     cycles(100).await
