@@ -56,6 +56,9 @@ pub(crate) enum Command {
     AdminKey(AdminKeyCommand),
     /// Ends every sandbox of a data directory and removes it with all that is in it.
     Purge(PurgeArguments),
+    /// Writes manual pages, and completions for shells, into a directory. For packages.
+    #[command(hide = true)]
+    Manual(ManualArguments),
     /// Shows the builds of the engine that are kept, and gives one up.
     #[command(subcommand)]
     Engines(EnginesCommand),
@@ -512,6 +515,12 @@ pub(crate) struct PurgeArguments {
     pub(crate) yes: bool,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArguments {
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -13,8 +13,8 @@ use crate::args::{
     RecipeArguments, RecipeCommand, StopArguments,
 };
 use crate::{
-    admin_key, backup, bench, doctor, engines, image, operator, pause_guard, purge, recipe_check,
-    restore, settings, stop,
+    admin_key, backup, bench, doctor, engines, image, manual, operator, pause_guard, purge,
+    recipe_check, restore, settings, stop,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -48,6 +48,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             print(arguments.json, &rotated, admin_key::render)?;
         }
         Command::Purge(arguments) => return block_on(purge(arguments)),
+        Command::Manual(arguments) => manual::write(&arguments.directory)?,
         Command::GuardPause(arguments) => pause_guard::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ mod engines;
 mod hand_over;
 mod image;
 mod local_access;
+mod manual;
 mod operator;
 mod pause_guard;
 mod pulse;
