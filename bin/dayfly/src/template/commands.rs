@@ -118,9 +118,14 @@ async fn bake(session: &Session<'_>, name: &str, wait: bool) -> Result<(), Comma
     drop(progress);
     if wait && template.state == TemplateState::Failed {
         let reason = template.detail.unwrap_or_default();
+        let hint = if template.usable {
+            "sandboxes are made from the bake before it; `dayfly template bake` tries again"
+        } else {
+            "the daemon's log says more; `dayfly template bake` tries again"
+        };
         return Err(CommandError::Refused {
             what: format!("template {name} could not be baked: {reason}"),
-            hint: "the daemon's log says more; `dayfly template bake` tries again",
+            hint,
         });
     }
     if session.printer.is_json() {
@@ -145,6 +150,14 @@ fn run(run: TemplateRun) -> &'static str {
 }
 
 fn state(template: &Template) -> String {
+    let state = last_bake(template);
+    if template.usable && template.state != TemplateState::Ready {
+        return format!("{state}, usable as it was");
+    }
+    state
+}
+
+fn last_bake(template: &Template) -> String {
     match template.state {
         TemplateState::NotBaked => "not baked".to_owned(),
         TemplateState::Waiting => "waiting".to_owned(),
