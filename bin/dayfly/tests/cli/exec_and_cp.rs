@@ -5,15 +5,9 @@ use rustix::process::Signal;
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
 
-async fn server() -> FakeServer {
-    let server = FakeServer::start().await;
-    server.add(A);
-    server
-}
-
 #[tokio::test]
 async fn exec_ends_as_the_command_did_and_leaves_the_sandbox() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["exec", A, "--", "both"]).await;
     assert_eq!((done.status, done.stderr.as_str()), (3, "to err\n"));
@@ -33,7 +27,7 @@ async fn exec_ends_as_the_command_did_and_leaves_the_sandbox() {
 
 #[tokio::test]
 async fn exec_takes_flags_before_the_command_and_none_from_it() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let args = [
         "exec", A, "--cwd", "/tmp", "-e", "A=1", "request", "--cwd", "-x", "--", "y",
     ];
@@ -48,7 +42,7 @@ async fn exec_takes_flags_before_the_command_and_none_from_it() {
 
 #[tokio::test]
 async fn exec_as_json_has_no_word_about_deleting() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let done = Program::at(&server)
         .run(&["exec", "--json", A, "--", "both"])
         .await;
@@ -58,7 +52,7 @@ async fn exec_as_json_has_no_word_about_deleting() {
 
 #[tokio::test]
 async fn a_signal_ends_exec_and_leaves_the_sandbox() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let running = Program::at(&server).start(&["exec", A, "--", "hang"]);
     server.reached("exec").await;
     running.signal(Signal::INT);
@@ -79,7 +73,7 @@ fn every_byte() -> Vec<u8> {
 
 #[tokio::test]
 async fn files_come_back_byte_for_byte() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let content = every_byte();
     std::fs::write(program.path("in.bin"), &content).unwrap();
@@ -108,7 +102,7 @@ async fn files_come_back_byte_for_byte() {
 
 #[tokio::test]
 async fn a_dash_is_standard_input_or_output() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let content = every_byte();
     let done = program
@@ -130,7 +124,7 @@ async fn a_dash_is_standard_input_or_output() {
 
 #[tokio::test]
 async fn a_copy_that_makes_no_sense_is_a_usage_error() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     for args in [
         ["cp", "a", "b"],
@@ -145,7 +139,7 @@ async fn a_copy_that_makes_no_sense_is_a_usage_error() {
 
 #[tokio::test]
 async fn a_missing_file_leaves_nothing_behind() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["cp", "aaaa:/nothing", "out"]).await;
     assert_eq!(done.status, 125);

@@ -8,12 +8,6 @@ use crate::support::{FakeServer, Program};
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
 
-async fn server() -> FakeServer {
-    let server = FakeServer::start().await;
-    server.add(A);
-    server
-}
-
 fn last(server: &FakeServer) -> serde_json::Value {
     server
         .world()
@@ -25,7 +19,7 @@ fn last(server: &FakeServer) -> serde_json::Value {
 
 #[tokio::test]
 async fn a_directory_goes_in_and_comes_out() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     std::fs::create_dir_all(program.path("tree/deep")).unwrap();
     std::fs::write(program.path("tree/deep/file"), vec![7; 100_000]).unwrap();
@@ -65,7 +59,7 @@ async fn a_directory_goes_in_and_comes_out() {
 
 #[tokio::test]
 async fn a_hostile_archive_leaves_nothing_outside() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let mut header = tar::Header::new_gnu();
     let name = b"../escaped";
@@ -86,7 +80,7 @@ async fn a_hostile_archive_leaves_nothing_outside() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_sent_says_why() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     std::fs::create_dir(program.path("tree")).unwrap();
     let done = program.run(&["cp", "tree", "aaaa:refused"]).await;
@@ -96,7 +90,7 @@ async fn a_directory_that_cannot_be_sent_says_why() {
 
 #[tokio::test]
 async fn a_listing_fetches_every_page_unless_it_has_a_limit() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["fs", "ls", "-q", "aaaa:/x"]).await;
     assert_eq!(done.stdout(), "a\na/b\nc[2J\nd\ne\nf\ng\n");
@@ -122,7 +116,7 @@ async fn a_listing_fetches_every_page_unless_it_has_a_limit() {
 
 #[tokio::test]
 async fn files_are_made_moved_changed_and_removed() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let cases: [(&[&str], serde_json::Value); 5] = [
         (
@@ -165,7 +159,7 @@ async fn files_are_made_moved_changed_and_removed() {
 
 #[tokio::test]
 async fn a_watch_prints_a_line_for_each_change() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["fs", "watch", "-r", "aaaa:/x"]).await;
     assert_eq!(done.status, 0, "{done:?}");
@@ -187,7 +181,7 @@ async fn a_watch_prints_a_line_for_each_change() {
 
 #[tokio::test]
 async fn changes_are_a_letter_and_a_path() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["fs", "changes", "aaaa"]).await;
     assert_eq!(done.stdout(), "M /etc/x\nA /w/\nD /gone\n");

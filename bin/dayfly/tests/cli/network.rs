@@ -7,12 +7,6 @@ use crate::support::{FakeServer, Program};
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
 
-async fn server() -> FakeServer {
-    let server = FakeServer::start().await;
-    server.add(A);
-    server
-}
-
 fn last(server: &FakeServer) -> Value {
     let world = server.world();
     let wish: Option<&NetworkWish> = world.networks.last();
@@ -21,7 +15,7 @@ fn last(server: &FakeServer) -> Value {
 
 #[tokio::test]
 async fn a_policy_is_shown_as_a_table_and_as_json() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["net", "show", "aaaa"]).await;
     assert_eq!(
@@ -43,7 +37,7 @@ async fn a_policy_is_shown_as_a_table_and_as_json() {
 
 #[tokio::test]
 async fn flags_say_what_a_sandbox_may_reach() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     for (flags, wish) in [
         (
@@ -86,7 +80,7 @@ async fn flags_say_what_a_sandbox_may_reach() {
 
 #[tokio::test]
 async fn flags_that_contradict_each_other_are_a_usage_error_and_send_nothing() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     for args in [
         vec!["create", "--network", "deny", "--allow", "a.test"],
@@ -107,7 +101,7 @@ async fn flags_that_contradict_each_other_are_a_usage_error_and_send_nothing() {
 
 #[tokio::test]
 async fn allow_and_deny_change_and_show_what_holds() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program
         .run(&["net", "allow", "aaaa", "a.test", "b.test:22"])
@@ -139,7 +133,7 @@ async fn allow_and_deny_change_and_show_what_holds() {
 
 #[tokio::test]
 async fn a_log_is_read_in_pages_and_printed_as_one() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["net", "log", "aaaa"]).await;
     assert_eq!(
@@ -163,7 +157,7 @@ async fn a_log_is_read_in_pages_and_printed_as_one() {
 
 #[tokio::test]
 async fn a_log_is_followed_with_a_line_for_each_decision() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["net", "log", "-f", "aaaa"]).await;
     assert_eq!(done.status, 0, "{done:?}");
@@ -190,7 +184,7 @@ async fn a_log_is_followed_with_a_line_for_each_decision() {
 
 #[tokio::test]
 async fn a_suggestion_is_shown_and_applied_on_request() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["net", "suggest", "aaaa"]).await;
     assert_eq!(done.stdout(), "pypi.org\t443\n");
@@ -223,7 +217,7 @@ async fn a_suggestion_is_shown_and_applied_on_request() {
 
 #[tokio::test]
 async fn presets_and_the_default_are_shown() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["net", "presets"]).await;
     assert_eq!(

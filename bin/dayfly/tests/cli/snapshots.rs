@@ -9,16 +9,9 @@ const A: &str = "sb-local-aaaa0000000000000000000000";
 const B: &str = "sb-local-bbbb0000000000000000000000";
 const SNAPSHOT: &str = "snap-local-00000000000000000000000001";
 
-async fn server() -> FakeServer {
-    let server = FakeServer::start().await;
-    server.add(A);
-    server.add(B);
-    server
-}
-
 #[tokio::test]
 async fn snapshots_are_taken_listed_and_deleted() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     let args = [
         "snapshot", "create", "aaaa", "--name", "a\u{1b}b", "--retain", "1d",
@@ -60,7 +53,7 @@ async fn snapshots_are_taken_listed_and_deleted() {
 
 #[tokio::test]
 async fn an_unknown_or_ambiguous_snapshot_deletes_nothing() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     for _ in 0..2 {
         program.run(&["snapshot", "create", A]).await;
@@ -85,7 +78,7 @@ async fn an_unknown_or_ambiguous_snapshot_deletes_nothing() {
 
 #[tokio::test]
 async fn a_sandbox_goes_back_to_its_snapshot() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     program.run(&["snapshot", "create", A]).await;
     let done = program.run(&["rollback", "aaaa", "snap-local-0000"]).await;
@@ -105,7 +98,7 @@ async fn a_sandbox_goes_back_to_its_snapshot() {
 
 #[tokio::test]
 async fn create_and_run_take_everything_that_a_sandbox_can_be() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     program.run(&["snapshot", "create", A]).await;
     let flags = [
@@ -156,7 +149,7 @@ async fn create_and_run_take_everything_that_a_sandbox_can_be() {
 
 #[tokio::test]
 async fn fork_prints_the_children() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     let done = program.run(&["fork", "aaaa"]).await;
     let first = format!("sb-local-f{:025}", 1);
@@ -185,7 +178,7 @@ async fn fork_prints_the_children() {
 
 #[tokio::test]
 async fn a_fork_that_made_some_prints_those_and_fails() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     let done = program.run(&["fork", A, "-c", "4"]).await;
     assert_eq!((done.status, done.stdout().lines().count()), (125, 3));
@@ -202,7 +195,7 @@ async fn a_fork_that_made_some_prints_those_and_fails() {
 
 #[tokio::test]
 async fn promote_deletes_siblings_only_when_asked() {
-    let server = server().await;
+    let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
     program.run(&["fork", A, "-c", "2"]).await;
     let (first, second) = (

@@ -7,15 +7,9 @@ use crate::support::{FakeServer, Program};
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
 
-async fn server() -> FakeServer {
-    let server = FakeServer::start().await;
-    server.add(A);
-    server
-}
-
 #[tokio::test]
 async fn a_state_is_changed_by_a_beginning_of_an_id_and_may_be_repeated() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     for (command, status) in [
         ("pause", "paused"),
@@ -34,7 +28,7 @@ async fn a_state_is_changed_by_a_beginning_of_an_id_and_may_be_repeated() {
 
 #[tokio::test]
 async fn a_refused_change_says_what_why_and_what_to_do() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     server.world().sandboxes.get_mut(A).unwrap().status = "failed".to_owned();
     for command in ["pause", "resume", "hibernate", "wake"] {
@@ -51,7 +45,7 @@ async fn a_refused_change_says_what_why_and_what_to_do() {
 
 #[tokio::test]
 async fn ttl_without_a_change_shows_and_changes_nothing() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let done = program.run(&["ttl", "aaaa"]).await;
     assert_eq!(
@@ -65,7 +59,7 @@ async fn ttl_without_a_change_shows_and_changes_nothing() {
 
 #[tokio::test]
 async fn ttl_sends_what_is_named_and_nothing_else() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     let args = [
         "ttl",
@@ -101,7 +95,7 @@ async fn ttl_sends_what_is_named_and_nothing_else() {
 
 #[tokio::test]
 async fn a_ttl_that_makes_no_sense_is_a_usage_error_and_sends_nothing() {
-    let server = server().await;
+    let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);
     for args in [
         vec!["ttl", A, "soon"],

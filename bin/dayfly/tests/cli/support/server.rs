@@ -66,6 +66,15 @@ impl Drop for FakeServer {
 impl FakeServer {
     pub(crate) const KEY: &str = "df_test_key";
 
+    /// A server that has these sandboxes.
+    pub(crate) async fn with(ids: &[&str]) -> Self {
+        let server = Self::start().await;
+        for id in ids {
+            server.add(id);
+        }
+        server
+    }
+
     pub(crate) async fn start() -> Self {
         let shared = Arc::new(Shared {
             world: Mutex::default(),
