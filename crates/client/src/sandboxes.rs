@@ -12,7 +12,7 @@ use crate::client::{Client, decode};
 use crate::error::ClientError;
 use crate::limits;
 use crate::retry;
-use crate::wait::{Wait, WaitProgress};
+use crate::wait::{WaitProgress, Waits};
 
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -122,11 +122,11 @@ impl Client {
         mut on_progress: impl FnMut(&WaitProgress),
     ) -> Result<Attempt<S>, ClientError> {
         tokio::pin!(stop);
-        let start = Instant::now();
+        let (start, mut waits) = (Instant::now(), Waits::default());
         loop {
             let wait = match self.create_sandbox(request).await {
                 Ok(sandbox) => return Ok(Attempt::Created(Box::new(sandbox))),
-                Err(error) => Wait::after(error, start.elapsed())?,
+                Err(error) => waits.after(error, start.elapsed())?,
             };
             on_progress(&wait.progress);
             tokio::select! {

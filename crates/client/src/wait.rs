@@ -43,10 +43,22 @@ pub(crate) struct Wait {
     pub(crate) pause: Duration,
 }
 
-impl Wait {
+/// The waits of one create.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// The reason of the last refusal, and how long was waited when it began.
+    last: Option<(WaitReason, Duration)>,
+}
+
+impl Waits {
     /// How to wait after `error`; gives the error back when waiting does not help, or has lasted
-    /// too long.
-    pub(crate) fn after(error: ClientError, waited: Duration) -> Result<Self, ClientError> {
+    /// too long: for this reason, or as a whole. A node that starts again after a long bake, as the
+    /// first start on a host with KVM does, is waited for like any other.
+    pub(crate) fn after(
+        &mut self,
+        error: ClientError,
+        waited: Duration,
+    ) -> Result<Wait, ClientError> {
         let ClientError::Api(api) = &error else {
             return Err(error);
         };
@@ -58,7 +70,12 @@ impl Wait {
             WaitReason::NoCapacity => limits::CAPACITY_WAIT_MAX,
             WaitReason::NodeUnavailable => limits::NODE_WAIT_MAX,
         };
-        if waited >= waited_max {
+        let began = match self.last {
+            Some((last, began)) if last == reason => began,
+            _ => waited,
+        };
+        self.last = Some((reason, began));
+        if waited - began >= waited_max || waited >= limits::BAKING_WAIT_MAX {
             return Err(error);
         }
         let pause = api
@@ -71,7 +88,7 @@ impl Wait {
             message: api.message.clone(),
             waited,
         };
-        Ok(Self { progress, pause })
+        Ok(Wait { progress, pause })
     }
 }
 
@@ -102,31 +119,25 @@ mod tests {
     #[test]
     fn only_refusals_that_left_nothing_are_waited_for() {
         for code in ErrorCode::ALL {
-            let waits = Wait::after(refusal(*code, None), Duration::ZERO).is_ok();
+            let waits = Waits::default().after(refusal(*code, None), Duration::ZERO);
+            let waits = waits.is_ok();
             let expected = matches!(
                 code,
                 ErrorCode::TemplateBaking | ErrorCode::NoCapacity | ErrorCode::NodeUnavailable
             );
             assert_eq!(waits, expected, "{code:?}");
         }
-        assert!(
-            Wait::after(
-                ClientError::Timeout {
-                    limit: Duration::ZERO
-                },
-                Duration::ZERO
-            )
-            .is_err()
-        );
+        let limit = Duration::ZERO;
+        let lost = ClientError::Timeout { limit };
+        assert!(Waits::default().after(lost, Duration::ZERO).is_err());
     }
 
     #[test]
     fn the_pause_is_the_servers_within_limits() {
         let pause = |seconds: Option<u64>| {
             let error = refusal(ErrorCode::TemplateBaking, seconds.map(Duration::from_secs));
-            Wait::after(error, Duration::ZERO)
-                .map(|wait| wait.pause)
-                .unwrap()
+            let wait = Waits::default().after(error, Duration::ZERO);
+            wait.map(|wait| wait.pause).unwrap()
         };
         assert_eq!(pause(None), limits::WAIT_PAUSE_DEFAULT);
         assert_eq!(pause(Some(0)), limits::WAIT_PAUSE_MIN);
@@ -136,12 +147,33 @@ mod tests {
 
     #[test]
     fn waiting_ends() {
-        let waited = limits::NODE_WAIT_MAX;
-        assert!(Wait::after(refusal(ErrorCode::NodeUnavailable, None), waited).is_err());
-        let waited = limits::CAPACITY_WAIT_MAX;
-        assert!(Wait::after(refusal(ErrorCode::NoCapacity, None), waited).is_err());
-        assert!(Wait::after(refusal(ErrorCode::TemplateBaking, None), waited).is_ok());
-        let waited = limits::BAKING_WAIT_MAX;
-        assert!(Wait::after(refusal(ErrorCode::TemplateBaking, None), waited).is_err());
+        for (code, limit) in [
+            (ErrorCode::NodeUnavailable, limits::NODE_WAIT_MAX),
+            (ErrorCode::NoCapacity, limits::CAPACITY_WAIT_MAX),
+            (ErrorCode::TemplateBaking, limits::BAKING_WAIT_MAX),
+        ] {
+            let mut waits = Waits::default();
+            assert!(waits.after(refusal(code, None), Duration::ZERO).is_ok());
+            let nearly = limit.saturating_sub(Duration::from_millis(1));
+            assert!(waits.after(refusal(code, None), nearly).is_ok());
+            assert!(waits.after(refusal(code, None), limit).is_err(), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_starts_again_after_a_long_bake_is_waited_for() {
+        let baking = || refusal(ErrorCode::TemplateBaking, None);
+        let starting = || refusal(ErrorCode::NodeUnavailable, None);
+        let mut waits = Waits::default();
+        assert!(waits.after(baking(), Duration::ZERO).is_ok());
+        let baked = limits::NODE_WAIT_MAX * 6;
+        assert!(waits.after(starting(), baked).is_ok());
+        assert!(
+            waits
+                .after(starting(), baked + limits::NODE_WAIT_MAX)
+                .is_err()
+        );
+        // Taking turns they do not go on for ever.
+        assert!(waits.after(baking(), limits::BAKING_WAIT_MAX).is_err());
     }
 }
