@@ -62,6 +62,10 @@ impl Client {
             // A host without certificates is no reason not to speak to a server that shows none.
             builder = builder.tls_certs_only([]);
         }
+        #[cfg(target_feature = "crt-static")]
+        {
+            builder = builder.dns_resolver(crate::names::Names::of_host());
+        }
         let http = builder
             .build()
             .map_err(|source| InvalidConfig::Http { source })?;

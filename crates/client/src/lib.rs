@@ -20,6 +20,8 @@ mod follow;
 mod forks;
 mod limits;
 mod logs;
+#[cfg(any(test, target_feature = "crt-static"))]
+mod names;
 mod network;
 mod ports;
 mod processes;
