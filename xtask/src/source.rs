@@ -1,5 +1,28 @@
 //! Rust source as lines of code: without what comments and strings say, and without tests.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every Rust file below a folder.
+///
+/// # Errors
+/// What the kernel said of a folder that cannot be read.
+pub fn rust_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The text with the inside of comments, strings and characters blanked. Lines keep their numbers.
 #[must_use]
 pub fn bare(text: &str) -> String {

@@ -10,6 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
+use xtask::source::rust_files;
+
 /// What touches files.
 const FILE_WORK: [&str; 18] = [
     "fs::",
@@ -97,19 +99,11 @@ const BLOCKS: [&str; 24] = [
 
 fn sources(of: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
-    let mut found = Vec::new();
-    let mut waiting: Vec<PathBuf> = vec![root.clone()];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let name = path.strip_prefix(&root).unwrap().display().to_string();
-                found.push((name, std::fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        (name, std::fs::read_to_string(&path).unwrap())
+    };
+    let found: Vec<_> = rust_files(&root).unwrap().into_iter().map(named).collect();
     assert!(found.len() > 20, "the walk found only {}", found.len());
     found
 }

@@ -9,6 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
+use xtask::source::rust_files;
+
 /// Calls that change something outside.
 const EFFECTS: [&str; 17] = [
     ".quiesce(",
@@ -55,18 +57,7 @@ const LINES_ABOVE: usize = 4;
 
 fn node_sources() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/node/src");
-    let mut found = Vec::new();
-    let mut waiting = vec![root];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else {
-                found.push(path);
-            }
-        }
-    }
+    let found = rust_files(&root).unwrap();
     assert!(found.len() > 20, "the walk found only {}", found.len());
     found
 }

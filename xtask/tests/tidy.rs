@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use xtask::source::rust_files;
+
 /// A file longer than this is split.
 const FILE_LINES_MAX: usize = 600;
 
@@ -14,21 +16,9 @@ fn root() -> &'static Path {
 }
 
 fn sources() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut waiting: Vec<PathBuf> = ["crates", "bin", "tests", "xtask", "fuzz"]
-        .iter()
-        .map(|d| root().join(d))
-        .collect();
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
+    let folders = ["crates", "bin", "tests", "xtask", "fuzz"];
+    let found = folders.map(|folder| rust_files(&root().join(folder)).unwrap());
+    let found = found.concat();
     assert!(
         found.len() > 50,
         "the walk found only {} files",
