@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::config::{self, ClientConfig, InvalidConfig};
 use crate::error::{ApiError, ClientError};
 use crate::limits;
-use crate::retry;
+use crate::{platform, retry};
 
 /// A client of one server. Cheap to clone; clones share their connections.
 ///
@@ -50,11 +50,7 @@ impl Client {
             .tcp_keepalive(limits::KEEP_ALIVE_AFTER)
             // The key must not follow a redirect to another host.
             .redirect(reqwest::redirect::Policy::none());
-        // Without it an upload to a host that went away waits for as long as the kernel resends.
-        #[cfg(target_os = "linux")]
-        {
-            builder = builder.tcp_user_timeout(limits::UNACKNOWLEDGED_MAX);
-        }
+        builder = platform::give_up_on_silence(builder);
         if config::is_loopback(&base) {
             builder = builder.no_proxy();
         }

@@ -23,6 +23,7 @@ mod logs;
 #[cfg(any(test, target_feature = "crt-static"))]
 mod names;
 mod network;
+mod platform;
 mod ports;
 mod processes;
 mod retry;
