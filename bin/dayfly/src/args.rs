@@ -43,7 +43,7 @@ pub(crate) struct GlobalArgs {
         help_heading = "Global options"
     )]
     pub(crate) url: Option<String>,
-    /// File that holds the key.
+    /// File that holds the API key.
     #[arg(
         long,
         global = true,
@@ -51,25 +51,25 @@ pub(crate) struct GlobalArgs {
         help_heading = "Global options"
     )]
     pub(crate) key_file: Option<PathBuf>,
-    /// Entry of the context file to use.
+    /// Saved server to use, as `dayfly context ls` names it.
     #[arg(
         long,
         global = true,
-        value_name = "NAME",
+        value_name = "CONTEXT",
         help_heading = "Global options"
     )]
     pub(crate) context: Option<String>,
-    /// Print one JSON document on standard output; errors are a JSON line on standard error.
+    /// Print one JSON document on standard output; errors are one JSON line on standard error.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Print no words beside errors and warnings; `ls` prints ids alone.
+    /// Print errors and warnings only; `ls` prints ids only.
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command in a fresh sandbox and delete it afterwards.
+    /// Run a command in a new sandbox, then delete the sandbox.
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// Create a sandbox and print its id.
@@ -77,75 +77,75 @@ pub(crate) enum Command {
     /// List sandboxes.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
-    /// Show what sandboxes use, again and again.
+    /// Live CPU and memory of sandboxes.
     Top(TopArgs),
-    /// Show one sandbox.
+    /// Show the details of a sandbox.
     Info(InfoArgs),
     /// Run a command in a sandbox.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
-    /// Open a shell in a sandbox: short for `exec -it` with the best shell that it has.
+    /// Open an interactive shell in a sandbox, like `exec -it ID -- bash`.
     Shell(ShellArgs),
-    /// Go on with a command that was started before, by anybody.
+    /// Attach to a running command: follow its output, and its exit status.
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachArgs),
-    /// List the commands of a sandbox, those that ended included.
+    /// List the commands of a sandbox, running and ended.
     Ps(SandboxArgs),
-    /// Send a signal to a command of a sandbox.
+    /// Kill a command of a sandbox, or send it another signal.
     Kill(KillArgs),
-    /// Print what a sandbox has kept of the output of its commands, or of one.
+    /// Print or follow the output of commands.
     Logs(LogsArgs),
-    /// Copy a file or a directory into or out of a sandbox.
+    /// Copy files and directories into or out of a sandbox.
     #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),
-    /// List, make, move, remove and watch files of a sandbox.
+    /// List, create, move, remove and watch files in a sandbox.
     #[command(after_help = FILES_HELP)]
     Fs(FilesArgs),
-    /// Delete sandboxes. One that is gone already is a success.
+    /// Delete sandboxes; deleting one twice is no error.
     #[command(visible_alias = "delete")]
     Rm(RemoveArgs),
-    /// Stop a sandbox's processors; its memory stays where it is.
+    /// Freeze a sandbox; its memory stays in RAM.
     Pause(SandboxArgs),
-    /// Let a paused sandbox go on.
+    /// Continue a paused sandbox.
     Resume(SandboxArgs),
-    /// Move a sandbox to disk; the next call that needs it wakes it.
+    /// Save a sandbox to disk and free its memory; the next request wakes it.
     Hibernate(SandboxArgs),
-    /// Bring a hibernated sandbox back.
+    /// Restore a hibernated sandbox.
     Wake(SandboxArgs),
-    /// Show or change how long a sandbox lives.
+    /// Show or change the time to live and the idle timeout of a sandbox.
     #[command(after_help = TTL_HELP)]
     Ttl(TtlArgs),
-    /// Snapshots: memory and disk of one moment.
+    /// Take, list and delete snapshots: memory and disk at one moment.
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
-    /// Take a sandbox back to one of its snapshots.
+    /// Restore a sandbox to one of its snapshots.
     Rollback(RollbackArgs),
-    /// Make children that continue from this moment of a sandbox, and print their ids.
+    /// Clone a running sandbox, memory included; print the ids of the children.
     #[command(after_help = FORK_HELP)]
     Fork(ForkArgs),
-    /// Keep one child of a fork; prints the ids of those that were deleted.
+    /// Keep one child of a fork; with --cleanup delete its siblings.
     Promote(PromoteArgs),
-    /// Show and change what sandboxes reach.
+    /// Network policy of sandboxes: show, allow, deny, log.
     #[command(subcommand, after_help = NET_HELP)]
     Net(NetCommand),
-    /// Show what listens in sandboxes, and open it to others.
+    /// Listening ports of sandboxes, and links (preview URLs) to them.
     #[command(subcommand, after_help = PORT_HELP)]
     Port(PortCommand),
-    /// Volumes: disks that outlive sandboxes.
+    /// Volumes: persistent disks that outlive sandboxes.
     #[command(subcommand)]
     Volume(VolumeCommand),
-    /// Templates: what sandboxes are made from.
+    /// Templates: the images that sandboxes start from.
     #[command(subcommand)]
     Template(TemplateCommand),
-    /// Keys of the project.
+    /// Create, list and revoke API keys.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Projects, and what they use.
+    /// Projects, their limits and usage.
     #[command(subcommand)]
     Project(ProjectCommand),
-    /// Show who did what, newest first.
+    /// Audit log: who did what, newest first.
     Audit(AuditArgs),
-    /// Follow what happens to sandboxes.
+    /// Follow state changes of sandboxes.
     Events(EventsArgs),
     #[command(flatten)]
     Local(LocalCommand),
@@ -161,7 +161,7 @@ pub(crate) struct RunArgs {
     pub(crate) creation: CreationArgs,
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
-    /// Do not delete the sandbox afterwards; its id goes to standard error.
+    /// Keep the sandbox afterwards; its id goes to standard error.
     #[arg(long)]
     pub(crate) keep: bool,
     /// Program and its arguments.
@@ -173,10 +173,10 @@ pub(crate) struct RunArgs {
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) creation: CreationArgs,
-    /// Never deleted or hibernated for idleness, and no time to live unless --ttl says one.
+    /// No idle timeout, and no time to live unless --ttl sets one.
     #[arg(long)]
     pub(crate) persistent: bool,
-    /// Label of your own; may be given again.
+    /// Label of your own, for `ls --metadata`; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) metadata: Vec<(String, String)>,
 }
@@ -184,23 +184,23 @@ pub(crate) struct CreateArgs {
 /// Which sandboxes are wanted.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct LsArgs {
-    /// Only those in this state, such as running or hibernated.
+    /// Filter by status, such as running or hibernated.
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// Only those of this template.
-    #[arg(long, short = 'T', value_name = "NAME")]
+    /// Filter by template.
+    #[arg(long, short = 'T', value_name = "TEMPLATE")]
     pub(crate) template: Option<String>,
-    /// Only those with this label; may be given again.
+    /// Filter by label; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) metadata: Vec<(String, String)>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// Show it once and end, as without a terminal.
+    /// Print once and exit, as without a terminal.
     #[arg(long)]
     pub(crate) once: bool,
-    /// Time between two looks: 1s, 5s.
+    /// Refresh interval: 1s, 5s.
     #[arg(long, value_name = "TIME", value_parser = durations::parse, default_value = "2s")]
     pub(crate) every: Duration,
 }
@@ -209,32 +209,32 @@ pub(crate) struct TopArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
-    #[arg(long, short = 'T', value_name = "NAME")]
+    #[arg(long, short = 'T', value_name = "TEMPLATE")]
     pub(crate) template: Option<String>,
-    /// Start from this snapshot: an id, or the beginning of one.
+    /// Start from this snapshot: an id, or a unique prefix of one.
     #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
     pub(crate) from_snapshot: Option<String>,
-    /// Delete the sandbox after this time: 90, 30s, 5m, 2h [default: 1h].
+    /// Time to live, such as 90 (seconds), 30s, 5m, 2h; then it is deleted [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
-    /// How long it may do nothing [default: for ever].
+    /// Idle timeout, such as 90 (seconds), 30s, 5m, 2h [default: none].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) idle: Option<Duration>,
-    /// What happens when it did nothing for that long [default: delete].
+    /// What to do at the idle timeout [default: delete].
     #[arg(long, value_name = "WHAT")]
     pub(crate) on_timeout: Option<TimeoutAction>,
-    /// Attach a volume, at /volumes/NAME when no path is given; may be given again.
-    #[arg(long, value_name = "NAME[:PATH][:ro]", value_parser = mounts::parse)]
+    /// Mount a volume, at /volumes/NAME when no path is given; may be given again.
+    #[arg(long, value_name = "VOLUME[:PATH][:ro]", value_parser = mounts::parse)]
     pub(crate) volume: Vec<VolumeMount>,
-    /// Processors that it may use at most, such as 0.5 [default: the template's].
+    /// CPU limit, such as 0.5 [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<f64>,
-    /// GiB of disk [default: the template's].
+    /// Disk size in GiB [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) disk_gb: Option<f64>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
-    /// Fail at once when the template is still baking or the host has no room.
+    /// Fail at once when the template is still baking or the host has no capacity.
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -245,47 +245,47 @@ pub(crate) struct ProcessArgs {
     /// Environment variable of the command; may be given again.
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) env: Vec<(String, String)>,
-    /// Directory to run in [default: /workspace].
+    /// Working directory [default: /workspace].
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(crate) cwd: Option<String>,
     /// User to run as [default: agent].
     #[arg(long, short, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Kill the command after this time: 1.5, 30s, 5m, 2h.
+    /// Timeout, such as 1.5 (seconds), 30s, 5m, 2h; then the command is killed.
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) timeout: Option<Duration>,
-    /// Pass standard input on to the command.
+    /// Pass standard input to the command.
     #[arg(long, short = 'i', visible_alias = "interactive")]
     pub(crate) stdin: bool,
-    /// Run the command in a terminal of its own, joined with this one.
+    /// Allocate a terminal (PTY) for the command.
     #[arg(long, short = 't')]
     pub(crate) tty: bool,
-    /// MiB of memory for the command and its children; over it they are killed.
+    /// Memory limit in MiB for the command and its child processes; over it they are killed.
     #[arg(long, value_name = "MIB")]
     pub(crate) memory_mb: Option<u64>,
-    /// Processor time for the command and its children; over it they are killed.
+    /// CPU time limit, such as 30s, for the command and its child processes; over it they are killed.
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) cpu_time: Option<Duration>,
-    /// Processes and threads of the command at once.
+    /// Limit of processes and threads of the command.
     #[arg(long, value_name = "N")]
     pub(crate) max_processes: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExecArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
-    /// Start the command, print its exec id, and leave it running.
+    /// Start the command in the background and print its exec id.
     #[arg(long, short, conflicts_with_all = ["stdin", "tty"])]
     pub(crate) detach: bool,
     /// Program and its arguments.
@@ -295,71 +295,71 @@ pub(crate) struct ExecArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShellArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// User to run as [default: agent].
     #[arg(long, short, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Directory to begin in [default: /workspace].
+    /// Working directory [default: /workspace].
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(crate) cwd: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AttachArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it.
     #[arg(value_name = "EXEC")]
     pub(crate) exec_id: String,
-    /// Where to begin in its standard output.
+    /// Start at this byte of its standard output.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) offset: u64,
-    /// Also print what a command in a terminal has printed before.
+    /// Also print earlier output of a command that has a terminal.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Pass standard input on to the command.
+    /// Pass standard input to the command.
     #[arg(long, short = 'i')]
     pub(crate) stdin: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct KillArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it.
     #[arg(value_name = "EXEC")]
     pub(crate) exec_id: String,
-    /// The signal's number [default: 9, which ends everything that the command started].
+    /// The signal's number [default: 9, which ends the command and its child processes].
     #[arg(long, short, value_name = "N")]
     pub(crate) signal: Option<i32>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it [default: all of them].
     #[arg(value_name = "EXEC")]
     pub(crate) exec_id: Option<String>,
-    /// Standard error instead of standard output; with -f beside it.
+    /// Standard error instead of standard output; -f prints both.
     #[arg(long)]
     pub(crate) stderr: bool,
-    /// Wait for what comes, until the commands have ended.
+    /// Follow the output until the commands have ended.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Where to begin in standard output.
+    /// Start at this byte of standard output.
     #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "exec_id")]
     pub(crate) offset: u64,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
-    /// Ids, or the beginnings of them.
+    /// Sandbox ids, or unique prefixes of them.
     #[arg(
         value_name = "ID",
         required_unless_present = "all",
@@ -369,7 +369,7 @@ pub(crate) struct RemoveArgs {
     /// Delete every sandbox of the project.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -379,14 +379,16 @@ pub(crate) enum TemplateCommand {
     /// List templates.
     #[command(visible_alias = "list")]
     Ls,
-    /// Show one template.
+    /// Show the details of a template.
     Info {
-        #[arg(value_name = "NAME")]
+        /// Name of the template.
+        #[arg(value_name = "TEMPLATE")]
         name: String,
     },
-    /// Have a template baked, unless it is.
+    /// Build (bake) a template; one that is ready is left alone.
     Bake {
-        #[arg(value_name = "NAME")]
+        /// Name of the template.
+        #[arg(value_name = "TEMPLATE")]
         name: String,
         /// Wait until it is ready.
         #[arg(long)]

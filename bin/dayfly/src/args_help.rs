@@ -7,9 +7,9 @@ Examples:
   dayfly exec $id -- python3 main.py; dayfly rm $id";
 
 pub(crate) const RUN_HELP: &str = "\
-Ends as the command did; `dayfly help` lists the exit statuses. Ctrl-C and SIGTERM stop the
-command and delete the sandbox. With --json the output is not streamed: one object follows at
-the end, with sandbox_id, stdout, stderr, exit_code, reason, signal, duration_ms, truncated and
+Exits with the status of the command; `dayfly help` lists the exit statuses. Ctrl-C and SIGTERM
+stop the command and delete the sandbox. With --json the output is not streamed: one object follows
+at the end, with sandbox_id, stdout, stderr, exit_code, reason, signal, duration_ms, truncated and
 sandbox_deleted.
 
 Examples:
@@ -18,10 +18,10 @@ Examples:
   dayfly run --stdin -- python3 - < script.py";
 
 pub(crate) const EXEC_HELP: &str = "\
-Ends as the command did; `dayfly help` lists the exit statuses. With --json the output is not
-streamed: one object follows at the end, with sandbox_id, stdout, stderr, exit_code, reason,
-signal, duration_ms and truncated. A lost connection is made again where it was: no byte is lost
-or printed twice.
+Exits with the status of the command; `dayfly help` lists the exit statuses. With --json the
+output is not streamed: one object follows at the end, with sandbox_id, stdout, stderr, exit_code,
+reason, signal, duration_ms and truncated. After a lost connection it reconnects and continues: no
+byte is lost or printed twice.
 
 Examples:
   dayfly exec ID -- make test
@@ -29,30 +29,30 @@ Examples:
   dayfly exec -d ID -- python3 -m http.server";
 
 pub(crate) const ATTACH_HELP: &str = "\
-Ends as the command did. Of a command in a terminal only what comes from now on is shown.
+Exits with the status of the command. Of a command that has a terminal only new output is shown.
 
 Examples:
   dayfly attach ID ex-4k...
   dayfly attach --offset 1048576 ID ex-4k...";
 
 pub(crate) const TTL_HELP: &str = "\
-Without a change it shows what holds now. What is not named stays. A new time to live counts from
-now.
+Without options it shows the current settings. What is not named is not changed. A new time to live
+counts from now.
 
 Examples:
   dayfly ttl ID 2h
   dayfly ttl ID none --idle 10m --on-timeout hibernate";
 
 pub(crate) const FORK_HELP: &str = "\
-The sandbox stands still for a moment and goes on. Each child has an id, an address, a clock and
-randomness of its own; what programs had drawn before is the same in all. When some children
-cannot be made, the others are printed and the exit status is 125.";
+The sandbox pauses for a moment and continues. Each child has its own id, address, clock and
+randomness; random numbers that programs had already drawn are the same in all. When some children
+cannot be created, the others are printed and the exit status is 125.";
 
 pub(crate) const COPY_HELP: &str = "\
-A path in a sandbox that is not absolute starts at /workspace. A local file with a colon in its
-name is ./NAME. A directory goes below a directory that is there, else it gets the new name;
-DIRECTORY/. is its content alone. Links stay links; pipes, sockets and devices are left out. A
-directory of a sandbox to `-` is a tar archive.
+Relative paths in a sandbox start at /workspace. A local file with a colon in its name is ./NAME. A
+directory is copied into a target directory that exists, else it gets the target's name;
+DIRECTORY/. copies its content only. Symbolic links stay links; pipes, sockets and devices are
+skipped. A directory of a sandbox copied to `-` is a tar archive.
 
 Examples:
   dayfly cp main.py ID:/workspace/
@@ -61,7 +61,7 @@ Examples:
   dayfly cp ID:/var/log/syslog - | less";
 
 pub(crate) const FILES_HELP: &str = "\
-A path that is not absolute starts at /workspace.
+Relative paths start at /workspace.
 
 Examples:
   dayfly fs ls --depth 3 ID:/workspace

@@ -4,7 +4,7 @@ use dayfly_api::ExecExitEvent;
 
 /// Done; for `run` and `exec`, the command ended with 0.
 pub(crate) const OK: u8 = 0;
-/// The command line makes no sense.
+/// The command line was not understood.
 pub(crate) const USAGE: u8 = 2;
 /// The command was killed because it went over a limit of its own.
 pub(crate) const LIMIT_EXCEEDED: u8 = 122;
@@ -23,7 +23,7 @@ const OUT_OF_RANGE: u8 = 255;
 pub(crate) const HELP: &str = "\
 Exit status:
   0        done
-  2        the command line makes no sense
+  2        wrong usage: an unknown command, option or value
   122      the command went over --memory-mb or --cpu-time
   123      the sandbox ran out of memory, which killed the command
   124      the command ran past --timeout

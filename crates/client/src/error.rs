@@ -21,7 +21,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The request may or may not have been carried out.
-    #[error("no answer from the server within {} s", limit.as_secs())]
+    #[error("no response from the server within {} s", limit.as_secs())]
     Timeout { limit: Duration },
     /// The request may or may not have been carried out.
     #[error("the connection to the server was lost")]
@@ -36,7 +36,7 @@ pub enum ClientError {
         source: StreamLoss,
     },
     /// The answer does not fit the documented shape.
-    #[error("the server's answer makes no sense: {what}")]
+    #[error("cannot use the response of the server: {what}")]
     Protocol { what: String },
     /// Nothing was sent.
     #[error("not a valid name")]

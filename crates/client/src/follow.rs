@@ -272,7 +272,7 @@ impl Follower {
         let sandbox = self.client.get_sandbox(&self.sandbox).await?;
         if matches!(sandbox.status.as_str(), "hibernated" | "hibernating") {
             let text = format!(
-                "the sandbox sleeps; `processes/{}` goes on with it",
+                "the sandbox is hibernated; the command {} continues when it wakes",
                 self.exec
             );
             let told = ApiError::told(text, ErrorCode::WrongState.as_str().to_owned());

@@ -79,36 +79,40 @@ pub(crate) enum FilesCommand {
     /// List a directory.
     #[command(visible_alias = "list")]
     Ls {
+        /// A directory.
         #[arg(value_name = "ID:PATH")]
         place: GuestPlace,
-        /// How many levels; links are not followed.
+        /// Depth of the listing; symbolic links are not followed.
         #[arg(long, short, value_name = "N", default_value_t = 1)]
         depth: u32,
         /// At most this many entries [default: all].
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Only what comes behind this name.
+        /// Only entries after this name.
         #[arg(long, value_name = "NAME")]
         after: Option<String>,
     },
-    /// Show what a path is, without following a link.
+    /// Show type, size and owner of a path; symbolic links are not followed.
     Stat {
+        /// Path in a sandbox.
         #[arg(value_name = "ID:PATH")]
         place: GuestPlace,
     },
-    /// Make directories.
+    /// Create directories.
     Mkdir {
+        /// Paths in a sandbox.
         #[arg(value_name = "ID:PATH", required = true)]
         places: Vec<GuestPlace>,
-        /// Also those above; one that is there already is a success.
+        /// Also create parent directories; one that exists is no error.
         #[arg(long, short)]
         parents: bool,
         /// Permission bits, such as 0755.
         #[arg(long, short, value_name = "MODE")]
         mode: Option<String>,
     },
-    /// Give a file or a directory another path, in the same sandbox.
+    /// Move or rename a file or directory within a sandbox.
     Mv {
+        /// Path in a sandbox.
         #[arg(value_name = "ID:PATH")]
         from: GuestPlace,
         /// The new path.
@@ -120,9 +124,10 @@ pub(crate) enum FilesCommand {
     },
     /// Remove files, or empty directories.
     Rm {
+        /// Paths in a sandbox.
         #[arg(value_name = "ID:PATH", required = true)]
         places: Vec<GuestPlace>,
-        /// Also directories with everything in them.
+        /// Also directories and everything in them.
         #[arg(long, short)]
         recursive: bool,
     },
@@ -131,23 +136,25 @@ pub(crate) enum FilesCommand {
         /// In octal, such as 0644.
         #[arg(value_name = "MODE")]
         mode: String,
+        /// Paths in a sandbox.
         #[arg(value_name = "ID:PATH", required = true)]
         places: Vec<GuestPlace>,
     },
-    /// Print changes of a directory as they happen, one in a line.
+    /// Watch a directory: print changes as they happen, one per line.
     Watch {
+        /// A directory.
         #[arg(value_name = "ID:PATH")]
         place: GuestPlace,
-        /// Also everything below.
+        /// Also subdirectories.
         #[arg(long, short)]
         recursive: bool,
     },
-    /// List what differs on a sandbox's disk from its beginning or from a snapshot.
+    /// List files that changed since the sandbox was created, or since a snapshot.
     Changes {
         /// All of the disk, or only what is below a path.
         #[arg(value_name = "ID[:PATH]")]
         place: WholeOrPlace,
-        /// Snapshot of the sandbox, or the beginning of its id [default: the sandbox's beginning].
+        /// Snapshot of the sandbox, or a unique prefix of its id [default: its creation].
         #[arg(long, value_name = "SNAPSHOT")]
         since: Option<String>,
     },

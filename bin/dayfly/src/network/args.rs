@@ -11,11 +11,11 @@ const PUBLIC_PRESET: &str = "preset:public";
 /// What a sandbox may reach.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct NetworkArgs {
-    /// Let it reach this and nothing else: pypi.org, *.example.com, 93.184.216.0/24, each with
+    /// Allow this host and deny all others: pypi.org, *.example.com, 93.184.216.0/24, each with
     /// :PORT if need be, or preset:NAME; may be given again.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) allow: Vec<String>,
-    /// What it may reach as a whole; with `observe`, --allow is what counts as expected.
+    /// Network mode; with `observe`, --allow lists what is expected.
     #[arg(long, value_name = "MODE")]
     pub(crate) network: Option<ModeWord>,
 }
@@ -23,11 +23,11 @@ pub(crate) struct NetworkArgs {
 /// The modes that need no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeWord {
-    /// Nothing.
+    /// No network access.
     Deny,
     /// Every public address.
     Public,
-    /// Every public address, noting what a list would have denied.
+    /// Every public address; the log says what a list would have denied.
     Observe,
 }
 
@@ -69,62 +69,63 @@ impl NetworkArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
-    /// Show what a sandbox may reach.
+    /// Show the network policy of a sandbox.
     Show {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Replace what a sandbox may reach; open connections that it no longer may are cut.
+    /// Replace the network policy; connections that it no longer allows are closed.
     Set {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
         network: NetworkArgs,
     },
-    /// Let a sandbox reach more.
+    /// Allow more hosts.
     Allow {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
         /// pypi.org, *.example.com, 93.184.216.0/24, each with :PORT if need be, or preset:NAME.
-        #[arg(value_name = "NAME", required = true)]
+        #[arg(value_name = "HOST", required = true)]
         names: Vec<String>,
     },
-    /// Let a sandbox reach nothing.
+    /// Deny all network access.
     Deny {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Print what a sandbox tried to reach, and what was decided.
+    /// Print DNS queries and connections, and whether each was allowed.
     Log {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
-        /// Go on with what comes, one decision in a line.
+        /// Follow new decisions, one per line.
         #[arg(long, short)]
         follow: bool,
-        /// Only what comes behind this record.
+        /// Only records after this sequence number.
         #[arg(long, value_name = "SEQUENCE", default_value_t = 0)]
         after: u64,
     },
-    /// Draft the smallest list for what a sandbox was seen to use.
+    /// Suggest the smallest allowlist for what a sandbox was seen to use.
     Suggest {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
-        /// Make it what the sandbox may reach.
+        /// Apply it to the sandbox.
         #[arg(long)]
         apply: bool,
     },
-    /// List presets, or the hosts of one.
+    /// List presets (named lists of hosts), or the hosts of one.
     Presets {
-        #[arg(value_name = "NAME")]
+        /// Name of a preset.
+        #[arg(value_name = "PRESET")]
         name: Option<String>,
     },
-    /// Show or replace what new sandboxes of the project may reach.
+    /// Show or replace the default network policy of new sandboxes.
     Default {
         #[command(flatten)]
         network: NetworkArgs,
@@ -132,9 +133,9 @@ pub(crate) enum NetCommand {
 }
 
 pub(crate) const NET_HELP: &str = "\
-A sandbox reaches nothing unless its create, or the project's default, says so. `log` shows for
-each decision its time, what was decided, the kind, the name and port, the rule that let it
-through or the reason that it was denied, and the bytes up and down.
+A sandbox has no network access unless its create, or the project's default, allows some. `log`
+shows for each decision its time, whether it was allowed, the kind, the name and port, the rule that
+allowed it or the reason that it was denied, and the bytes sent and received.
 
 Examples:
   dayfly create --allow preset:package-registries --allow api.example.com

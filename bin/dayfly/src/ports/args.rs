@@ -8,21 +8,22 @@ use crate::durations;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PortCommand {
-    /// List what listens in a sandbox.
+    /// List listening ports.
     #[command(visible_alias = "list")]
     Ls {
-        /// Id, or the beginning of one.
-        #[arg(value_name = "SANDBOX")]
+        /// Sandbox id, or a unique prefix of one.
+        #[arg(value_name = "ID")]
         id: String,
     },
-    /// Make a link to a port and print its address.
+    /// Create a link (preview URL) with a token, and print its address.
     Url {
-        /// Id, or the beginning of one.
-        #[arg(value_name = "SANDBOX")]
+        /// Sandbox id, or a unique prefix of one.
+        #[arg(value_name = "ID")]
         id: String,
+        /// Port that a service in the sandbox listens on.
         #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
         port: u16,
-        /// How long the link works: 90, 30s, 5m, 2h, at most 7d [default: 1h].
+        /// Expires after this time, such as 30s, 5m, 2h, at most 7d [default: 1h].
         #[arg(long, value_name = "TIME", value_parser = durations::parse)]
         ttl: Option<Duration>,
         /// Open the port to anybody, without a token.
@@ -34,16 +35,17 @@ pub(crate) enum PortCommand {
     },
     /// List the links of a port, or of all ports.
     Links {
-        /// Id, or the beginning of one.
-        #[arg(value_name = "SANDBOX")]
+        /// Sandbox id, or a unique prefix of one.
+        #[arg(value_name = "ID")]
         id: String,
+        /// Port that a service in the sandbox listens on.
         #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
         port: Option<u16>,
     },
-    /// Revoke a link; connections that came by it are cut.
+    /// Revoke a link; connections that use it are closed.
     Rm {
-        /// Id, or the beginning of one.
-        #[arg(value_name = "SANDBOX")]
+        /// Sandbox id, or a unique prefix of one.
+        #[arg(value_name = "ID")]
         id: String,
         /// The link, as `dayfly port links` names it.
         #[arg(value_name = "LINK")]
@@ -52,8 +54,8 @@ pub(crate) enum PortCommand {
 }
 
 pub(crate) const PORT_HELP: &str = "\
-Nobody reaches a port without the project's key or a link. The address that `url` prints has a
-token in it, which whoever opens it in a browser keeps as a cookie; programs send it as the header
+Nobody reaches a port without the project's API key or a link. The address that `url` prints has a
+token in it: a browser keeps the token as a cookie, programs send it as the header
 `x-dayfly-token`.
 
 Examples:

@@ -12,36 +12,36 @@ use crate::{durations, sizes};
 /// One sandbox.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SandboxArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RollbackArgs {
-    /// Id of the sandbox, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Id of the snapshot, or the beginning of one.
+    /// Id of the snapshot, or a unique prefix of one.
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// How many children.
+    /// Number of children.
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     pub(crate) count: u64,
-    /// When one child cannot be made, keep none.
+    /// When one child cannot be created, keep none.
     #[arg(long)]
     pub(crate) all_or_nothing: bool,
-    /// Also run the guest's reseed hooks, for random generators of programs.
+    /// Also run the guest's reseed hooks, for random number generators of programs.
     #[arg(long)]
     pub(crate) reseed: bool,
-    /// Delete each child after this time: 90, 30s, 5m, 2h [default: 1h].
+    /// Time to live of each child, such as 90 (seconds), 30s, 5m, 2h [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
     #[command(flatten)]
@@ -50,10 +50,10 @@ pub(crate) struct ForkArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromoteArgs {
-    /// Id of the child to keep, or the beginning of one.
+    /// Id of the child to keep, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Delete the other children of the same fork.
+    /// Delete the other children (siblings) of the same fork; prints their ids.
     #[arg(long)]
     pub(crate) cleanup: bool,
     /// Refuse unless the child is of this fork.
@@ -63,19 +63,19 @@ pub(crate) struct PromoteArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TtlArgs {
-    /// Id, or the beginning of one.
+    /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Delete the sandbox after this time from now: 90, 30s, 5m, 2h, none.
+    /// Time to live from now, such as 90 (seconds), 30s, 5m, 2h, or none.
     #[arg(value_name = "TIME|none")]
     pub(crate) ttl: Option<LimitChange>,
-    /// How long it may do nothing.
+    /// Idle timeout, such as 90 (seconds), 30s, 5m, 2h, or none.
     #[arg(long, value_name = "TIME|none")]
     pub(crate) idle: Option<LimitChange>,
-    /// What happens when it did nothing for that long.
+    /// What to do at the idle timeout.
     #[arg(long, value_name = "WHAT")]
     pub(crate) on_timeout: Option<TimeoutAction>,
-    /// Whether it is exempt from that.
+    /// Whether it is exempt from the idle timeout.
     #[arg(long, value_name = "true|false")]
     pub(crate) persistent: Option<bool>,
 }
@@ -98,29 +98,29 @@ impl From<TimeoutAction> for OnTimeout {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Take a snapshot of a sandbox, which goes on, and print its id.
+    /// Take a snapshot of a running sandbox and print the id of the snapshot.
     Create {
-        /// Id, or the beginning of one.
+        /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
         /// Label of your own.
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
-        /// Delete the snapshot after this time: 90, 30s, 5m, 2h [default: never].
+        /// Delete the snapshot after this time, such as 30s, 5m, 2h, 7d [default: never].
         #[arg(long, value_name = "TIME", value_parser = durations::parse)]
         retain: Option<Duration>,
     },
     /// List snapshots, newest first.
     #[command(visible_alias = "list")]
     Ls {
-        /// Only those of this sandbox: an id, or the beginning of one.
+        /// Only snapshots of this sandbox: an id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: Option<String>,
     },
-    /// Delete snapshots. One that is gone already is a success.
+    /// Delete snapshots; deleting one twice is no error.
     #[command(visible_alias = "delete")]
     Rm {
-        /// Ids, or the beginnings of them.
+        /// Ids, or unique prefixes of them.
         #[arg(value_name = "SNAPSHOT", required = true)]
         snapshots: Vec<String>,
     },
@@ -128,26 +128,29 @@ pub(crate) enum SnapshotCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
-    /// Make a volume. One that is there with the same size is a success.
+    /// Create a volume; one of the same name and size is no error.
     Create {
-        #[arg(value_name = "NAME")]
+        /// Name of the volume.
+        #[arg(value_name = "VOLUME")]
         name: String,
-        /// Such as 512M or 10G.
+        /// Size, such as 512M or 10G.
         #[arg(value_name = "SIZE", value_parser = sizes::parse_mebibytes)]
         size: u64,
     },
     /// List volumes.
     #[command(visible_alias = "list")]
     Ls,
-    /// Delete volumes with what is on them. One that is gone already is a success.
+    /// Delete volumes and all their data; deleting one twice is no error.
     #[command(visible_alias = "delete")]
     Rm {
-        #[arg(value_name = "NAME", required = true)]
+        /// Names of the volumes.
+        #[arg(value_name = "VOLUME", required = true)]
         names: Vec<String>,
     },
-    /// Make a volume larger.
+    /// Resize a volume to a larger size.
     Grow {
-        #[arg(value_name = "NAME")]
+        /// Name of the volume.
+        #[arg(value_name = "VOLUME")]
         name: String,
         /// The new size, such as 20G.
         #[arg(value_name = "SIZE", value_parser = sizes::parse_mebibytes)]

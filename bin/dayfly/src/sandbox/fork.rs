@@ -49,6 +49,6 @@ fn tell(session: &Session<'_>, forked: &Forked) -> Result<(), CommandError> {
         printer.warning(&format!("child {id} was not made: {why}"));
     }
     let pause_ms = forked.capture.pause_ms;
-    printer.note(&format!("the sandbox stood still for {pause_ms} ms"));
+    printer.note(&format!("the sandbox was paused for {pause_ms} ms"));
     Ok(())
 }

@@ -53,7 +53,7 @@ async fn create(
     let pause_ms = snapshot.capture.pause_ms;
     session
         .printer
-        .note(&format!("the sandbox stood still for {pause_ms} ms"));
+        .note(&format!("the sandbox was paused for {pause_ms} ms"));
     Ok(exit_status::OK)
 }
 

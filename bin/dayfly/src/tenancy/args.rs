@@ -11,13 +11,13 @@ use crate::durations;
 /// What needs no server that is known already.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LocalCommand {
-    /// Store the address and key of a server.
+    /// Save the address and API key of a server.
     #[command(after_help = LOGIN_HELP)]
     Login(LoginArgs),
-    /// Servers that are known, and which is used.
+    /// List and choose saved servers.
     #[command(subcommand)]
     Context(ContextCommand),
-    /// Print the script that completes commands: bash, zsh, fish.
+    /// Print a shell completion script: bash, zsh, fish.
     Completions(CompletionArgs),
     /// Write manual pages.
     #[command(hide = true)]
@@ -29,24 +29,26 @@ pub(crate) struct LoginArgs {
     /// Address of the server.
     #[arg(value_name = "URL")]
     pub(crate) server: String,
-    /// What to call it in `dayfly context`.
+    /// Name for it in `dayfly context`.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) name: String,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
-    /// List the servers that are known.
+    /// List saved servers.
     #[command(visible_alias = "list")]
     Ls,
-    /// Use this one from now on.
+    /// Choose the server to use from now on.
     Use {
-        #[arg(value_name = "NAME")]
+        /// Name of the saved server.
+        #[arg(value_name = "CONTEXT")]
         name: String,
     },
-    /// Forget one, with its key.
+    /// Remove a saved server and its API key.
     Rm {
-        #[arg(value_name = "NAME")]
+        /// Name of the saved server.
+        #[arg(value_name = "CONTEXT")]
         name: String,
     },
 }
@@ -54,47 +56,47 @@ pub(crate) enum ContextCommand {
 /// What a key may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArg {
-    /// See what there is.
+    /// List and inspect. Every key has it.
     Read,
-    /// Make, change and delete sandboxes, snapshots and volumes.
+    /// Create, change and delete sandboxes, snapshots and volumes.
     Create,
-    /// Everything inside sandboxes.
+    /// Commands, files and ports in sandboxes.
     Exec,
-    /// Keys, defaults and the audit record of the project.
+    /// API keys, network default and audit log of the project.
     Admin,
-    /// Projects.
+    /// Projects, their limits, and the host.
     Operator,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a key and print it. It is shown this once.
+    /// Create an API key and print it. It is shown only once.
     Create {
-        /// What to call it.
+        /// Label of the key.
         #[arg(long, value_name = "TEXT")]
         label: Option<String>,
-        /// What it may be used for; may be given again [default: as the key that makes it].
+        /// Scope (permission) of the key; may be given again [default: as the key that creates it].
         #[arg(long, value_name = "SCOPE")]
         scope: Vec<ScopeArg>,
-        /// Only for this sandbox: an id, or the beginning of one.
-        #[arg(long, value_name = "SANDBOX")]
+        /// Restrict it to this sandbox: an id, or a unique prefix of one.
+        #[arg(long, value_name = "ID")]
         sandbox: Option<String>,
-        /// How long it works: 90, 30s, 5m, 2h [default: until it is revoked].
+        /// Expires after this time, such as 30s, 5m, 2h, 30d [default: never].
         #[arg(long, value_name = "TIME", value_parser = durations::parse)]
         ttl: Option<Duration>,
-        /// Of another project, for operators.
+        /// Create it in another project, as an operator.
         #[arg(long, value_name = "PROJECT", conflicts_with = "sandbox")]
         project: Option<String>,
     },
-    /// List keys, without their secrets.
+    /// List API keys, without their secrets.
     #[command(visible_alias = "list")]
     Ls,
-    /// Revoke keys. They are refused from then on.
+    /// Revoke API keys.
     Rm {
-        /// What the keys begin with, as `dayfly token ls` shows it.
+        /// Prefix of the key, as `dayfly token ls` shows it.
         #[arg(required = true, value_name = "PREFIX")]
         prefixes: Vec<String>,
-        /// Also end the keys and links that they made, and that those made.
+        /// Also revoke the keys and links that they created, and that those created.
         #[arg(long)]
         descendants: bool,
     },
@@ -102,24 +104,26 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProjectCommand {
-    /// Make a project.
+    /// Create a project.
     Create {
+        /// Name of the project.
         #[arg(value_name = "PROJECT")]
         id: String,
         #[command(flatten)]
         limits: LimitArgs,
     },
-    /// List projects and what they may use.
+    /// List projects and their limits.
     #[command(visible_alias = "list")]
     Ls,
-    /// Change what a project may use.
+    /// Change the limits of a project.
     Set {
+        /// Name of the project.
         #[arg(value_name = "PROJECT")]
         id: String,
         #[command(flatten)]
         limits: LimitArgs,
     },
-    /// Show what this project uses, and may use.
+    /// Show usage and limits of this project.
     Usage,
 }
 
@@ -137,45 +141,52 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct LimitArgs {
-    /// Sandboxes at once, asleep or not; `none` for as many as there is room for.
+    /// Limit of sandboxes, hibernated ones included; `none` for no limit.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) sandboxes: Option<Limit>,
+    /// Limit of vCPUs.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) vcpus: Option<Limit>,
+    /// Limit of memory, in MiB.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) memory_mb: Option<Limit>,
+    /// Limit of snapshots, in MiB.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) snapshot_mb: Option<Limit>,
+    /// Limit of volumes, in MiB.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) volume_mb: Option<Limit>,
+    /// Rate limit of requests.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) requests_per_second: Option<Limit>,
+    /// Limit of disks of sandboxes, in MiB.
     #[arg(long, value_name = "N", value_parser = limit)]
     pub(crate) disk_mb: Option<Limit>,
-    /// Whether the audit record keeps what commands print.
+    /// Whether the audit log keeps the output of commands.
     #[arg(long, value_name = "BOOL")]
     pub(crate) keeps_output: Option<bool>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
-    /// Only what was about this sandbox, snapshot, volume or key.
+    /// Only entries about this sandbox, snapshot, volume or key.
     #[arg(value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
-    /// At most this many entries, newest first.
+    /// At most this many entries, the newest.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     pub(crate) limit: u64,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EventsArgs {
-    /// Begin behind this cursor; 0 is the oldest that is kept [default: now].
+    /// Start after this cursor; 0 is the oldest event that is kept [default: now].
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionArgs {
+    /// Shell to print the script for.
     pub(crate) shell: Shell,
 }
 
@@ -187,7 +198,8 @@ pub(crate) struct ManualArgs {
 }
 
 pub(crate) const LOGIN_HELP: &str = "\
-The key is asked for, or read from standard input; it is stored in a file that only you can read.
+Prompts for the API key, or reads it from standard input, and stores it in a file that only you can
+read.
 
 Examples:
   dayfly login https://dayfly.example

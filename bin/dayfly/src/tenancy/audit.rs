@@ -52,7 +52,7 @@ async fn read(session: &Session<'_>, args: &AuditArgs) -> Result<Vec<AuditEntry>
         }
         options.limit = Some(left.min(PAGE));
         let page = session.client.audit(&options).await;
-        let failed = |source| CommandError::call("cannot read the audit record", source);
+        let failed = |source| CommandError::call("cannot read the audit log", source);
         let AuditList { items, next_cursor } = page.map_err(failed)?;
         entries.extend(items);
         if next_cursor.is_none() {

@@ -21,7 +21,7 @@ async fn snapshots_are_taken_listed_and_deleted() {
         (done.status, done.stdout()),
         (0, format!("{SNAPSHOT}\n").as_str())
     );
-    assert_eq!(done.stderr, "the sandbox stood still for 1.5 ms\n");
+    assert_eq!(done.stderr, "the sandbox was paused for 1.5 ms\n");
     let done = program.run(&["snapshot", "create", B, "--json"]).await;
     assert_eq!(done.json()["capture"]["pause_ms"], 1.5);
 
