@@ -16,6 +16,7 @@ mod exec;
 mod exit_status;
 mod failure;
 mod files;
+mod help_groups;
 mod network;
 mod pairs;
 mod ports;
@@ -34,7 +35,7 @@ mod volume;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use crate::args::Args;
 use crate::env_vars::Environment;
@@ -42,8 +43,10 @@ use crate::failure::CommandError;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
     let environment = Environment::read();
+    let matches = help_groups::command().get_matches();
+    // Both come from the same definition.
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let printer = Printer::new(&args.global, &environment);
     match run(args, &environment, &printer) {
         Ok(status) => ExitCode::from(status),

@@ -99,6 +99,38 @@ async fn help_lists_the_exit_statuses_and_the_environment() {
 }
 
 #[tokio::test]
+async fn help_has_groups_of_commands() {
+    for words in [&["help"][..], &["--help"], &["-h"]] {
+        let done = Program::new().run(words).await;
+        assert_eq!(done.status, 0);
+        let text = done.stdout();
+        let mut last = 0;
+        for heading in [
+            "Usage: dayfly [OPTIONS] <COMMAND>\n",
+            "\nRun:\n  run          Run a command in a new sandbox",
+            "\nInspect:\n  ls           List sandboxes [alias: list]\n",
+            "  top          Live CPU and memory of sandboxes\n",
+            "\nState:\n  pause ",
+            "\nNetwork:\n  net ",
+            "\nAdmin:\n  login ",
+            "  help         Print this text",
+            "\nOptions:\n",
+            "\nGlobal options:\n",
+            "\nExamples:\n",
+        ] {
+            let at = text
+                .find(heading)
+                .unwrap_or_else(|| panic!("{heading:?} in {text}"));
+            assert!(at >= last, "{heading:?} in {text}");
+            last = at;
+        }
+        assert!(!text.contains("Commands:"), "{text}");
+    }
+    let done = Program::new().run(&["help", "snapshot"]).await;
+    assert!(done.stdout().contains("\nCommands:\n  create "), "{done:?}");
+}
+
+#[tokio::test]
 async fn version_needs_neither_key_nor_server() {
     let own = format!("dayfly {}\n", env!("CARGO_PKG_VERSION"));
     let server = FakeServer::start().await;
