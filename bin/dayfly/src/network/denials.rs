@@ -9,6 +9,8 @@ use crate::dispatch::Session;
 
 /// How much of the end of the record is looked at.
 const RECORDS_MAX: u64 = 64;
+/// Behind every record: the answer has none, and the number of the latest.
+const POSITION_MAX: u64 = i64::MAX as u64;
 /// Names that are told.
 const NAMES_MAX: usize = 4;
 /// Of a time in RFC 3339, what is above the second.
@@ -24,7 +26,7 @@ pub(crate) async fn of_command(session: &Session<'_>, id: &str, exec: &str) -> O
     let process = session.client.get_process(id, exec).await.ok()?;
     let started = process.started_at.get(..SECONDS_CHARACTERS)?;
     let mut options = NetworkLogOptions {
-        after: u64::MAX,
+        after: POSITION_MAX,
         limit: Some(RECORDS_MAX),
         wait_seconds: 0,
     };

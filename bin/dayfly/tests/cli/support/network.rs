@@ -122,6 +122,9 @@ fn records() -> [Value; 3] {
 /// A page has one record; a stream has all and ends.
 async fn log(Query(query): Query<BTreeMap<String, String>>, headers: HeaderMap) -> Response {
     let after: u64 = query["after"].parse().expect("a number");
+    if i64::try_from(after).is_err() {
+        return refuse(400, "invalid_request", "`after` is too large", None);
+    }
     let is_wanted = |record: &Value| record["sequence"].as_u64() > Some(after);
     let wanted = records().into_iter().filter(is_wanted);
     let is_stream = headers
