@@ -9,6 +9,7 @@ use dayfly_api::VolumeMount;
 use crate::args_help::{
     ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, FILES_HELP, FORK_HELP, RUN_HELP, TTL_HELP,
 };
+use crate::exec::signal_names;
 use crate::files::args::{CopyArgs, FilesArgs};
 use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
 use crate::ports::args::{PORT_HELP, PortCommand};
@@ -333,8 +334,8 @@ pub(crate) struct KillArgs {
     /// The command, as `dayfly ps` names it.
     #[arg(value_name = "EXEC")]
     pub(crate) exec_id: String,
-    /// The signal's number [default: 9, which ends the command and its child processes].
-    #[arg(long, short, value_name = "N")]
+    /// TERM, INT, 9 [default: KILL, which ends the command and its child processes].
+    #[arg(long, short, value_name = "SIGNAL", value_parser = signal_names::parse)]
     pub(crate) signal: Option<i32>,
 }
 

@@ -7,5 +7,6 @@ pub(crate) mod logs;
 pub(crate) mod process;
 pub(crate) mod ps;
 pub(crate) mod run;
+pub(crate) mod signal_names;
 pub(crate) mod start;
 pub(crate) mod terminal;

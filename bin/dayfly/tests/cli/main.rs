@@ -5,6 +5,8 @@ mod exec_and_cp;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod ports;

@@ -4,6 +4,7 @@ mod files;
 mod guest;
 mod network;
 mod ports;
+pub(crate) mod processes;
 pub(crate) mod program;
 pub(crate) mod server;
 mod state;

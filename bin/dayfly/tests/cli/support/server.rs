@@ -39,6 +39,7 @@ pub(crate) struct World {
     pub(crate) forks: Vec<ForkSandbox>,
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
     pub(crate) networks: Vec<NetworkWish>,
+    pub(crate) signals: Vec<i32>,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,
     bakes: u8,
@@ -147,6 +148,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(super::files::routes())
         .merge(super::network::routes())
         .merge(super::ports::routes())
+        .merge(super::processes::routes())
         .layer(middleware::from_fn(authenticate))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::disable())

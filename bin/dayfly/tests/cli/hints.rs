@@ -1,0 +1,38 @@
+//! Failures that say where to look, in the words of the command line.
+
+use crate::support::processes::{ENDED, RUNS};
+use crate::support::{FakeServer, Program};
+
+const A: &str = "sb-local-aaaa0000000000000000000000";
+
+#[tokio::test]
+async fn signals_have_names_and_numbers() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    for words in [
+        &["kill", "aaaa", RUNS][..],
+        &["kill", "-s", "TERM", "aaaa", RUNS],
+        &["kill", "aaaa", RUNS, "-s", "sigint"],
+        &["kill", "aaaa", RUNS, "--signal", "9"],
+    ] {
+        let done = program.run(words).await;
+        assert_eq!(done.status, 0, "{words:?}: {done:?}");
+    }
+    assert_eq!(server.world().signals, [9, 15, 2, 9]);
+    let done = program.run(&["kill", "-s", "TREM", A, RUNS]).await;
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("TERM, INT or KILL"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_has_ended_cannot_be_killed_and_is_not_called_unknown() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    let done = program.run(&["kill", A, ENDED]).await;
+    assert_eq!(done.status, 125);
+    let words = format!("error: command {ENDED} has ended already: killed\n");
+    assert!(done.stderr.starts_with(&words), "{done:?}");
+    let done = program.run(&["kill", A, "exec-other"]).await;
+    assert_eq!(done.status, 125);
+    assert!(done.stderr.contains("no such exec"), "{done:?}");
+}
