@@ -6,7 +6,8 @@ use dayfly_client::{ApiError, ClientError};
 use dayfly_types::ErrorCode;
 use serde::Serialize;
 
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
+use crate::sandbox::prefixes::PrefixError;
 use crate::text;
 
 /// A failure with `--json`: the shape of the server's own errors.
@@ -63,7 +64,11 @@ fn api_error(error: &CommandError) -> Option<&ApiError> {
         CommandError::Call {
             source: ClientError::Api(api),
             ..
-        } => Some(api),
+        }
+        | CommandError::Prefix(PrefixError::List {
+            source: ClientError::Api(api),
+            ..
+        }) => Some(api),
         CommandError::Call { .. }
         | CommandError::TimedOut
         | CommandError::Usage { .. }
@@ -84,8 +89,11 @@ fn hint(error: &CommandError) -> Option<String> {
         }
         CommandError::Settings(error) => error.hint(),
         CommandError::Config(_) => Some("see --url and DAYFLY_API_URL, DAYFLY_API_KEY".to_owned()),
+        CommandError::Prefix(error @ PrefixError::List { source, .. }) => {
+            client_hint(source, Subject::Sandbox).or_else(|| Some(error.hint()))
+        }
         CommandError::Prefix(error) => Some(error.hint()),
-        CommandError::Call { source, .. } => client_hint(source),
+        CommandError::Call { source, about, .. } => client_hint(source, *about),
         CommandError::TimedOut => {
             Some("give it more with --timeout, such as --timeout 5m".to_owned())
         }
@@ -95,9 +103,12 @@ fn hint(error: &CommandError) -> Option<String> {
     }
 }
 
-fn client_hint(error: &ClientError) -> Option<String> {
+fn client_hint(error: &ClientError, about: Subject) -> Option<String> {
     let words = match error {
-        ClientError::Api(api) => return api.hint.clone().or_else(|| code_hint(api.known_code()?)),
+        ClientError::Api(api) => {
+            let told = api.hint.clone();
+            return told.or_else(|| code_hint(api.known_code()?, about));
+        }
         ClientError::Connect { .. } => {
             "is dayflyd running there? --url or DAYFLY_API_URL say where to look"
         }
@@ -119,11 +130,11 @@ fn client_hint(error: &ClientError) -> Option<String> {
 }
 
 /// For servers that give no hint of their own.
-fn code_hint(code: ErrorCode) -> Option<String> {
+fn code_hint(code: ErrorCode, about: Subject) -> Option<String> {
     let words = if code == ErrorCode::Unauthorized {
-        "the server does not know this key; check DAYFLY_API_KEY"
+        "the server does not know this key; check DAYFLY_API_KEY, or `dayfly login` again"
     } else if code == ErrorCode::NotFound {
-        "`dayfly ls` shows what exists"
+        about.where_to_look()
     } else if code == ErrorCode::NoCapacity {
         "`dayfly node` shows the host's room, `dayfly rm` makes some"
     } else if code == ErrorCode::TemplateFailed || code == ErrorCode::TemplateBaking {

@@ -20,6 +20,7 @@ pub(crate) enum CommandError {
     #[error("{what}")]
     Call {
         what: String,
+        about: Subject,
         #[source]
         source: ClientError,
     },
@@ -46,12 +47,62 @@ pub(crate) enum CommandError {
     Interrupted { signal: u8 },
 }
 
+/// What a call was about: where to look when there is no such thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Sandbox,
+    /// What a sandbox is made from: template, snapshot, volumes.
+    Origin,
+    Template,
+    Snapshot,
+    Volume,
+    File,
+    /// A command that runs, or ran, in a sandbox.
+    Command,
+    Link,
+    Key,
+    Project,
+}
+
+impl Subject {
+    /// Which command shows what there is.
+    pub(crate) fn where_to_look(self) -> &'static str {
+        match self {
+            Self::Sandbox => "`dayfly ls` shows the sandboxes",
+            Self::Origin => {
+                "`dayfly template ls`, `dayfly snapshot ls` and `dayfly volume ls` show what exists"
+            }
+            Self::Template => "`dayfly template ls` shows the templates",
+            Self::Snapshot => "`dayfly snapshot ls` shows the snapshots, `dayfly ls` the sandboxes",
+            Self::Volume => "`dayfly volume ls` shows the volumes",
+            Self::File => {
+                "`dayfly fs ls ID:DIRECTORY` shows the files of a sandbox, `dayfly ls` the sandboxes"
+            }
+            Self::Command => {
+                "`dayfly ps ID` shows the commands of a sandbox, `dayfly ls` the sandboxes"
+            }
+            Self::Link => "`dayfly port links ID` shows the links, `dayfly ls` the sandboxes",
+            Self::Key => "`dayfly token ls` shows the keys",
+            Self::Project => "`dayfly project ls` shows the projects",
+        }
+    }
+}
+
 impl CommandError {
     pub(crate) fn call(what: impl Into<String>, source: ClientError) -> Self {
         Self::Call {
             what: what.into(),
+            about: Subject::Sandbox,
             source,
         }
+    }
+
+    /// Names what a call was about, when that is not a sandbox.
+    pub(crate) fn about(mut self, subject: Subject) -> Self {
+        if let Self::Call { about, .. } = &mut self {
+            *about = subject;
+        }
+        self
     }
 
     pub(crate) fn local(what: impl Into<String>, source: io::Error) -> Self {

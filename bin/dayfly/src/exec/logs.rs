@@ -7,7 +7,7 @@ use crate::args::LogsArgs;
 use crate::dispatch::Session;
 use crate::exec::log_output::LogOutput;
 use crate::exec::process;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes;
 use crate::{exit_status, signals};
 
@@ -40,7 +40,7 @@ async fn processes(session: &Session<'_>, id: &str) -> Result<Vec<Process>, Comm
 }
 
 fn failed(id: &str, source: dayfly_client::ClientError) -> CommandError {
-    CommandError::call(format!("cannot read in {id}"), source)
+    CommandError::call(format!("cannot read in {id}"), source).about(Subject::Command)
 }
 
 /// Prints what the guest has kept of a stream.

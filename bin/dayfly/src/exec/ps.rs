@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::args::KillArgs;
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::args::SandboxArgs;
 use crate::sandbox::prefixes;
 use crate::table::Table;
@@ -70,7 +70,8 @@ async fn not_sent(
             ),
             hint: "`dayfly ps ID` shows how, `dayfly logs ID EXEC` what it printed",
         },
-        None => CommandError::call(format!("cannot signal command {exec} in {id}"), source),
+        None => CommandError::call(format!("cannot signal command {exec} in {id}"), source)
+            .about(Subject::Command),
     }
 }
 

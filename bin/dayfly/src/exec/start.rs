@@ -9,7 +9,7 @@ use crate::args::{AttachArgs, ExecArgs, ProcessArgs, ShellArgs};
 use crate::dispatch::Session;
 use crate::exec::guest_output::GuestOutput;
 use crate::exec::process;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes;
 use crate::signals::StopSignals;
 
@@ -81,7 +81,9 @@ pub(crate) async fn shell(session: &Session<'_>, args: &ShellArgs) -> Result<u8,
 pub(crate) async fn attach(session: &Session<'_>, args: &AttachArgs) -> Result<u8, CommandError> {
     let id = prefixes::resolve(&session.client, &args.id).await?;
     let found = session.client.get_process(&id, &args.exec_id).await;
-    let failed = |source| CommandError::call(format!("cannot attach in {id}"), source);
+    let failed = |source| {
+        CommandError::call(format!("cannot attach in {id}"), source).about(Subject::Command)
+    };
     let known = found.map_err(failed)?;
     let has_terminal = known.terminal && known.state == "running" && std::io::stdin().is_terminal();
     // Of a terminal the past is noise; what was printed to a pipe belongs together.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::files::args::CopyArgs;
 use crate::files::copy_progress::{self, Counted, Moved};
 use crate::files::cp_tree;
@@ -113,8 +113,9 @@ async fn upload(
     };
     let sending = session.client.write_file_with(&id, &path, body, &options);
     let written = copy_progress::show(session.printer, &moved, length, sending).await;
-    let written = written
-        .map_err(|source| CommandError::call(format!("cannot write {path} in {id}"), source))?;
+    let written = written.map_err(|source| {
+        CommandError::call(format!("cannot write {path} in {id}"), source).about(Subject::File)
+    })?;
     Ok(Report {
         path: Some(written.path),
         bytes: written.bytes,
@@ -143,7 +144,7 @@ async fn directory_in_guest(
         Err(error) if error.api_code() == Some(ErrorCode::NotFound) => path.ends_with('/'),
         Err(source) => {
             let what = format!("cannot look at {path} in {id}");
-            return Err(CommandError::call(what, source));
+            return Err(CommandError::call(what, source).about(Subject::File));
         }
     };
     if is_there {
@@ -176,7 +177,9 @@ async fn download(
         });
     }
     let id = prefixes::resolve(&session.client, sandbox).await?;
-    let failed = |source| CommandError::call(format!("cannot read {path} in {id}"), source);
+    let failed = |source| {
+        CommandError::call(format!("cannot read {path} in {id}"), source).about(Subject::File)
+    };
     let client = &session.client;
     let entry = client.stat_as(&id, path, user).await.map_err(failed)?;
     let mut content = if entry.is_dir {

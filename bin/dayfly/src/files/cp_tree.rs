@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::files::copy_progress::{self, Counted, Moved};
 use crate::files::cp::Report;
 use crate::files::local_tree::{self, TreeCount};
@@ -42,8 +42,9 @@ pub(crate) async fn upload(
     if is_local && let Err(source) = packed {
         return Err(CommandError::local(what, source));
     }
-    let written =
-        sent.map_err(|source| CommandError::call(format!("cannot write {into} in {id}"), source))?;
+    let written = sent.map_err(|source| {
+        CommandError::call(format!("cannot write {into} in {id}"), source).about(Subject::File)
+    })?;
     let packed = packed.unwrap_or_default();
     for path in &packed.skipped {
         let path = text::visible(&path.display().to_string());
@@ -66,7 +67,9 @@ pub(crate) async fn download(
     into: &Path,
     user: Option<&str>,
 ) -> Result<Report, CommandError> {
-    let failed = |source| CommandError::call(format!("cannot read {path} in {id}"), source);
+    let failed = |source| {
+        CommandError::call(format!("cannot read {path} in {id}"), source).about(Subject::File)
+    };
     let content = session.client.download_tree(id, path, user).await;
     let mut content = content.map_err(failed)?;
     let what = format!("cannot write {}", into.display());

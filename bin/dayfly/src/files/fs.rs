@@ -8,7 +8,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::files::args::{FilesArgs, FilesCommand, GuestPlace};
 use crate::sandbox::prefixes;
 use crate::signals::StopSignals;
@@ -287,7 +287,9 @@ fn failed<'a>(
     id: &'a str,
     path: &'a str,
 ) -> impl FnOnce(dayfly_client::ClientError) -> CommandError + 'a {
-    move |source| CommandError::call(format!("cannot {what} {path} in {id}"), source)
+    move |source| {
+        CommandError::call(format!("cannot {what} {path} in {id}"), source).about(Subject::File)
+    }
 }
 
 fn row(entry: &FileEntry) -> Vec<String> {

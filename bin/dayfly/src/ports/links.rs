@@ -4,7 +4,7 @@ use dayfly_api::{CreatePortLink, Port, PortLink};
 use time::OffsetDateTime;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::ports::args::PortCommand;
 use crate::sandbox::prefixes;
 use crate::table::Table;
@@ -148,7 +148,9 @@ async fn revoke(session: &Session<'_>, id: &str, link: &str) -> Result<(), Comma
     };
     let id = resolve(session, id).await?;
     let revoked = session.client.revoke_port_link(&id, port, link).await;
-    revoked.map_err(|source| CommandError::call(format!("cannot revoke link {link}"), source))?;
+    revoked.map_err(|source| {
+        CommandError::call(format!("cannot revoke link {link}"), source).about(Subject::Link)
+    })?;
     if session.printer.is_json() {
         return session.printer.json(&serde_json::json!({"revoked": link}));
     }

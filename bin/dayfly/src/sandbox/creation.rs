@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use crate::args::CreationArgs;
 use crate::dispatch::Session;
 use crate::durations;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes;
 use crate::sandbox::progress::Progress;
 use crate::signals::StopSignals;
@@ -84,7 +84,9 @@ fn finish(outcome: Result<Option<Sandbox>, ClientError>) -> Result<Sandbox, Comm
             what: "the create was stopped".to_owned(),
             hint: "run the command again",
         }),
-        Err(source) => Err(CommandError::call("cannot create a sandbox", source)),
+        Err(source) => {
+            Err(CommandError::call("cannot create a sandbox", source).about(Subject::Origin))
+        }
     }
 }
 

@@ -65,6 +65,7 @@ impl PrefixError {
                 ..
             } => "`dayfly snapshot ls` shows what exists",
             Self::Ambiguous { .. } => "give more characters of the id",
+            // Why the list could not be had says more, where it is known.
             Self::List { .. } => "give the whole id to do without the list",
         }
         .to_owned()

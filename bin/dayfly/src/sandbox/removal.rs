@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::{error_text, exit_status};
 
 /// Deletes that are under way at once.
@@ -38,6 +38,14 @@ impl Kind {
             Self::Sandbox => "sandbox",
             Self::Snapshot => "snapshot",
             Self::Volume => "volume",
+        }
+    }
+
+    fn subject(self) -> Subject {
+        match self {
+            Self::Sandbox => Subject::Sandbox,
+            Self::Snapshot => Subject::Snapshot,
+            Self::Volume => Subject::Volume,
         }
     }
 
@@ -86,7 +94,8 @@ pub(crate) async fn remove_all(
 }
 
 fn failed(session: &Session<'_>, kind: Kind, id: String, error: ClientError) -> Failed {
-    let error = CommandError::call(format!("cannot delete {} {id}", kind.word()), error);
+    let error = CommandError::call(format!("cannot delete {} {id}", kind.word()), error)
+        .about(kind.subject());
     if !session.printer.is_json() {
         session.printer.failure(&error);
     }

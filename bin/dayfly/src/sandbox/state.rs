@@ -2,7 +2,7 @@
 
 use crate::dispatch::Session;
 use crate::exit_status;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::args::{RollbackArgs, SandboxArgs};
 use crate::sandbox::prefixes;
 
@@ -70,6 +70,7 @@ pub(crate) async fn rollback(
                 format!("cannot take sandbox {id} back to {snapshot}"),
                 source,
             )
+            .about(Subject::Snapshot)
         })?;
     if session.printer.is_json() {
         session.printer.json(&sandbox)?;

@@ -8,7 +8,7 @@ use dayfly_client::{WaitProgress, WaitReason};
 use crate::args::TemplateCommand;
 use crate::dispatch::Session;
 use crate::exit_status;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::progress::Progress;
 use crate::table::Table;
 
@@ -60,11 +60,9 @@ async fn list(session: &Session<'_>) -> Result<(), CommandError> {
 }
 
 async fn show(session: &Session<'_>, name: &str) -> Result<(), CommandError> {
-    let template = session
-        .client
-        .template(name)
-        .await
-        .map_err(|source| CommandError::call(format!("cannot read template {name}"), source))?;
+    let template = session.client.template(name).await.map_err(|source| {
+        CommandError::call(format!("cannot read template {name}"), source).about(Subject::Template)
+    })?;
     if session.printer.is_json() {
         return session.printer.json(&template);
     }
@@ -101,7 +99,9 @@ async fn show(session: &Session<'_>, name: &str) -> Result<(), CommandError> {
 
 /// Has a template baked and shows how far it is, if its caller waits.
 async fn bake(session: &Session<'_>, name: &str, wait: bool) -> Result<(), CommandError> {
-    let failed = |source| CommandError::call(format!("cannot bake template {name}"), source);
+    let failed = |source| {
+        CommandError::call(format!("cannot bake template {name}"), source).about(Subject::Template)
+    };
     let mut template = session.client.bake_template(name).await.map_err(failed)?;
     let started = Instant::now();
     let mut progress = Progress::new(session.printer, Some(name));

@@ -4,7 +4,7 @@ use dayfly_api::{AuditEntry, AuditList};
 use dayfly_client::AuditOptions;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::signals::StopSignals;
 use crate::table::Table;
 use crate::tenancy::args::{AuditArgs, EventsArgs};
@@ -52,7 +52,9 @@ async fn read(session: &Session<'_>, args: &AuditArgs) -> Result<Vec<AuditEntry>
         }
         options.limit = Some(left.min(PAGE));
         let page = session.client.audit(&options).await;
-        let failed = |source| CommandError::call("cannot read the audit log", source);
+        let failed = |source| {
+            CommandError::call("cannot read the audit log", source).about(Subject::Project)
+        };
         let AuditList { items, next_cursor } = page.map_err(failed)?;
         entries.extend(items);
         if next_cursor.is_none() {

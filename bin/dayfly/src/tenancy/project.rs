@@ -3,7 +3,7 @@
 use dayfly_api::{ChangeLimits, CreateProject, Project};
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::table::Table;
 use crate::tenancy::args::{Limit, LimitArgs, ProjectCommand};
 use crate::{exit_status, text};
@@ -31,7 +31,8 @@ pub(crate) async fn project(
             let what = format!("cannot change project {}", text::visible(id));
             tell(
                 session,
-                &changed.map_err(|source| CommandError::call(what, source))?,
+                &changed
+                    .map_err(|source| CommandError::call(what, source).about(Subject::Project))?,
             )
         }
         ProjectCommand::Ls => list(session).await,

@@ -4,7 +4,7 @@ use dayfly_api::{CreateToken, Token};
 use serde_json::json;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes;
 use crate::table::Table;
 use crate::tenancy::args::{ScopeArg, TokenCommand};
@@ -124,7 +124,7 @@ async fn remove(
             session.client.revoke_token(prefix).await
         };
         if let Err(source) = done {
-            outcome = Err(CommandError::call(what(), source));
+            outcome = Err(CommandError::call(what(), source).about(Subject::Key));
             break;
         }
         revoked.push(prefix);

@@ -4,7 +4,7 @@ use dayfly_api::{CreateVolume, GrowVolume, Volume};
 use time::OffsetDateTime;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::sandbox::args::VolumeCommand;
 use crate::sandbox::removal;
 use crate::sandbox::removal::Kind;
@@ -33,7 +33,10 @@ async fn create(session: &Session<'_>, name: &str, size_mb: u64) -> Result<u8, C
         .client
         .create_volume(&request)
         .await
-        .map_err(|source| CommandError::call(format!("cannot create volume {name}"), source))?;
+        .map_err(|source| {
+            CommandError::call(format!("cannot create volume {name}"), source)
+                .about(Subject::Volume)
+        })?;
     tell(session, &volume)
 }
 
@@ -46,7 +49,9 @@ async fn grow(session: &Session<'_>, name: &str, size_mb: u64) -> Result<u8, Com
         .client
         .grow_volume(name, &request)
         .await
-        .map_err(|source| CommandError::call(format!("cannot grow volume {name}"), source))?;
+        .map_err(|source| {
+            CommandError::call(format!("cannot grow volume {name}"), source).about(Subject::Volume)
+        })?;
     tell(session, &volume)
 }
 

@@ -35,4 +35,37 @@ async fn a_command_that_has_ended_cannot_be_killed_and_is_not_called_unknown() {
     let done = program.run(&["kill", A, "exec-other"]).await;
     assert_eq!(done.status, 125);
     assert!(done.stderr.contains("no such exec"), "{done:?}");
+    assert!(done.stderr.contains("hint: `dayfly ps ID`"), "{done:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_found_is_looked_for_where_its_kind_is_listed() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    std::fs::write(program.path("f"), "x").unwrap();
+    for (words, hint) in [
+        (
+            &["cp", "aaaa:/none", "-"][..],
+            "`dayfly fs ls ID:DIRECTORY`",
+        ),
+        (&["fs", "stat", "aaaa:/none"], "`dayfly fs ls ID:DIRECTORY`"),
+        (&["template", "info", "none"], "`dayfly template ls`"),
+        (&["create", "-T", "none"], "`dayfly template ls`"),
+        (&["volume", "grow", "none", "2G"], "`dayfly volume ls`"),
+        (&["attach", A, "exec-other"], "`dayfly ps ID`"),
+        (
+            &["rollback", A, "snap-local-00000000000000000000000009"],
+            "`dayfly snapshot ls`",
+        ),
+        (&["port", "rm", A, "8000-other"], "`dayfly port links ID`"),
+        (
+            &["info", "sb-local-00000000000000000000000009"],
+            "`dayfly ls`",
+        ),
+    ] {
+        let done = program.run(words).await;
+        assert_eq!(done.status, 125, "{words:?}: {done:?}");
+        let expected = format!("\nhint: {hint}");
+        assert!(done.stderr.contains(&expected), "{words:?}: {done:?}");
+    }
 }

@@ -118,7 +118,7 @@ async fn a_missing_sandbox_is_an_error_with_a_hint_and_a_code() {
     let done = program.run(&["info", A]).await;
     assert_eq!(done.status, 125);
     let expected = format!(
-        "error: cannot read sandbox {A}: no such sandbox\n\nhint: `dayfly ls` shows what exists\n"
+        "error: cannot read sandbox {A}: no such sandbox\n\nhint: `dayfly ls` shows the sandboxes\n"
     );
     assert_eq!(done.stderr, expected);
 

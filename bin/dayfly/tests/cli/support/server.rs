@@ -1,7 +1,8 @@
 //! A server that plays what the names of templates and programs tell it to.
 //!
 //! Templates: `bakes` is refused three times with `template_baking`, `full` always with
-//! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails. Programs: see
+//! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails, `none` does not exist.
+//! Programs: see
 //! `guest.rs`. Snapshots, forks and volumes: see `state.rs`.
 
 use std::collections::BTreeMap;
@@ -249,6 +250,7 @@ async fn create(
         }
         "full" => return refuse(503, "no_capacity", "no room", None),
         "broken" => return refuse(500, "internal", "a fault", Some("tell the operator")),
+        "none" => return refuse(404, "not_found", "there is no template none", None),
         _ => {}
     }
     let id = format!("sb-local-{:026}", world.creates.len());
@@ -297,7 +299,10 @@ async fn templates() -> Json<Vec<Template>> {
 }
 
 /// One that was asked for is there at the next look.
-async fn template_now(Path(name): Path<String>) -> Json<Template> {
+async fn template_now(Path(name): Path<String>) -> Response {
+    if name == "none" {
+        return refuse(404, "not_found", "there is no template none", None);
+    }
     let is_broken = name == "broken";
     let state = if is_broken {
         TemplateState::Failed
@@ -309,6 +314,7 @@ async fn template_now(Path(name): Path<String>) -> Json<Template> {
         detail,
         ..template(&name, state)
     })
+    .into_response()
 }
 
 async fn bake_template(Path(name): Path<String>) -> (StatusCode, Json<Template>) {
