@@ -1,7 +1,8 @@
 //! Making a sandbox, with everything that can come in between.
 
-use dayfly_api::{CreateSandbox, Sandbox};
+use dayfly_api::{CreateSandbox, Sandbox, Template, TemplateState};
 use dayfly_client::ClientError;
+use dayfly_types::ErrorCode;
 use tokio::sync::Notify;
 
 use crate::args::CreationArgs;
@@ -57,7 +58,7 @@ pub(crate) async fn create(
     };
     tokio::pin!(creation);
     let signal = tokio::select! {
-        outcome = &mut creation => return finish(outcome),
+        outcome = &mut creation => return finish(session, request, outcome).await,
         signal = signals.next() => signal,
     };
     session.printer.note("stopping");
@@ -76,7 +77,11 @@ pub(crate) async fn create(
     Err(CommandError::Interrupted { signal })
 }
 
-fn finish(outcome: Result<Option<Sandbox>, ClientError>) -> Result<Sandbox, CommandError> {
+async fn finish(
+    session: &Session<'_>,
+    request: &CreateSandbox,
+    outcome: Result<Option<Sandbox>, ClientError>,
+) -> Result<Sandbox, CommandError> {
     match outcome {
         Ok(Some(sandbox)) => Ok(sandbox),
         // Only a stop gives none, and nobody asked for one; say so and not nothing.
@@ -85,9 +90,44 @@ fn finish(outcome: Result<Option<Sandbox>, ClientError>) -> Result<Sandbox, Comm
             hint: "run the command again",
         }),
         Err(source) => {
+            let source = with_reason(session, request, source).await;
             Err(CommandError::call("cannot create a sandbox", source).about(Subject::Origin))
         }
     }
+}
+
+/// Adds why a template could not be baked: the refusal does not say it, the template does.
+async fn with_reason(
+    session: &Session<'_>,
+    request: &CreateSandbox,
+    error: ClientError,
+) -> ClientError {
+    let ClientError::Api(mut refusal) = error else {
+        return error;
+    };
+    if refusal.known_code() == Some(ErrorCode::TemplateFailed) {
+        let templates = session.client.templates().await.unwrap_or_default();
+        // Which one is the default, only the server knows; its words name it.
+        let is_meant = |template: &Template| match &request.template {
+            Some(name) => *name == template.name,
+            None => refusal
+                .message
+                .split([' ', '`', '"'])
+                .any(|word| word == template.name),
+        };
+        let mut failed = templates.into_iter().filter(is_meant);
+        let failed = failed.find(|template| template.state == TemplateState::Failed);
+        if let Some(Template {
+            name,
+            detail: Some(reason),
+            ..
+        }) = failed
+        {
+            refusal.message = format!("{}: {reason}", refusal.message);
+            refusal.hint = Some(format!("`dayfly template bake {name} --wait` tries again"));
+        }
+    }
+    ClientError::Api(refusal)
 }
 
 /// Deletes a sandbox at the end of a command; says whether it is gone. A further signal gives up.

@@ -69,3 +69,26 @@ async fn what_is_not_found_is_looked_for_where_its_kind_is_listed() {
         assert!(done.stderr.contains(&expected), "{words:?}: {done:?}");
     }
 }
+
+#[tokio::test]
+async fn a_template_that_could_not_be_baked_says_why() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    let expected =
+        "error: cannot create a sandbox: template tools could not be baked: no space left";
+    for words in [
+        &["run", "-T", "tools", "--", "true"][..],
+        &["create", "-T", "tools"],
+    ] {
+        let done = program.run(words).await;
+        assert_eq!(done.status, 125);
+        assert!(done.stderr.starts_with(expected), "{done:?}");
+        let hint = "hint: `dayfly template bake tools --wait` tries again\n";
+        assert!(done.stderr.ends_with(hint), "{done:?}");
+    }
+    let done = program.run(&["create", "-T", "tools", "--json"]).await;
+    assert!(
+        done.stderr.contains(r#""code":"template_failed""#),
+        "{done:?}"
+    );
+}

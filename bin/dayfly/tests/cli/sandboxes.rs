@@ -204,7 +204,8 @@ async fn templates_and_the_host_are_shown() {
     let done = program.run(&["template", "ls"]).await;
     assert_eq!(
         done.stdout(),
-        "base\tbaking 40 %\t1\t256 MiB\t1024 MiB\t1 MiB\tplain\n"
+        "base\tbaking 40 %\t1\t256 MiB\t1024 MiB\t1 MiB\tplain\n\
+         tools\tfailed\t1\t256 MiB\t1024 MiB\t1 MiB\tplain\n"
     );
     assert_eq!(
         program.run(&["template", "ls", "--json"]).await.json()[0]["state"],

@@ -1,8 +1,8 @@
 //! A server that plays what the names of templates and programs tell it to.
 //!
 //! Templates: `bakes` is refused three times with `template_baking`, `full` always with
-//! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails, `none` does not exist.
-//! Programs: see
+//! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails, `tools` was not baked,
+//! `none` does not exist. Programs: see
 //! `guest.rs`. Snapshots, forks and volumes: see `state.rs`.
 
 use std::collections::BTreeMap;
@@ -251,6 +251,11 @@ async fn create(
         "full" => return refuse(503, "no_capacity", "no room", None),
         "broken" => return refuse(500, "internal", "a fault", Some("tell the operator")),
         "none" => return refuse(404, "not_found", "there is no template none", None),
+        "tools" => {
+            let hint = Some("GET /v1/templates/tools says why");
+            let text = "template tools could not be baked";
+            return refuse(503, "template_failed", text, hint);
+        }
         _ => {}
     }
     let id = format!("sb-local-{:026}", world.creates.len());
@@ -295,7 +300,11 @@ async fn delete(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Re
 }
 
 async fn templates() -> Json<Vec<Template>> {
-    Json(vec![template("base", TemplateState::Baking)])
+    let failed = Template {
+        detail: Some("no space left".to_owned()),
+        ..template("tools", TemplateState::Failed)
+    };
+    Json(vec![template("base", TemplateState::Baking), failed])
 }
 
 /// One that was asked for is there at the next look.
