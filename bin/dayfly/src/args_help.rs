@@ -64,7 +64,8 @@ pub(crate) const FILES_HELP: &str = "\
 Relative paths start at /workspace.
 
 Examples:
-  dayfly fs ls --depth 3 ID:/workspace
+  dayfly fs ls ID
+  dayfly fs ls --depth 3 ID:/var/log
   dayfly fs mv ID:draft.txt final.txt
   dayfly fs watch --recursive ID:/workspace
   dayfly fs changes ID";

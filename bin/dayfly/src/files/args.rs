@@ -19,6 +19,9 @@ pub(crate) struct CopyArgs {
     pub(crate) user: Option<String>,
 }
 
+/// Where paths that are not absolute start.
+const WORKSPACE: &str = "/workspace";
+
 /// A place in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GuestPlace {
@@ -37,9 +40,33 @@ impl FromStr for GuestPlace {
 
     fn from_str(text: &str) -> Result<Self, NotInSandbox> {
         match text.parse() {
-            Ok(Place::Guest { sandbox, path }) if !path.is_empty() => Ok(Self { sandbox, path }),
+            Ok(Place::Guest { sandbox, path }) if !text.ends_with(':') => Ok(Self {
+                sandbox,
+                path: if path.is_empty() {
+                    WORKSPACE.to_owned()
+                } else {
+                    path
+                },
+            }),
             Ok(Place::Guest { .. } | Place::Local(_) | Place::Standard) => Err(NotInSandbox),
         }
+    }
+}
+
+impl GuestPlace {
+    /// As [`FromStr`], but a sandbox alone stands for one path of it.
+    fn parse_or(text: &str, path: &str) -> Result<Self, NotInSandbox> {
+        if let Ok(place) = text.parse() {
+            return Ok(place);
+        }
+        let sandbox = text.strip_suffix(':').unwrap_or(text);
+        if sandbox.is_empty() || sandbox == "-" || sandbox.contains(['/', ':']) {
+            return Err(NotInSandbox);
+        }
+        Ok(Self {
+            sandbox: sandbox.to_owned(),
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -51,17 +78,19 @@ impl FromStr for WholeOrPlace {
     type Err = NotInSandbox;
 
     fn from_str(text: &str) -> Result<Self, NotInSandbox> {
-        if let Ok(place) = text.parse() {
-            return Ok(Self(place));
-        }
-        let sandbox = text.strip_suffix(':').unwrap_or(text);
-        if sandbox.is_empty() || sandbox.contains(['/', ':']) {
-            return Err(NotInSandbox);
-        }
-        Ok(Self(GuestPlace {
-            sandbox: sandbox.to_owned(),
-            path: "/".to_owned(),
-        }))
+        GuestPlace::parse_or(text, "/").map(Self)
+    }
+}
+
+/// A directory in a sandbox, or the one that its commands run in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkspaceOrPlace(pub(crate) GuestPlace);
+
+impl FromStr for WorkspaceOrPlace {
+    type Err = NotInSandbox;
+
+    fn from_str(text: &str) -> Result<Self, NotInSandbox> {
+        GuestPlace::parse_or(text, WORKSPACE).map(Self)
     }
 }
 
@@ -79,9 +108,9 @@ pub(crate) enum FilesCommand {
     /// List a directory.
     #[command(visible_alias = "list")]
     Ls {
-        /// A directory.
-        #[arg(value_name = "ID:PATH")]
-        place: GuestPlace,
+        /// A directory [default: /workspace].
+        #[arg(value_name = "ID[:PATH]")]
+        place: WorkspaceOrPlace,
         /// Depth of the listing; symbolic links are not followed.
         #[arg(long, short, value_name = "N", default_value_t = 1)]
         depth: u32,
@@ -142,9 +171,9 @@ pub(crate) enum FilesCommand {
     },
     /// Watch a directory: print changes as they happen, one per line.
     Watch {
-        /// A directory.
-        #[arg(value_name = "ID:PATH")]
-        place: GuestPlace,
+        /// A directory [default: /workspace].
+        #[arg(value_name = "ID[:PATH]")]
+        place: WorkspaceOrPlace,
         /// Also subdirectories.
         #[arg(long, short)]
         recursive: bool,
@@ -173,6 +202,18 @@ mod tests {
         );
         for text in ["", "-", "/x", "./a:b", "sb-a", "sb-a:"] {
             assert_eq!(text.parse::<GuestPlace>(), Err(NotInSandbox), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sandbox_alone_is_its_workspace_where_a_directory_is_listed() {
+        for text in ["sb-a", "sb-a:", "sb-a:./", "sb-a:/workspace"] {
+            let WorkspaceOrPlace(place) = text.parse().unwrap();
+            let found = (place.sandbox.as_str(), place.path.as_str());
+            assert_eq!(found, ("sb-a", "/workspace"), "{text}");
+        }
+        for text in ["", "-", ":", "/x", "./x"] {
+            assert!(text.parse::<WorkspaceOrPlace>().is_err(), "{text}");
         }
     }
 

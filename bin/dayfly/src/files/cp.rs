@@ -148,7 +148,10 @@ async fn directory_in_guest(
         }
     };
     if is_there {
-        return Ok(format!("{}/{name}", path.trim_end_matches('/')));
+        return Ok(match path.trim_end_matches('/') {
+            "." => name,
+            directory => format!("{directory}/{name}"),
+        });
     }
     Ok(path.to_owned())
 }

@@ -29,7 +29,7 @@ pub(crate) async fn files(session: &Session<'_>, args: &FilesArgs) -> Result<u8,
             depth,
             limit,
             after,
-        } => files.list(place, *depth, *limit, after.clone()).await,
+        } => files.list(&place.0, *depth, *limit, after.clone()).await,
         FilesCommand::Stat { place } => files.stat(place).await,
         FilesCommand::Mkdir {
             places,
@@ -43,7 +43,7 @@ pub(crate) async fn files(session: &Session<'_>, args: &FilesArgs) -> Result<u8,
         FilesCommand::Mv { from, to, force } => files.rename(from, to, *force).await,
         FilesCommand::Rm { places, recursive } => files.remove(places, *recursive).await,
         FilesCommand::Chmod { mode, places } => files.change_mode(mode, places).await,
-        FilesCommand::Watch { place, recursive } => files.watch(place, *recursive).await,
+        FilesCommand::Watch { place, recursive } => files.watch(&place.0, *recursive).await,
         FilesCommand::Changes { place, since } => files.changes(&place.0, since.as_deref()).await,
     }
 }

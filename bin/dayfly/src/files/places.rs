@@ -28,16 +28,43 @@ impl FromStr for Place {
         Ok(match text.split_once(':') {
             Some((sandbox, path)) if !sandbox.is_empty() && !sandbox.contains('/') => Self::Guest {
                 sandbox: sandbox.to_owned(),
-                path: path.to_owned(),
+                path: without_dots(path),
             },
             Some(_) | None => Self::Local(PathBuf::from(text)),
         })
     }
 }
 
+/// The same path without parts that lead nowhere. One at the end stays: `DIRECTORY/.` may mean its
+/// content alone.
+fn without_dots(path: &str) -> String {
+    let mut tidy = path.to_owned();
+    while let Some(at) = tidy.find("/./") {
+        tidy.replace_range(at..at + 2, "");
+    }
+    while let Some(rest) = tidy.strip_prefix("./") {
+        tidy = rest.to_owned();
+    }
+    tidy
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_has_no_parts_that_lead_nowhere() {
+        for (given, kept) in [
+            ("/workspace/./proj", "/workspace/proj"),
+            ("./a/././b", "a/b"),
+            ("./", ""),
+            ("/a/.", "/a/."),
+            ("/.hidden/x", "/.hidden/x"),
+            (".", "."),
+        ] {
+            assert_eq!(without_dots(given), kept);
+        }
+    }
 
     fn place(text: &str) -> Place {
         text.parse().unwrap()

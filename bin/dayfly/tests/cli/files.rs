@@ -151,7 +151,7 @@ async fn files_are_made_moved_changed_and_removed() {
     for arguments in [
         ["fs", "rm", "/a"],
         ["fs", "stat", "aaaa"],
-        ["fs", "ls", "aaaa:"],
+        ["fs", "rm", "aaaa:"],
     ] {
         assert_eq!(program.run(&arguments).await.status, 2, "{arguments:?}");
     }

@@ -92,3 +92,31 @@ async fn a_template_that_could_not_be_baked_says_why() {
         "{done:?}"
     );
 }
+
+#[tokio::test]
+async fn a_sandbox_alone_lists_its_workspace() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    for place in ["aaaa", "aaaa:", "aaaa:./"] {
+        let done = program.run(&["fs", "ls", "-q", place]).await;
+        assert_eq!(done.status, 0, "{place}: {done:?}");
+    }
+    let asked = server.world().file_requests.clone();
+    assert!(
+        asked.iter().all(|request| request["path"] == "/workspace"),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_path_is_told_without_parts_that_lead_nowhere() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    std::fs::create_dir(program.path("proj")).unwrap();
+    let done = program.run(&["cp", "proj", "aaaa:"]).await;
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(done.stderr.ends_with("to proj\n"), "{done:?}");
+    std::fs::write(program.path("f"), "x").unwrap();
+    let done = program.run(&["cp", "f", "aaaa:./d/./f"]).await;
+    assert!(done.stderr.ends_with("to d/f\n"), "{done:?}");
+}

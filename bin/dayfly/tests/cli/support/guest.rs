@@ -205,7 +205,7 @@ pub(super) async fn stat(State(shared): State<Arc<Shared>>, Query(query): PathQu
     let path = &query["path"];
     let world = shared.world.lock().expect("no test panics with the lock");
     let size = world.files.get(path).map(Bytes::len);
-    let is_dir = path == "/workspace";
+    let is_dir = path == "/workspace" || path == ".";
     if size.is_none() && !is_dir {
         return refuse(404, "not_found", "no such file", None);
     }
