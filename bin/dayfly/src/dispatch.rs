@@ -82,7 +82,7 @@ pub(crate) async fn dispatch(
         Command::Token(command) => tenancy::token::token(&session, command).await,
         Command::Project(command) => tenancy::project::project(&session, &command).await,
         Command::Audit(args) => tenancy::audit::audit(&session, &args).await,
-        Command::Events(args) => tenancy::audit::events(&session, args).await,
+        Command::Events(args) => tenancy::events::events(&session, args).await,
         Command::Local(command) => local(&command, environment, printer).await,
         Command::Node => server::node::show(&session).await,
         Command::Version => server::version::show(&session).await,

@@ -2,6 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::exit_status;
 use crate::failure::CommandError;
 
 /// SIGINT, SIGTERM and SIGHUP. From its making on, they no longer end the program by themselves.
@@ -42,5 +43,17 @@ pub(crate) async fn unless_stopped<T>(
     tokio::select! {
         outcome = work => outcome,
         signal = signals.next() => Err(CommandError::Interrupted { signal }),
+    }
+}
+
+/// Shows what goes on until its reader has seen enough. Asking to stop is how that ends, so nothing
+/// is said about it: the exit status alone tells the signal.
+pub(crate) async fn until_left(
+    work: impl Future<Output = Result<u8, CommandError>>,
+) -> Result<u8, CommandError> {
+    let mut signals = StopSignals::install()?;
+    tokio::select! {
+        outcome = work => outcome,
+        signal = signals.next() => Ok(exit_status::of_signal(signal)),
     }
 }

@@ -15,8 +15,14 @@ use crate::{exit_status, signals};
 const PIECE_BYTES: u64 = 1 << 20;
 
 pub(crate) async fn logs(session: &Session<'_>, args: &LogsArgs) -> Result<u8, CommandError> {
-    signals::unless_stopped(show(session, args)).await?;
-    Ok(exit_status::OK)
+    let work = async {
+        show(session, args).await?;
+        Ok(exit_status::OK)
+    };
+    if args.follow {
+        return signals::until_left(work).await;
+    }
+    signals::unless_stopped(work).await
 }
 
 async fn show(session: &Session<'_>, args: &LogsArgs) -> Result<(), CommandError> {

@@ -11,9 +11,8 @@ use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
 use crate::files::args::{FilesArgs, FilesCommand, GuestPlace};
 use crate::sandbox::prefixes;
-use crate::signals::StopSignals;
 use crate::table::Table;
-use crate::{ages, exit_status, text};
+use crate::{ages, exit_status, signals, text};
 
 /// Entries that are asked for at once when all are wanted.
 const PAGE_ENTRIES: u32 = 5000;
@@ -43,7 +42,9 @@ pub(crate) async fn files(session: &Session<'_>, args: &FilesArgs) -> Result<u8,
         FilesCommand::Mv { from, to, force } => files.rename(from, to, *force).await,
         FilesCommand::Rm { places, recursive } => files.remove(places, *recursive).await,
         FilesCommand::Chmod { mode, places } => files.change_mode(mode, places).await,
-        FilesCommand::Watch { place, recursive } => files.watch(&place.0, *recursive).await,
+        FilesCommand::Watch { place, recursive } => {
+            signals::until_left(files.watch(&place.0, *recursive)).await
+        }
         FilesCommand::Changes { place, since } => files.changes(&place.0, since.as_deref()).await,
     }
 }
@@ -213,7 +214,6 @@ impl Files<'_> {
     }
 
     async fn watch(&self, place: &GuestPlace, recursive: bool) -> Result<u8, CommandError> {
-        let mut signals = StopSignals::install()?;
         let id = self.id(place).await?;
         let client = &self.session.client;
         let mut watch = client
@@ -221,11 +221,8 @@ impl Files<'_> {
             .await
             .map_err(failed("watch", &id, &place.path))?;
         loop {
-            let item = tokio::select! {
-                item = watch.next() => item.map_err(failed("watch", &id, &place.path))?,
-                signal = signals.next() => return Err(CommandError::Interrupted { signal }),
-            };
-            match item {
+            let item = watch.next().await;
+            match item.map_err(failed("watch", &id, &place.path))? {
                 Some(item) => self.print_change(&item)?,
                 None => return Ok(exit_status::OK),
             }

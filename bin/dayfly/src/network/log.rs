@@ -6,9 +6,8 @@ use serde_json::json;
 
 use crate::dispatch::Session;
 use crate::failure::CommandError;
-use crate::signals::StopSignals;
 use crate::table::Table;
-use crate::{exit_status, text};
+use crate::{exit_status, signals, text};
 
 /// Records that are asked for at once.
 const PAGE_RECORDS: u64 = 1000;
@@ -20,7 +19,7 @@ pub(crate) async fn log(
     after: u64,
 ) -> Result<u8, CommandError> {
     if is_followed {
-        return follow(session, id, after).await;
+        return signals::until_left(follow(session, id, after)).await;
     }
     let log = read_all(session, id, after).await?;
     if session.printer.is_json() {
@@ -69,15 +68,10 @@ async fn read_all(session: &Session<'_>, id: &str, after: u64) -> Result<Network
 }
 
 async fn follow(session: &Session<'_>, id: &str, after: u64) -> Result<u8, CommandError> {
-    let mut signals = StopSignals::install()?;
     let opened = session.client.follow_network(id, after).await;
     let mut follow = opened.map_err(failed(id))?;
     loop {
-        let item = tokio::select! {
-            item = follow.next() => item.map_err(failed(id))?,
-            signal = signals.next() => return Err(CommandError::Interrupted { signal }),
-        };
-        match item {
+        match follow.next().await.map_err(failed(id))? {
             Some(item) => print(session, &item)?,
             None => return Ok(exit_status::OK),
         }

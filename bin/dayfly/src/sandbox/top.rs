@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::args::TopArgs;
 use crate::dispatch::Session;
+use crate::exec::terminal::Keys;
 use crate::failure::CommandError;
 use crate::table::Table;
 use crate::{exit_status, signals};
@@ -14,6 +15,8 @@ use crate::{exit_status, signals};
 /// Begins at the top left of an empty screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 const MIB: u64 = 1 << 20;
+/// The key that ends it, as in `top` and `less`.
+const QUIT: u8 = b'q';
 
 /// What one sandbox used between two looks.
 struct Use {
@@ -24,13 +27,19 @@ struct Use {
 }
 
 pub(crate) async fn top(session: &Session<'_>, args: &TopArgs) -> Result<u8, CommandError> {
-    signals::unless_stopped(watch(session, args)).await?;
-    Ok(exit_status::OK)
-}
-
-async fn watch(session: &Session<'_>, args: &TopArgs) -> Result<(), CommandError> {
     let printer = session.printer;
     let is_once = args.once || printer.is_json() || !printer.can_clear();
+    if is_once {
+        return signals::unless_stopped(watch(session, args, is_once)).await;
+    }
+    let mut keys = Keys::listen();
+    tokio::select! {
+        outcome = signals::until_left(watch(session, args, is_once)) => outcome,
+        () = keys.pressed(QUIT) => Ok(exit_status::OK),
+    }
+}
+
+async fn watch(session: &Session<'_>, args: &TopArgs, is_once: bool) -> Result<u8, CommandError> {
     let mut before = read(session).await?;
     loop {
         tokio::time::sleep(args.every).await;
@@ -41,7 +50,7 @@ async fn watch(session: &Session<'_>, args: &TopArgs) -> Result<(), CommandError
         let uses = uses(sandboxes, &before, &now);
         show(session, &uses, is_once)?;
         if is_once {
-            return Ok(());
+            return Ok(exit_status::OK);
         }
         before = now;
     }

@@ -1,14 +1,13 @@
-//! `dayfly audit` and `dayfly events`.
+//! `dayfly audit`.
 
 use dayfly_api::{AuditEntry, AuditList};
 use dayfly_client::AuditOptions;
 
 use crate::dispatch::Session;
+use crate::exit_status;
 use crate::failure::{CommandError, Subject};
-use crate::signals::StopSignals;
 use crate::table::Table;
-use crate::tenancy::args::{AuditArgs, EventsArgs};
-use crate::{exit_status, text};
+use crate::tenancy::args::AuditArgs;
 
 /// Entries that are asked for at once.
 const PAGE: u64 = 1000;
@@ -78,30 +77,5 @@ fn detail(entry: &AuditEntry) -> String {
     match entry.detail.pointer("/end/exit_code") {
         Some(code) => format!("{shown} -> {code}"),
         None => shown,
-    }
-}
-
-pub(crate) async fn events(session: &Session<'_>, args: EventsArgs) -> Result<u8, CommandError> {
-    let failed = |source| CommandError::call("cannot read events", source);
-    let mut signals = StopSignals::install()?;
-    let followed = session.client.follow_events(args.after).await;
-    let mut follow = followed.map_err(failed)?;
-    loop {
-        let event = tokio::select! {
-            event = follow.next() => event.map_err(failed)?,
-            signal = signals.next() => return Err(CommandError::Interrupted { signal }),
-        };
-        if session.printer.is_json() {
-            // One object in a line: more may follow for ever.
-            let line = serde_json::to_string(&event).unwrap_or_default();
-            session.printer.line(&line)?;
-            continue;
-        }
-        let reason = event.reason.as_deref().unwrap_or_default();
-        let line = format!(
-            "{:<24}  {:<40}  {:<12}  {reason}",
-            event.at, event.sandbox_id, event.state
-        );
-        session.printer.line(&text::visible(line.trim_end()))?;
     }
 }

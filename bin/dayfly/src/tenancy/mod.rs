@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod audit;
 pub(crate) mod context_file;
+pub(crate) mod events;
 pub(crate) mod limit_changes;
 pub(crate) mod login;
 pub(crate) mod project;

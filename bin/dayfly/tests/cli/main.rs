@@ -7,6 +7,8 @@ mod files;
 #[cfg(test)]
 mod hints;
 #[cfg(test)]
+mod leaving;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod ports;

@@ -6,10 +6,14 @@ mod network;
 mod ports;
 pub(crate) mod processes;
 pub(crate) mod program;
+pub(crate) mod screen;
 pub(crate) mod server;
 mod state;
+mod streams;
+mod tenancy;
 
 pub(crate) use program::Program;
+pub(crate) use screen::Screen;
 pub(crate) use server::FakeServer;
 
 use std::future::Future;

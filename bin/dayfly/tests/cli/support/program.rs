@@ -65,7 +65,7 @@ impl Program {
         self.home.path().join(name)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dayfly"));
         command
             .args(args)
@@ -126,9 +126,7 @@ impl Program {
 
 impl Running {
     pub(crate) fn signal(&self, signal: Signal) {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
-        let id = id.and_then(Pid::from_raw).expect("the program still runs");
-        kill_process(id, signal).expect("the signal is sent");
+        send(&self.child, signal);
     }
 
     /// Waits until the program has said `words`.
@@ -166,6 +164,12 @@ impl Running {
             stderr: self.said,
         }
     }
+}
+
+pub(super) fn send(child: &Child, signal: Signal) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let id = id.and_then(Pid::from_raw).expect("the program still runs");
+    kill_process(id, signal).expect("the signal is sent");
 }
 
 pub(crate) fn write_with_mode(path: &Path, text: &str, mode: u32) {

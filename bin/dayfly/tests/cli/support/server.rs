@@ -41,6 +41,7 @@ pub(crate) struct World {
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
     pub(crate) networks: Vec<NetworkWish>,
     pub(crate) signals: Vec<i32>,
+    pub(crate) holds_streams: bool,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,
     bakes: u8,
@@ -150,6 +151,11 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(super::network::routes())
         .merge(super::ports::routes())
         .merge(super::processes::routes())
+        .merge(super::tenancy::routes())
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&shared),
+            super::streams::hold,
+        ))
         .layer(middleware::from_fn(authenticate))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::disable())
