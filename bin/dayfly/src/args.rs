@@ -152,6 +152,8 @@ pub(crate) enum Command {
     Local(LocalCommand),
     /// Show the host: capacity, sandboxes, parked engines.
     Node,
+    /// Show the server, project and API key in use, and the scopes of the key.
+    Whoami,
     /// Show the versions of this program and of the server.
     Version,
 }

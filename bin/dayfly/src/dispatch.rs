@@ -85,6 +85,7 @@ pub(crate) async fn dispatch(
         Command::Events(args) => tenancy::events::events(&session, args).await,
         Command::Local(command) => local(&command, environment, printer).await,
         Command::Node => server::node::show(&session).await,
+        Command::Whoami => server::whoami::show(&session).await,
         Command::Version => server::version::show(&session).await,
     }
 }

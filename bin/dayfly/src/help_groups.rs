@@ -40,6 +40,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Admin",
         &[
             "login",
+            "whoami",
             "context",
             "template",
             "token",

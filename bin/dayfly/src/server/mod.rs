@@ -3,3 +3,4 @@
 pub(crate) mod manual;
 pub(crate) mod node;
 pub(crate) mod version;
+pub(crate) mod whoami;

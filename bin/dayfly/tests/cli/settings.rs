@@ -147,3 +147,17 @@ async fn version_needs_neither_key_nor_server() {
     let done = program.run(&["version", "--json"]).await;
     assert_eq!(done.json()["server"], serde_json::Value::Null);
 }
+
+#[tokio::test]
+async fn whoami_tells_server_project_and_scopes_and_never_the_key() {
+    let server = FakeServer::start().await;
+    let program = Program::at(&server);
+    let done = program.run(&["whoami"]).await;
+    let expected = format!(
+        "server\t{}\nproject\tteam-a\nkey\tdfk_ab\nscopes\tread, create\n",
+        server.url()
+    );
+    assert_eq!((done.status, done.stdout()), (0, expected.as_str()));
+    let done = program.run(&["whoami", "--json"]).await;
+    assert_eq!(done.json()["scopes"][1], "create");
+}

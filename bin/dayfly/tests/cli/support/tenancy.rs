@@ -1,4 +1,4 @@
-//! Usage of the fake server's sandboxes.
+//! Keys and usage of the fake server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,16 @@ use serde_json::{Value, json};
 use super::server::Shared;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/v1/usage/sandboxes", get(loads))
+    Router::new()
+        .route("/v1/me", get(me))
+        .route("/v1/usage/sandboxes", get(loads))
+}
+
+async fn me() -> Json<Value> {
+    Json(
+        json!({"project": "team-a", "key_prefix": "dfk_ab", "scopes": ["read", "create"],
+        "sandbox_id": null}),
+    )
 }
 
 async fn loads(State(shared): State<Arc<Shared>>) -> Json<Value> {
