@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes::PrefixError;
-use crate::text;
+use crate::{hint_words, text};
 
 /// A failure with `--json`: the shape of the server's own errors.
 #[derive(Debug, Serialize)]
@@ -106,7 +106,7 @@ fn hint(error: &CommandError) -> Option<String> {
 fn client_hint(error: &ClientError, about: Subject) -> Option<String> {
     let words = match error {
         ClientError::Api(api) => {
-            let told = api.hint.clone();
+            let told = api.hint.as_deref().map(hint_words::for_command_line);
             return told.or_else(|| code_hint(api.known_code()?, about));
         }
         ClientError::Connect { .. } => {

@@ -17,6 +17,7 @@ mod exit_status;
 mod failure;
 mod files;
 mod help_groups;
+mod hint_words;
 mod network;
 mod pairs;
 mod ports;

@@ -94,6 +94,15 @@ async fn a_template_that_could_not_be_baked_says_why() {
 }
 
 #[tokio::test]
+async fn a_hint_of_the_server_names_commands() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    let done = program.run(&["create", "-T", "scope"]).await;
+    let hint = "hint: `dayfly whoami` says what this key may be used for\n";
+    assert!(done.stderr.ends_with(hint), "{done:?}");
+}
+
+#[tokio::test]
 async fn a_sandbox_alone_lists_its_workspace() {
     let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);

@@ -2,7 +2,7 @@
 //!
 //! Templates: `bakes` is refused three times with `template_baking`, `full` always with
 //! `no_capacity`, `slow` waits for [`FakeServer::release`], `broken` fails, `tools` was not baked,
-//! `none` does not exist. Programs: see
+//! `scope` is not for this key, `none` does not exist. Programs: see
 //! `guest.rs`. Snapshots, forks and volumes: see `state.rs`.
 
 use std::collections::BTreeMap;
@@ -261,6 +261,15 @@ async fn create(
             let hint = Some("GET /v1/templates/tools says why");
             let text = "template tools could not be baked";
             return refuse(503, "template_failed", text, hint);
+        }
+        "scope" => {
+            let hint = Some("GET /v1/me says what this key may be used for");
+            return refuse(
+                403,
+                "forbidden",
+                "this key does not have the scope `create`",
+                hint,
+            );
         }
         _ => {}
     }
