@@ -179,9 +179,6 @@ pub(crate) struct CreateArgs {
     /// No idle timeout, and no time to live unless --ttl sets one.
     #[arg(long)]
     pub(crate) persistent: bool,
-    /// Label of your own, for `ls --metadata`; may be given again.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
-    pub(crate) metadata: Vec<(String, String)>,
 }
 
 /// Which sandboxes are wanted.
@@ -229,6 +226,9 @@ pub(crate) struct CreationArgs {
     /// Mount a volume, at /volumes/NAME when no path is given; may be given again.
     #[arg(long, value_name = "VOLUME[:PATH][:ro]", value_parser = mounts::parse)]
     pub(crate) volume: Vec<VolumeMount>,
+    /// Label of your own, for `ls --metadata`; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    pub(crate) metadata: Vec<(String, String)>,
     /// CPU limit, such as 0.5 [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<f64>,

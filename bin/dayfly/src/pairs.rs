@@ -1,5 +1,7 @@
 //! `KEY=VALUE` on the command line.
 
+use std::collections::BTreeMap;
+
 /// Why a text is not a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("give KEY=VALUE")]
@@ -11,6 +13,11 @@ pub(crate) fn parse(text: &str) -> Result<(String, String), InvalidPair> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         Some(_) | None => Err(InvalidPair),
     }
+}
+
+/// Labels as the API has them; none when none were given.
+pub(crate) fn labels(pairs: &[(String, String)]) -> Option<BTreeMap<String, String>> {
+    (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use dayfly_api::OnTimeout;
 
 use crate::network::args::NetworkArgs;
 use crate::tenancy::limit_changes::LimitChange;
-use crate::{durations, sizes};
+use crate::{durations, pairs, sizes};
 
 /// One sandbox.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,9 @@ pub(crate) struct ForkArgs {
     /// Time to live of each child, such as 90 (seconds), 30s, 5m, 2h [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
+    /// Label of each child, for `ls --metadata`; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    pub(crate) metadata: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
 }

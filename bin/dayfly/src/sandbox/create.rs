@@ -10,7 +10,6 @@ use crate::signals::StopSignals;
 pub(crate) async fn create(session: &Session<'_>, args: CreateArgs) -> Result<u8, CommandError> {
     let mut request = creation::request(session, &args.creation).await?;
     request.persistent = args.persistent.then_some(true);
-    request.metadata = (!args.metadata.is_empty()).then(|| args.metadata.into_iter().collect());
     let mut signals = StopSignals::install()?;
     let sandbox = creation::create(session, &args.creation, &request, &mut signals).await?;
     if session.printer.is_json() {

@@ -7,11 +7,11 @@ use tokio::sync::Notify;
 
 use crate::args::CreationArgs;
 use crate::dispatch::Session;
-use crate::durations;
 use crate::failure::{CommandError, Subject};
 use crate::sandbox::prefixes;
 use crate::sandbox::progress::Progress;
 use crate::signals::StopSignals;
+use crate::{durations, pairs};
 
 /// The request that the shared flags ask for.
 pub(crate) async fn request(
@@ -30,6 +30,7 @@ pub(crate) async fn request(
         idle_seconds: args.idle.map(durations::seconds_up),
         on_timeout: args.on_timeout.map(Into::into),
         volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
+        metadata: pairs::labels(&args.metadata),
         cpu: args.cpu,
         disk_gb: args.disk_gb,
         network,

@@ -6,7 +6,7 @@ use crate::dispatch::Session;
 use crate::failure::CommandError;
 use crate::sandbox::args::ForkArgs;
 use crate::sandbox::prefixes;
-use crate::{durations, exit_status, text};
+use crate::{durations, exit_status, pairs, text};
 
 pub(crate) async fn fork(session: &Session<'_>, args: &ForkArgs) -> Result<u8, CommandError> {
     let id = prefixes::resolve(&session.client, &args.id).await?;
@@ -14,6 +14,7 @@ pub(crate) async fn fork(session: &Session<'_>, args: &ForkArgs) -> Result<u8, C
         all_or_nothing: args.all_or_nothing.then_some(true),
         reseed_user_space: args.reseed.then_some(true),
         ttl_seconds: args.ttl.map(durations::seconds_up),
+        metadata: pairs::labels(&args.metadata),
         network: args.network.wish()?,
         ..ForkOptions::default()
     };

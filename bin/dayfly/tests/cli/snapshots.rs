@@ -221,3 +221,23 @@ async fn promote_deletes_siblings_only_when_asked() {
     let done = program.run(&["promote", &first, "--json"]).await;
     assert_eq!(done.json()["winner"], first);
 }
+
+#[tokio::test]
+async fn a_run_and_the_children_of_a_fork_can_have_labels() {
+    let server = FakeServer::start().await;
+    let program = Program::at(&server);
+    let labels = ["--metadata", "task=7", "--metadata", "by=me"];
+    let done = program
+        .run(&[&["run"], &labels[..], &["--", "exit", "0"]].concat())
+        .await;
+    assert_eq!(done.status, 0, "{done:?}");
+    let id = "sb-local-aaaa0000000000000000000000";
+    server.add(id);
+    let done = program.run(&[&["fork", id], &labels[..]].concat()).await;
+    assert_eq!(done.status, 0, "{done:?}");
+    let world = server.world();
+    for metadata in [&world.creates[0].metadata, &world.forks[0].options.metadata] {
+        let metadata = metadata.as_ref().unwrap();
+        assert_eq!((metadata["task"].as_str(), metadata.len()), ("7", 2));
+    }
+}
