@@ -211,7 +211,7 @@ pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
     #[arg(long, short = 'T', value_name = "TEMPLATE")]
     pub(crate) template: Option<String>,
-    /// Start from this snapshot: an id, or a unique prefix of one.
+    /// Start from this snapshot: its name, its id, or a unique prefix of the id.
     #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
     pub(crate) from_snapshot: Option<String>,
     /// Time to live, such as 90 (seconds), 30s, 5m, 2h; then it is deleted [default: 1h].

@@ -22,7 +22,7 @@ pub(crate) struct RollbackArgs {
     /// Sandbox id, or a unique prefix of one.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Id of the snapshot, or a unique prefix of one.
+    /// Name or id of the snapshot, or a unique prefix of the id.
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: String,
 }
@@ -106,7 +106,7 @@ pub(crate) enum SnapshotCommand {
         /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
-        /// Label of your own.
+        /// Name, unique in the project: `dayfly create --from-snapshot NAME`.
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
         /// Delete the snapshot after this time, such as 30s, 5m, 2h, 7d [default: never].
@@ -123,7 +123,7 @@ pub(crate) enum SnapshotCommand {
     /// Delete snapshots; deleting one twice is no error.
     #[command(visible_alias = "delete")]
     Rm {
-        /// Ids, or unique prefixes of them.
+        /// Names, ids, or unique prefixes of ids.
         #[arg(value_name = "SNAPSHOT", required = true)]
         snapshots: Vec<String>,
     },

@@ -25,6 +25,13 @@ impl Kind {
         }
     }
 
+    fn what_fits(self) -> &'static str {
+        match self {
+            Self::Sandbox => "has an id that starts with",
+            Self::Snapshot => "is named, or has an id that starts with,",
+        }
+    }
+
     /// What a whole id begins with.
     fn mark(self) -> &'static str {
         match self {
@@ -37,7 +44,7 @@ impl Kind {
 /// Why a text names nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrefixError {
-    #[error("no {} has an id that starts with {prefix:?}", kind.word())]
+    #[error("no {} {} {prefix:?}", kind.word(), kind.what_fits())]
     Unknown { kind: Kind, prefix: String },
     #[error("{prefix:?} fits {} {}: {}", candidates.len(), kind.plural(), shorten(candidates))]
     Ambiguous {
@@ -106,7 +113,7 @@ pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, Prefi
     pick(kind, text, sandboxes.into_iter().map(|sandbox| sandbox.id))
 }
 
-/// As [`resolve`], for snapshots.
+/// As [`resolve`], for snapshots, which may have names.
 pub(crate) async fn resolve_snapshot(client: &Client, text: &str) -> Result<String, PrefixError> {
     let kind = Kind::Snapshot;
     if is_whole(kind, text) {
@@ -116,6 +123,12 @@ pub(crate) async fn resolve_snapshot(client: &Client, text: &str) -> Result<Stri
         .list_snapshots(None)
         .await
         .map_err(|source| PrefixError::List { kind, source })?;
+    // The list is newest first, and a name stands for the oldest that has it.
+    let named = snapshots.iter().rev();
+    let mut named = named.filter(|one| one.name.as_deref() == Some(text));
+    if let Some(named) = named.next() {
+        return Ok(named.id.clone());
+    }
     pick(
         kind,
         text,

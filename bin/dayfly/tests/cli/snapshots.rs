@@ -52,6 +52,25 @@ async fn snapshots_are_taken_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_name_stands_for_its_snapshot() {
+    let server = FakeServer::with(&[A, B]).await;
+    let program = Program::at(&server);
+    program
+        .run(&["snapshot", "create", A, "--name", "tools"])
+        .await;
+    program.run(&["snapshot", "create", B]).await;
+    let done = program.run(&["rollback", A, "tools"]).await;
+    assert_eq!(done.status, 0, "{done:?}");
+    let done = program.run(&["snapshot", "rm", "tools"]).await;
+    assert_eq!(
+        (done.status, done.stdout()),
+        (0, format!("{SNAPSHOT}\n").as_str())
+    );
+    let done = program.run(&["snapshot", "rm", "tools"]).await;
+    assert_eq!(done.status, 125, "{done:?}");
+}
+
+#[tokio::test]
 async fn an_unknown_or_ambiguous_snapshot_deletes_nothing() {
     let server = FakeServer::with(&[A, B]).await;
     let program = Program::at(&server);
@@ -64,7 +83,7 @@ async fn an_unknown_or_ambiguous_snapshot_deletes_nothing() {
     let done = program.run(&["snapshot", "rm", SNAPSHOT, "zzzz"]).await;
     assert!(
         done.stderr
-            .contains("no snapshot has an id that starts with \"zzzz\""),
+            .contains("no snapshot is named, or has an id that starts with, \"zzzz\""),
         "{done:?}"
     );
     assert!(
