@@ -17,6 +17,17 @@ impl Client {
         Ok(list.ports)
     }
 
+    /// The address of a port for programs that send the key. For those who have none, see
+    /// [`Client::create_port_link`]. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidName`] when the id is none.
+    pub fn port_url(&self, id: &str, port: u16) -> Result<String, ClientError> {
+        let port = port.to_string();
+        let url = self.sandbox_address(id, &["ports", &port, "http", ""])?;
+        Ok(url.into())
+    }
+
     /// Opens a port to those who have the link's token, or to anybody. Never sent twice: a second
     /// link would stay that nobody knows of.
     ///

@@ -15,8 +15,17 @@ pub(crate) enum PortCommand {
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Create a link (preview URL) with a token, and print its address.
+    /// Print the address of a port, for programs that send the API key.
     Url {
+        /// Sandbox id, or a unique prefix of one.
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Port that a service in the sandbox listens on.
+        #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+        port: u16,
+    },
+    /// Create a link (preview URL) with a token, and print its address.
+    Link {
         /// Sandbox id, or a unique prefix of one.
         #[arg(value_name = "ID")]
         id: String,
@@ -54,12 +63,14 @@ pub(crate) enum PortCommand {
 }
 
 pub(crate) const PORT_HELP: &str = "\
-Nobody reaches a port without the project's API key or a link. The address that `url` prints has a
-token in it: a browser keeps the token as a cookie, programs send it as the header
+Nobody reaches a port without the project's API key or a link. `url` prints an address that needs
+the key as the header `Authorization: Bearer KEY`. `link` creates an address with a token in it, for
+those who have no key: a browser keeps the token as a cookie, programs send it as the header
 `x-dayfly-token`.
 
 Examples:
   dayfly exec -d ID -- python3 -m http.server 8000
-  dayfly port url ID 8000
-  dayfly port url ID 8000 --public --ttl 10m
+  curl -H \"Authorization: Bearer $DAYFLY_API_KEY\" \"$(dayfly port url ID 8000)\"
+  dayfly port link ID 8000
+  dayfly port link ID 8000 --public --ttl 10m
   dayfly port rm ID 8000-4k...";

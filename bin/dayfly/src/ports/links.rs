@@ -13,7 +13,8 @@ use crate::{ages, durations, exit_status, text};
 pub(crate) async fn port(session: &Session<'_>, command: &PortCommand) -> Result<u8, CommandError> {
     match command {
         PortCommand::Ls { id } => list(session, id).await?,
-        PortCommand::Url {
+        PortCommand::Url { id, port } => address(session, id, *port).await?,
+        PortCommand::Link {
             id,
             port,
             ttl,
@@ -55,6 +56,24 @@ async fn list(session: &Session<'_>, id: &str) -> Result<(), CommandError> {
     if ports.is_empty() {
         printer.note("nothing listens; a hibernated sandbox shows nothing until it is woken");
     }
+    Ok(())
+}
+
+/// As `port_url` of the SDKs: no request is made, and nothing has to listen.
+async fn address(session: &Session<'_>, id: &str, port: u16) -> Result<(), CommandError> {
+    let id = resolve(session, id).await?;
+    let url = session.client.port_url(&id, port).map_err(|source| {
+        let what = format!("cannot tell the address of port {port} of sandbox {id}");
+        CommandError::call(what, source)
+    })?;
+    if session.printer.is_json() {
+        return session
+            .printer
+            .json(&serde_json::json!({"port": port, "url": url}));
+    }
+    session.printer.line(&url)?;
+    let words = "it needs the API key; `dayfly port link` creates one for those who have none";
+    session.printer.note(words);
     Ok(())
 }
 

@@ -23,18 +23,18 @@ async fn links_are_made_listed_and_revoked() {
     let server = FakeServer::start().await;
     server.add("sb-local-a");
     let program = Program::at(&server);
-    let done = program.run(&["port", "url", "a", "8000"]).await;
+    let done = program.run(&["port", "link", "a", "8000"]).await;
     let url = "http://8000-sb.localhost/?dayfly_token=dpt_secret\n";
     assert_eq!((done.status, done.stdout()), (0, url), "{done:?}");
     assert!(done.stderr.contains("link 8000-abc"), "{done:?}");
     assert!(!done.stderr.contains("dpt_secret"));
     let done = program
         .run(&[
-            "port", "url", "a", "8000", "--public", "--ttl", "10m", "--json",
+            "port", "link", "a", "8000", "--public", "--ttl", "10m", "--json",
         ])
         .await;
     assert_eq!(done.json()["public"], true);
-    let done = program.run(&["port", "url", "a", "8000", "--path"]).await;
+    let done = program.run(&["port", "link", "a", "8000", "--path"]).await;
     assert_eq!(done.stdout(), "http://a/path/\n");
     let done = program.run(&["port", "links", "a", "8000", "-q"]).await;
     assert_eq!(done.stdout(), "8000-abc\n");
@@ -49,12 +49,30 @@ async fn links_are_made_listed_and_revoked() {
 }
 
 #[tokio::test]
+async fn the_address_of_a_port_has_no_token() {
+    let server = FakeServer::start().await;
+    server.add("sb-local-a");
+    let program = Program::at(&server);
+    let url = format!("{}/v1/sandboxes/sb-local-a/ports/8000/http/", server.url());
+    let done = program.run(&["port", "url", "a", "8000"]).await;
+    assert_eq!(
+        (done.status, done.stdout()),
+        (0, format!("{url}\n").as_str())
+    );
+    assert!(done.stderr.contains("`dayfly port link`"), "{done:?}");
+    let done = program.run(&["port", "url", "a", "8000", "--json"]).await;
+    assert_eq!(done.json(), json!({"port": 8000, "url": url}));
+    let done = program.run(&["port", "url", "a", "8000", "--public"]).await;
+    assert_eq!(done.status, 2, "{done:?}");
+}
+
+#[tokio::test]
 async fn refusals_say_what_and_why() {
     let server = FakeServer::start().await;
     server.add("sb-local-a");
     let program = Program::at(&server);
     let done = program
-        .run(&["port", "url", "a", "8000", "--ttl", "604801"])
+        .run(&["port", "link", "a", "8000", "--ttl", "604801"])
         .await;
     assert_eq!(done.status, 125, "{done:?}");
     assert!(
@@ -68,8 +86,8 @@ async fn refusals_say_what_and_why() {
     );
     for bad in [
         &["port", "rm", "a", "nonsense"][..],
-        &["port", "url", "a", "0"],
-        &["port", "url", "a", "65536"],
+        &["port", "link", "a", "0"],
+        &["port", "link", "a", "65536"],
     ] {
         assert_eq!(program.run(bad).await.status, 2, "{bad:?}");
     }
