@@ -214,6 +214,10 @@ pub(crate) struct CreationArgs {
     /// Start from this snapshot: its name, its id, or a unique prefix of the id.
     #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
     pub(crate) from_snapshot: Option<String>,
+    /// Boot from the disk of that snapshot: all of its files and none of its processes. Works also
+    /// when its memory can no longer be restored.
+    #[arg(long, requires = "from_snapshot")]
+    pub(crate) disk_only: bool,
     /// Time to live, such as 90 (seconds), 30s, 5m, 2h; then it is deleted [default: 1h].
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,

@@ -65,10 +65,15 @@ impl Client {
     /// [`ClientError::Lost`] a sandbox may exist; its time to live ends it.
     pub async fn create_sandbox(&self, request: &CreateSandbox) -> Result<Sandbox, ClientError> {
         let key = fresh_key()?;
+        let deadline = if request.disk_only == Some(true) {
+            limits::BOOT_DEADLINE
+        } else {
+            limits::CALL_DEADLINE
+        };
         let answer = retry::repeat(|| {
             let call = self.http.post(self.address(&["v1", "sandboxes"]));
             let call = call.header(IDEMPOTENCY_KEY, &key).json(request);
-            self.call(call, limits::CALL_DEADLINE)
+            self.call(call, deadline)
         })
         .await?;
         decode(&answer)

@@ -26,6 +26,7 @@ pub(crate) async fn request(
     Ok(CreateSandbox {
         template: args.template.clone(),
         from_snapshot,
+        disk_only: args.disk_only.then_some(true),
         ttl_seconds: args.ttl.map(durations::seconds_up),
         idle_seconds: args.idle.map(durations::seconds_up),
         on_timeout: args.on_timeout.map(Into::into),
@@ -45,6 +46,11 @@ pub(crate) async fn create(
     request: &CreateSandbox,
     signals: &mut StopSignals,
 ) -> Result<Sandbox, CommandError> {
+    if args.disk_only {
+        let words =
+            "a machine boots on the disk of the snapshot, which takes longer than a restore";
+        session.printer.note(words);
+    }
     let stop = Notify::new();
     let creation = async {
         if args.no_wait {

@@ -123,6 +123,7 @@ async fn create_and_run_take_everything_that_a_sandbox_can_be() {
     let flags = [
         "--from-snapshot",
         "snap-local-0000",
+        "--disk-only",
         "--volume",
         "data",
         "--volume",
@@ -143,6 +144,7 @@ async fn create_and_run_take_everything_that_a_sandbox_can_be() {
         assert_eq!(done.status, 0, "{done:?}");
         let request = server.world().creates.last().unwrap().clone();
         assert_eq!(request.from_snapshot.as_deref(), Some(SNAPSHOT));
+        assert_eq!(request.disk_only, Some(true));
         let volumes = request.volumes.unwrap();
         assert_eq!(
             (volumes[0].name.as_str(), &volumes[0].path),
@@ -156,6 +158,7 @@ async fn create_and_run_take_everything_that_a_sandbox_can_be() {
     }
     for args in [
         vec!["create", "--from-snapshot", SNAPSHOT, "--template", "base"],
+        vec!["create", "--disk-only"],
         vec!["create", "--volume", "a:b"],
         vec!["create", "--cpu", "many"],
     ] {
