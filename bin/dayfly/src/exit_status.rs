@@ -1,11 +1,16 @@
 //! How `dayfly` ends. These numbers are part of the interface.
 
 use dayfly_api::ExecExitEvent;
+use dayfly_client::ClientError;
 
 /// Done; for `run` and `exec`, the command ended with 0.
 pub(crate) const OK: u8 = 0;
 /// The command line was not understood.
 pub(crate) const USAGE: u8 = 2;
+/// There is no key, or the server refused it (as `gh` has it).
+pub(crate) const KEY_REFUSED: u8 = 4;
+/// No server answers at the address: `EX_UNAVAILABLE` of sysexits.
+pub(crate) const UNREACHABLE: u8 = 69;
 /// The command was killed because it went over a limit of its own.
 pub(crate) const LIMIT_EXCEEDED: u8 = 122;
 /// The command was killed because the sandbox had no memory left.
@@ -24,6 +29,8 @@ pub(crate) const HELP: &str = "\
 Exit status:
   0        done
   2        wrong usage: an unknown command, option or value
+  4        no API key, or the server refused it, or it lacks the scope
+  69       the server cannot be reached
   122      the command went over --memory-mb or --cpu-time
   123      the sandbox ran out of memory, which killed the command
   124      the command ran past --timeout
@@ -44,6 +51,21 @@ pub(crate) fn of_ending(exit: &ExecExitEvent) -> u8 {
         "limit_exceeded" => LIMIT_EXCEEDED,
         "out_of_memory" => OUT_OF_MEMORY,
         _ => of_command(exit.exit_code),
+    }
+}
+
+/// The status for a call that failed.
+pub(crate) fn of_call(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Api(refusal) if refusal.is_about_key() => KEY_REFUSED,
+        ClientError::Connect { .. } => UNREACHABLE,
+        ClientError::Api(_)
+        | ClientError::Timeout { .. }
+        | ClientError::Lost { .. }
+        | ClientError::OutcomeUnknown { .. }
+        | ClientError::Protocol { .. }
+        | ClientError::InvalidName { .. }
+        | ClientError::Upload { .. } => FAILED,
     }
 }
 

@@ -120,10 +120,13 @@ impl CommandError {
             Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe => {
                 exit_status::BROKEN_PIPE
             }
+            Self::Call { source, .. } | Self::Prefix(PrefixError::List { source, .. }) => {
+                exit_status::of_call(source)
+            }
+            Self::Settings(SettingsError::NoKey { .. }) => exit_status::KEY_REFUSED,
             Self::Output { .. }
             | Self::Settings(_)
             | Self::Config(_)
-            | Self::Call { .. }
             | Self::Prefix(_)
             | Self::Local { .. }
             | Self::Refused { .. } => exit_status::FAILED,

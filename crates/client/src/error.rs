@@ -93,6 +93,20 @@ impl ApiError {
         ErrorCode::parse(&self.code)
     }
 
+    /// Whether it is the key that was refused: not known, or not meant for this. A guest forbids things
+    /// too, by the permissions of its files, with the same status.
+    #[must_use]
+    pub fn is_about_key(&self) -> bool {
+        let speaks_of_key = |text: &str| text.contains("key");
+        match self.status {
+            401 => true,
+            // A proxy in front of the server has no code.
+            403 if self.code.is_empty() => true,
+            403 => speaks_of_key(&self.message) || self.hint.as_deref().is_some_and(speaks_of_key),
+            _ => false,
+        }
+    }
+
     /// A refusal that a stream carried.
     pub(crate) fn told(message: String, code: String) -> Self {
         Self {
@@ -208,6 +222,32 @@ mod tests {
         assert_eq!(error.percent, Some(40));
         assert_eq!(error.request_id.as_deref(), Some("req-1"));
         assert_eq!(error.to_string(), "baking");
+    }
+
+    #[test]
+    fn a_key_that_was_refused_is_told_from_a_file_that_was() {
+        let refusal = |status, code: &str, message: &str, hint: &str| {
+            let body = format!(
+                r#"{{"error":"{message}","code":"{code}","hint":"{hint}","request_id":"r"}}"#
+            );
+            ApiError::from_answer(status, None, body.as_bytes()).is_about_key()
+        };
+        assert!(refusal(401, "unauthorized", "no", ""));
+        assert!(refusal(
+            403,
+            "forbidden",
+            "this key does not have the scope",
+            ""
+        ));
+        assert!(refusal(403, "forbidden", "no", "what this key may do"));
+        assert!(!refusal(
+            403,
+            "forbidden",
+            "the guest denies permission",
+            ""
+        ));
+        assert!(!refusal(404, "not_found", "no such key", ""));
+        assert!(ApiError::from_answer(403, None, b"<html>").is_about_key());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Deleting several things, and telling which are gone.
 
+use std::collections::BTreeSet;
+
 use dayfly_client::ClientError;
 use futures::StreamExt as _;
 use serde::Serialize;
@@ -72,6 +74,7 @@ pub(crate) async fn remove_all(
         .map(delete)
         .buffer_unordered(PARALLEL_MAX);
     let mut report = Report::default();
+    let mut statuses = BTreeSet::new();
     while let Some((id, outcome)) = outcomes.next().await {
         match outcome {
             Ok(()) => {
@@ -80,16 +83,20 @@ pub(crate) async fn remove_all(
                 }
                 report.deleted.push(id);
             }
-            Err(error) => report.failed.push(failed(session, kind, id, error)),
+            Err(error) => {
+                statuses.insert(exit_status::of_call(&error));
+                report.failed.push(failed(session, kind, id, error));
+            }
         }
     }
     if session.printer.is_json() {
         session.printer.json(&report)?;
     }
-    Ok(if report.failed.is_empty() {
-        exit_status::OK
-    } else {
-        exit_status::FAILED
+    Ok(match (statuses.first(), statuses.len()) {
+        (None, _) => exit_status::OK,
+        // All for one reason, and nothing was deleted.
+        (Some(status), 1) if report.deleted.is_empty() => *status,
+        (Some(_), _) => exit_status::FAILED,
     })
 }
 

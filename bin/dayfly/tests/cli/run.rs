@@ -306,7 +306,7 @@ async fn a_server_that_is_not_there_is_a_failure_of_dayfly() {
         .with("DAYFLY_API_KEY", "k")
         .with("DAYFLY_API_URL", &url);
     let done = program.run(&["run", "--", "exit", "0"]).await;
-    assert_eq!(done.status, 125);
+    assert_eq!(done.status, 69);
     let expected =
         format!("error: cannot create a sandbox: cannot reach {url}: Connection refused");
     assert!(done.stderr.starts_with(&expected), "{done:?}");

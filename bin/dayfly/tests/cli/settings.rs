@@ -6,7 +6,7 @@ use crate::support::{FakeServer, Program};
 #[tokio::test]
 async fn without_a_key_the_hint_says_where_it_is() {
     let done = Program::new().run(&["ls"]).await;
-    assert_eq!(done.status, 125);
+    assert_eq!(done.status, 4);
     assert!(
         done.stderr
             .starts_with("error: no API key for http://127.0.0.1:7070\n\nhint: ")
@@ -22,11 +22,40 @@ async fn without_a_key_the_hint_says_where_it_is() {
 async fn a_wrong_key_is_told_as_such() {
     let server = FakeServer::start().await;
     let program = Program::at(&server).with("DAYFLY_API_KEY", "wrong");
+    for words in [
+        &["ls"][..],
+        &["info", "aaaa"],
+        &["rm", "sb-local-00000000000000000000000001"],
+        &["run", "--", "true"],
+    ] {
+        assert_eq!(program.run(words).await.status, 4, "{words:?}");
+    }
     let done = program.run(&["ls"]).await;
-    assert_eq!(done.status, 125);
     assert!(done.stderr.contains("key is not known"), "{done:?}");
     assert!(done.stderr.contains("check DAYFLY_API_KEY"), "{done:?}");
     assert!(!done.stderr.contains("wrong"), "a key is never shown");
+}
+
+#[tokio::test]
+async fn a_scope_that_a_key_does_not_have_is_a_status_of_its_own() {
+    let server = FakeServer::start().await;
+    let done = Program::at(&server).run(&["create", "-T", "scope"]).await;
+    assert_eq!(done.status, 4, "{done:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_a_status_of_its_own() {
+    let program = Program::new()
+        .with("DAYFLY_API_URL", "http://127.0.0.1:1")
+        .with("DAYFLY_API_KEY", "key");
+    for words in [&["ls"][..], &["info", "aaaa"], &["whoami"]] {
+        let done = program.run(words).await;
+        assert_eq!(done.status, 69, "{words:?}: {done:?}");
+        assert!(
+            done.stderr.contains("is dayflyd running there?"),
+            "{done:?}"
+        );
+    }
 }
 
 #[tokio::test]
