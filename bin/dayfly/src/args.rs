@@ -66,6 +66,9 @@ pub(crate) struct GlobalArgs {
     /// Print errors and warnings only; `ls` prints ids only.
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
+    /// Print each request on standard error: method, path, status, time and request id.
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]

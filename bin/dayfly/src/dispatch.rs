@@ -3,10 +3,10 @@
 
 use dayfly_client::{Client, ClientConfig};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, GlobalArgs};
 use crate::env_vars::Environment;
 use crate::failure::CommandError;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::sandbox::state;
 use crate::settings::Settings;
 use crate::tenancy::args::LocalCommand;
@@ -21,11 +21,14 @@ pub(crate) struct Session<'p> {
 /// Carries out what needs no server that is known already.
 async fn local(
     command: &LocalCommand,
+    global: &GlobalArgs,
     environment: &Environment,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     match command {
-        LocalCommand::Login(args) => tenancy::login::login(args, environment, printer).await,
+        LocalCommand::Login(args) => {
+            tenancy::login::login(args, global, environment, printer).await
+        }
         LocalCommand::Context(command) => tenancy::login::context(command, environment, printer),
         LocalCommand::Completions(args) => server::manual::completions(args.shell, printer),
         LocalCommand::Manual(args) => server::manual::manual(&args.directory),
@@ -39,17 +42,20 @@ pub(crate) async fn dispatch(
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     if let Command::Local(command) = &args.command {
-        return local(command, environment, printer).await;
+        return local(command, &args.global, environment, printer).await;
     }
     let settings = Settings::load(&args.global, environment)?;
     let is_key_needed = !matches!(args.command, Command::Version);
     if is_key_needed {
         settings.require_key()?;
     }
-    let client = Client::new(ClientConfig {
+    let mut client = Client::new(ClientConfig {
         url: settings.url,
         key: settings.key,
     })?;
+    if args.global.verbose {
+        client = client.observed(printer::request);
+    }
     let session = Session { client, printer };
     match args.command {
         Command::Run(args) => exec::run::run(&session, &args).await,
@@ -83,7 +89,7 @@ pub(crate) async fn dispatch(
         Command::Project(command) => tenancy::project::project(&session, &command).await,
         Command::Audit(args) => tenancy::audit::audit(&session, &args).await,
         Command::Events(args) => tenancy::events::events(&session, args).await,
-        Command::Local(command) => local(&command, environment, printer).await,
+        Command::Local(command) => local(&command, &args.global, environment, printer).await,
         Command::Node => server::node::show(&session).await,
         Command::Whoami => server::whoami::show(&session).await,
         Command::Version => server::version::show(&session).await,

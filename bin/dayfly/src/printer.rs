@@ -2,13 +2,14 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use dayfly_client::RequestSeen;
 use serde::Serialize;
 
 use crate::args::GlobalArgs;
 use crate::env_vars::Environment;
-use crate::error_text;
 use crate::failure::CommandError;
 use crate::table::Table;
+use crate::{error_text, text};
 
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
@@ -145,10 +146,7 @@ impl Printer {
 
     /// A closed standard error is no reason to fail: nobody listens.
     fn words(&self, text: &str) {
-        let mut stderr = io::stderr().lock();
-        let _ = stderr
-            .write_all(text.as_bytes())
-            .and_then(|()| stderr.flush());
+        say(text);
     }
 
     fn paint(&self, word: &str, colour: &str) -> String {
@@ -158,4 +156,25 @@ impl Printer {
             word.to_owned()
         }
     }
+}
+
+/// One request in a line, for `--verbose`.
+pub(crate) fn request(seen: &RequestSeen) {
+    let status = seen.status.map(|status| status.to_string());
+    let status = status.unwrap_or_else(|| "no response".to_owned());
+    let line = format!(
+        "request: {} {} {status} {} ms {}",
+        seen.method,
+        seen.path,
+        seen.elapsed.as_millis(),
+        seen.request_id.as_deref().unwrap_or_default()
+    );
+    say(&format!("{}\n", text::visible(line.trim_end())));
+}
+
+fn say(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr
+        .write_all(text.as_bytes())
+        .and_then(|()| stderr.flush());
 }

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::config::{self, ClientConfig, InvalidConfig};
 use crate::error::{ApiError, ClientError};
 use crate::limits;
+use crate::observe::{Observer, RequestSeen};
 use crate::{platform, retry};
 
 /// A client of one server. Cheap to clone; clones share their connections.
@@ -24,6 +25,7 @@ pub struct Client {
     pub(crate) http: reqwest::Client,
     base: Url,
     authorization: Option<HeaderValue>,
+    observer: Option<Observer>,
 }
 
 impl Client {
@@ -69,7 +71,15 @@ impl Client {
             http,
             base,
             authorization,
+            observer: None,
         })
+    }
+
+    /// Tells `tell` of every request from now on, when its response begins or it has failed.
+    #[must_use]
+    pub fn observed(mut self, tell: impl Fn(&RequestSeen) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Observer::new(tell));
+        self
     }
 
     /// The address of the server.
@@ -166,10 +176,15 @@ impl Client {
             Some(value) => request.header(AUTHORIZATION, value.clone()),
             None => request,
         };
-        let response = request
-            .send()
-            .await
-            .map_err(|error| ClientError::from_http(&error, self.url()))?;
+        let failed = |error| ClientError::from_http(&error, self.url());
+        let (http, request) = request.build_split();
+        let request = request.map_err(failed)?;
+        let mut watched = self.observer.as_ref().map(|it| it.begin(&request));
+        let response = http.execute(request).await.map_err(failed)?;
+        if let Some(watched) = &mut watched {
+            watched.answered(&response);
+        }
+        drop(watched);
         let status = response.status();
         if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(response);

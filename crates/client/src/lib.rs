@@ -23,6 +23,7 @@ mod logs;
 #[cfg(any(test, target_feature = "crt-static"))]
 mod names;
 mod network;
+mod observe;
 mod platform;
 mod ports;
 mod processes;
@@ -48,6 +49,7 @@ pub use files::{FileBody, FileContent, ListOptions, ReadOptions, WriteOptions};
 pub use follow::{FollowEvent, FollowInput, Follower};
 pub use logs::{LogFollow, LogLine};
 pub use network::{NetworkFollow, NetworkItem, NetworkLogOptions};
+pub use observe::RequestSeen;
 pub use sandboxes::SandboxFilter;
 pub use socket::{ExecReader, ExecSocket, ExecWriter, SocketItem};
 pub use sse::{SseEvent, SseParser, SseTooLong};

@@ -4,10 +4,11 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use dayfly_client::{ApiKey, Client, ClientConfig};
 
+use crate::args::GlobalArgs;
 use crate::env_vars::Environment;
 use crate::exec::terminal;
 use crate::failure::CommandError;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::table::Table;
 use crate::tenancy::args::{ContextCommand, LoginArgs};
 use crate::tenancy::context_file::{self, Context, ContextFile};
@@ -16,6 +17,7 @@ use crate::{exit_status, settings, text};
 /// Checks a key with its server, and stores both.
 pub(crate) async fn login(
     args: &LoginArgs,
+    global: &GlobalArgs,
     environment: &Environment,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
@@ -26,10 +28,13 @@ pub(crate) async fn login(
         hint: "a key is one word that begins with dfk_; `dayfly token create` makes one",
     })?;
     let url = args.server.trim_end_matches('/').to_owned();
-    let client = Client::new(ClientConfig {
+    let mut client = Client::new(ClientConfig {
         url: url.clone(),
         key: Some(parsed),
     })?;
+    if global.verbose {
+        client = client.observed(printer::request);
+    }
     let me = client.me().await;
     let me = me.map_err(|source| CommandError::call(format!("cannot log in to {url}"), source))?;
     let mut file = context_file::read(&path)

@@ -9,6 +9,8 @@ mod hints;
 #[cfg(test)]
 mod leaving;
 #[cfg(test)]
+mod looks;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod ports;

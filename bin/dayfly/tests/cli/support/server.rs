@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -190,7 +190,10 @@ async fn authenticate(request: Request, next: Next) -> Response {
         .get("authorization")
         .and_then(|value| value.to_str().ok());
     if given == Some(&format!("Bearer {}", FakeServer::KEY)) {
-        return next.run(request).await;
+        let mut response = next.run(request).await;
+        let id = HeaderValue::from_static("req-test");
+        response.headers_mut().insert("x-request-id", id);
+        return response;
     }
     refuse(401, "unauthorized", "key is not known", None)
 }
