@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, Parser, Subcommand};
 use dayfly_api::VolumeMount;
 
 use crate::args_help::{
@@ -69,6 +69,16 @@ pub(crate) struct GlobalArgs {
     /// Print each request on standard error: method, path, status, time and request id.
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub(crate) verbose: bool,
+    /// When to use colours.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value_t = ColorChoice::Auto,
+        hide_default_value = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ pub(crate) const CONFIG: &str = "DAYFLY_CONFIG";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const HOME: &str = "HOME";
 const NO_COLOR: &str = "NO_COLOR";
+const CLICOLOR_FORCE: &str = "CLICOLOR_FORCE";
 const TERM: &str = "TERM";
 
 /// The same for people, at the end of `dayfly help`.
@@ -18,7 +19,8 @@ Environment:
   DAYFLY_API_KEY  key for the server
   DAYFLY_CONFIG   context file (default ~/.config/dayfly/config.toml), which holds
                   current = \"NAME\" and tables [contexts.NAME] with url, and key or key_file
-  NO_COLOR        no colours";
+  NO_COLOR        no colours, as --color never
+  CLICOLOR_FORCE  colours also without a terminal, as --color always";
 
 /// What the environment says. An empty variable is one that is not set.
 #[derive(Debug, Default, Clone)]
@@ -29,6 +31,7 @@ pub(crate) struct Environment {
     pub(crate) xdg_config_home: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
     pub(crate) refuses_colour: bool,
+    pub(crate) forces_colour: bool,
 }
 
 impl Environment {
@@ -41,6 +44,7 @@ impl Environment {
             xdg_config_home: variable(XDG_CONFIG_HOME).map(PathBuf::from),
             home: variable(HOME).map(PathBuf::from),
             refuses_colour: variable(NO_COLOR).is_some() || is_dumb,
+            forces_colour: variable(CLICOLOR_FORCE).is_some_and(|value| value != "0"),
         }
     }
 }

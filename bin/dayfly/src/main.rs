@@ -8,6 +8,7 @@
 mod ages;
 mod args;
 mod args_help;
+mod colours;
 mod dispatch;
 mod durations;
 mod env_vars;
@@ -45,7 +46,8 @@ use crate::printer::Printer;
 
 fn main() -> ExitCode {
     let environment = Environment::read();
-    let matches = help_groups::command().get_matches();
+    let color = colours::chosen_in(std::env::args_os().skip(1));
+    let matches = help_groups::command().color(color).get_matches();
     // Both come from the same definition.
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let printer = Printer::new(&args.global, &environment);

@@ -2,19 +2,15 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use clap::builder::styling::Style;
 use dayfly_client::RequestSeen;
 use serde::Serialize;
 
 use crate::args::GlobalArgs;
 use crate::env_vars::Environment;
 use crate::failure::CommandError;
-use crate::table::Table;
-use crate::{error_text, text};
-
-const RED: &str = "\x1b[1;31m";
-const YELLOW: &str = "\x1b[1;33m";
-const CYAN: &str = "\x1b[1;36m";
-const PLAIN: &str = "\x1b[0m";
+use crate::table::{self, Table};
+use crate::{colours, error_text, text};
 
 /// Knows what the outputs are and what the caller wants to see.
 #[derive(Debug)]
@@ -23,18 +19,22 @@ pub(crate) struct Printer {
     is_quiet: bool,
     is_data_on_terminal: bool,
     is_words_on_terminal: bool,
-    is_coloured: bool,
+    is_data_coloured: bool,
+    is_words_coloured: bool,
 }
 
 impl Printer {
     pub(crate) fn new(global: &GlobalArgs, environment: &Environment) -> Self {
+        let is_data_on_terminal = io::stdout().is_terminal();
         let is_words_on_terminal = io::stderr().is_terminal();
+        let colours = |is_terminal| colours::are_wanted(global.color, environment, is_terminal);
         Self {
             is_json: global.json,
             is_quiet: global.quiet,
-            is_data_on_terminal: io::stdout().is_terminal(),
+            is_data_on_terminal,
             is_words_on_terminal,
-            is_coloured: is_words_on_terminal && !environment.refuses_colour,
+            is_data_coloured: colours(is_data_on_terminal),
+            is_words_coloured: colours(is_words_on_terminal),
         }
     }
 
@@ -90,10 +90,19 @@ impl Printer {
 
     pub(crate) fn table(&self, table: &Table) -> Result<(), CommandError> {
         self.data(&if self.is_data_on_terminal {
-            table.aligned()
+            table.aligned(self.is_data_coloured)
         } else {
-            table.tabbed()
+            table.tabbed(self.is_data_coloured)
         })
+    }
+
+    /// A status within a line of data, with room for others of its column.
+    pub(crate) fn status(&self, text: &str, columns: usize) -> String {
+        let padded = table::padded(text, columns);
+        match colours::of_status(text) {
+            Some(style) if self.is_data_coloured => colours::paint(&padded, style),
+            Some(_) | None => padded,
+        }
     }
 
     /// Words that help a person and that nobody needs.
@@ -105,7 +114,10 @@ impl Printer {
 
     /// Words that somebody has to act on.
     pub(crate) fn warning(&self, text: &str) {
-        self.words(&format!("{}: {text}\n", self.paint("warning", YELLOW)));
+        self.words(&format!(
+            "{}: {text}\n",
+            self.paint("warning", colours::WARNING)
+        ));
     }
 
     /// Why the program ends as it does.
@@ -122,9 +134,16 @@ impl Printer {
             ));
             return;
         }
-        let mut text = format!("{}: {}\n", self.paint("error", RED), report.error);
+        let mut text = format!(
+            "{}: {}\n",
+            self.paint("error", colours::ERROR),
+            report.error
+        );
         if let Some(hint) = report.hint {
-            text.push_str(&format!("\n{}: {hint}\n", self.paint("hint", CYAN)));
+            text.push_str(&format!(
+                "\n{}: {hint}\n",
+                self.paint("hint", colours::HINT)
+            ));
         }
         self.words(&text);
     }
@@ -149,9 +168,9 @@ impl Printer {
         say(text);
     }
 
-    fn paint(&self, word: &str, colour: &str) -> String {
-        if self.is_coloured {
-            format!("{colour}{word}{PLAIN}")
+    fn paint(&self, word: &str, style: Style) -> String {
+        if self.is_words_coloured {
+            colours::paint(word, style)
         } else {
             word.to_owned()
         }

@@ -1,6 +1,13 @@
 //! Rows and columns.
 
-use crate::text;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::{colours, text};
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// Columns whose words have colours.
+const STATUS_COLUMNS: [&str; 3] = ["STATUS", "STATE", "DECISION"];
 
 /// A table whose cells may come from anywhere: they are made safe here.
 #[derive(Debug)]
@@ -28,7 +35,7 @@ impl Table {
     }
 
     /// For people: a header and aligned columns.
-    pub(crate) fn aligned(&self) -> String {
+    pub(crate) fn aligned(&self, is_coloured: bool) -> String {
         let headers: Vec<String> = self
             .headers
             .iter()
@@ -37,33 +44,52 @@ impl Table {
         let lines: Vec<&Vec<String>> = std::iter::once(&headers).chain(&self.rows).collect();
         let widths: Vec<usize> = (0..headers.len())
             .map(|column| {
-                lines
-                    .iter()
-                    .map(|cells| cells[column].chars().count())
-                    .max()
-                    .unwrap_or(0)
+                let widths = lines.iter().map(|cells| cells[column].width());
+                widths.max().unwrap_or(0)
             })
             .collect();
         let mut whole = String::new();
         for cells in lines {
-            let padded: Vec<String> = cells
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| format!("{cell:<width$}"))
-                .collect();
-            whole.push_str(padded.join("  ").trim_end());
+            let mut line = String::new();
+            for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+                let padding = " ".repeat(width.saturating_sub(cell.width()) + GAP);
+                line.push_str(&self.painted(cells, column, is_coloured));
+                line.push_str(&padding);
+            }
+            whole.push_str(line.trim_end());
             whole.push('\n');
         }
         whole
     }
 
-    /// For programs: a line for each row, tabs between cells, no header.
-    pub(crate) fn tabbed(&self) -> String {
-        self.rows
-            .iter()
-            .map(|cells| cells.join("\t") + "\n")
-            .collect()
+    /// A cell, with its colour if it is a status.
+    fn painted(&self, cells: &[String], column: usize, is_coloured: bool) -> String {
+        let cell = &cells[column];
+        let name = match self.headers {
+            ["FIELD", "VALUE"] if column == 1 => cells[0].to_uppercase(),
+            headers => headers[column].to_owned(),
+        };
+        let style = colours::of_status(cell)
+            .filter(|_| is_coloured && STATUS_COLUMNS.contains(&name.as_str()));
+        style.map_or_else(|| cell.clone(), |style| colours::paint(cell, style))
     }
+
+    /// For programs: a line for each row, tabs between cells, no header.
+    pub(crate) fn tabbed(&self, is_coloured: bool) -> String {
+        let line = |cells: &Vec<String>| {
+            let columns = 0..cells.len();
+            let painted = columns.map(|column| self.painted(cells, column, is_coloured));
+            painted.collect::<Vec<_>>().join("\t") + "\n"
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+/// A text with room for others of its column. What has two columns on a screen, as many characters of
+/// Chinese and Japanese have, counts as two.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(room))
 }
 
 #[cfg(test)]
@@ -75,7 +101,38 @@ mod tests {
         let mut table = Table::new(&["ID", "STATUS"]);
         table.push(vec!["long-id".to_owned(), "run\x1b[2Jning".to_owned()]);
         table.push(vec!["é".to_owned(), String::new()]);
-        assert_eq!(table.aligned(), "ID       STATUS\nlong-id  run[2Jning\né\n");
-        assert_eq!(table.tabbed(), "long-id\trun[2Jning\né\t\n");
+        let aligned = "ID       STATUS\nlong-id  run[2Jning\né\n";
+        assert_eq!(table.aligned(false), aligned);
+        assert_eq!(table.tabbed(false), "long-id\trun[2Jning\né\t\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(&["NAME", "AGE"]);
+        table.push(vec!["大阪".to_owned(), "1s".to_owned()]);
+        table.push(vec!["e\u{301}ab".to_owned(), "2s".to_owned()]);
+        assert_eq!(
+            table.aligned(false),
+            "NAME  AGE\n大阪  1s\ne\u{301}ab   2s\n"
+        );
+        assert_eq!(padded("大", 3), "大 ");
+    }
+
+    #[test]
+    fn statuses_have_colours_and_columns_stay_where_they_are() {
+        let mut table = Table::new(&["STATUS", "NAME"]);
+        table.push(vec!["running".to_owned(), "running".to_owned()]);
+        table.push(vec!["odd".to_owned(), "x".to_owned()]);
+        let green = colours::paint("running", colours::of_status("running").unwrap());
+        let expected = format!("STATUS   NAME\n{green}  running\nodd      x\n");
+        assert_eq!(table.aligned(true), expected);
+        assert_eq!(table.tabbed(true), format!("{green}\trunning\nodd\tx\n"));
+        let mut table = Table::new(&["FIELD", "VALUE"]);
+        table.push(vec!["state".to_owned(), "running".to_owned()]);
+        table.push(vec!["name".to_owned(), "running".to_owned()]);
+        assert_eq!(
+            table.tabbed(true),
+            format!("state\t{green}\nname\trunning\n")
+        );
     }
 }

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::dispatch::Session;
 use crate::failure::CommandError;
-use crate::table::Table;
+use crate::printer::Printer;
+use crate::table::{self, Table};
 use crate::{exit_status, signals, text};
 
 /// Records that are asked for at once.
@@ -88,7 +89,7 @@ fn print(session: &Session<'_>, item: &NetworkItem) -> Result<(), CommandError> 
         NetworkItem::Lost(count) if printer.is_json() => {
             printer.line(&json!({"lost": count}).to_string())
         }
-        NetworkItem::Record(record) => printer.line(&line(record)),
+        NetworkItem::Record(record) => printer.line(&line(printer, record)),
         NetworkItem::Lost(count) => {
             warn_of_loss(session, *count);
             Ok(())
@@ -107,9 +108,11 @@ fn failed(id: &str) -> impl FnOnce(dayfly_client::ClientError) -> CommandError {
 }
 
 /// One decision in a line, in columns as far as that goes without knowing what comes.
-fn line(record: &NetworkRecord) -> String {
+fn line(printer: &Printer, record: &NetworkRecord) -> String {
     let [time, decision, kind, name, why, bytes] = cells(record).map(|cell| text::visible(&cell));
-    format!("{time:<24}  {decision:<8}  {kind:<4}  {name:<32}  {why:<16}  {bytes}")
+    let decision = printer.status(&decision, 8);
+    let (name, why) = (table::padded(&name, 32), table::padded(&why, 16));
+    format!("{time:<24}  {decision}  {kind:<4}  {name}  {why}  {bytes}")
         .trim_end()
         .to_owned()
 }
@@ -166,7 +169,8 @@ mod tests {
             duration_ms: 0,
             suppressed: 12,
         };
-        let words: Vec<String> = line(&record)
+        let printer = Printer::new(&Default::default(), &Default::default());
+        let words: Vec<String> = line(&printer, &record)
             .split_whitespace()
             .map(str::to_owned)
             .collect();

@@ -3,7 +3,7 @@
 use crate::dispatch::Session;
 use crate::failure::CommandError;
 use crate::tenancy::args::EventsArgs;
-use crate::{signals, text};
+use crate::{signals, table, text};
 
 pub(crate) async fn events(session: &Session<'_>, args: EventsArgs) -> Result<u8, CommandError> {
     signals::until_left(follow_events(session, args)).await
@@ -22,10 +22,10 @@ async fn follow_events(session: &Session<'_>, args: EventsArgs) -> Result<u8, Co
             continue;
         }
         let reason = event.reason.as_deref().unwrap_or_default();
-        let line = format!(
-            "{:<24}  {:<40}  {:<12}  {reason}",
-            event.at, event.sandbox_id, event.state
-        );
-        session.printer.line(&text::visible(line.trim_end()))?;
+        let at = table::padded(&text::visible(&event.at), 24);
+        let id = table::padded(&text::visible(&event.sandbox_id), 40);
+        let state = session.printer.status(&text::visible(&event.state), 12);
+        let line = format!("{at}  {id}  {state}  {}", text::visible(reason));
+        session.printer.line(line.trim_end())?;
     }
 }

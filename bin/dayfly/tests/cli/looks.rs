@@ -1,8 +1,40 @@
-//! Requests that are shown.
+//! Colours, and requests that are shown.
 
-use crate::support::{FakeServer, Program};
+use crate::support::{FakeServer, Program, Screen};
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
+const GREEN_RUNNING: &str = "\x1b[32mrunning\x1b[0m";
+
+#[tokio::test]
+async fn colours_come_with_a_flag_the_environment_or_a_terminal() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    assert!(!program.run(&["ls"]).await.stdout().contains('\x1b'));
+    let done = program.run(&["ls", "--color", "always"]).await;
+    assert!(done.stdout().contains(GREEN_RUNNING), "{done:?}");
+    let done = program.run(&["--color=always", "info", "zzz"]).await;
+    assert!(
+        done.stderr.starts_with("\x1b[1m\x1b[31merror\x1b[0m: "),
+        "{done:?}"
+    );
+    let done = program.run(&["--color=always", "help"]).await;
+    assert!(done.stdout().contains("\x1b["), "{done:?}");
+    let done = program.run(&["ls", "--color", "pink"]).await;
+    assert_eq!(done.status, 2);
+
+    let forced = Program::at(&server).with("CLICOLOR_FORCE", "1");
+    let done = forced.run(&["ls"]).await;
+    assert!(done.stdout().contains(GREEN_RUNNING), "{done:?}");
+    let done = forced.run(&["ls", "--color", "never"]).await;
+    assert!(!done.stdout().contains('\x1b'), "{done:?}");
+
+    let on_terminal = Program::at(&server).with("TERM", "xterm");
+    let (_, seen) = Screen::start(&on_terminal, &["ls"]).finish().await;
+    assert!(seen.contains(GREEN_RUNNING), "{seen:?}");
+    let plain = on_terminal.with("NO_COLOR", "1");
+    let (_, seen) = Screen::start(&plain, &["ls"]).finish().await;
+    assert!(!seen.contains('\x1b'), "{seen:?}");
+}
 
 #[tokio::test]
 async fn verbose_shows_each_request_and_never_the_key() {
