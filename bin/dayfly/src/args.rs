@@ -17,7 +17,9 @@ use crate::sandbox::args::{
     ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
     VolumeCommand,
 };
-use crate::tenancy::args::{AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand};
+use crate::tenancy::args::{
+    AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand,
+};
 use crate::volume::mounts;
 use crate::{durations, env_vars, exit_status, pairs};
 
@@ -158,6 +160,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Project(ProjectCommand),
     /// Audit log: who did what, newest first.
+    #[command(after_help = AUDIT_HELP)]
     Audit(AuditArgs),
     /// Follow state changes of sandboxes.
     Events(EventsArgs),

@@ -19,6 +19,7 @@ mod failure;
 mod files;
 mod help_groups;
 mod hint_words;
+mod moments;
 mod network;
 mod pairs;
 mod ports;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
+use time::OffsetDateTime;
 
-use crate::durations;
+use crate::{durations, moments};
 
 /// What needs no server that is known already.
 #[derive(Debug, Subcommand)]
@@ -172,9 +173,18 @@ pub(crate) struct AuditArgs {
     /// Only entries about this sandbox, snapshot, volume or key.
     #[arg(value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
-    /// At most this many entries, the newest.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
-    pub(crate) limit: u64,
+    /// At most this many entries, the newest [default: 50; with --since or --until all].
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Only entries since then: 10m or 2h ago, 2026-01-31, 2026-01-31T12:00:00Z.
+    #[arg(long, value_name = "WHEN", value_parser = moments::parse)]
+    pub(crate) since: Option<OffsetDateTime>,
+    /// Only entries until then.
+    #[arg(long, value_name = "WHEN", value_parser = moments::parse)]
+    pub(crate) until: Option<OffsetDateTime>,
+    /// Follow new entries, oldest first, until Ctrl-C; with --json one object per line.
+    #[arg(long, short, conflicts_with = "until")]
+    pub(crate) follow: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -205,3 +215,9 @@ Examples:
   dayfly login https://dayfly.example
   ssh host sudo cat /var/lib/dayfly/admin.key | dayfly login http://host:7070 --name lab
   dayfly context use lab";
+
+pub(crate) const AUDIT_HELP: &str = "\
+Examples:
+  dayfly audit --since 1h
+  dayfly audit --since 2026-01-30 --until 2026-01-31 --json > day.json
+  dayfly audit -f --json | tee -a audit.jsonl";

@@ -1,20 +1,34 @@
 //! `dayfly audit`.
 
+use std::time::Duration;
+
 use dayfly_api::{AuditEntry, AuditList};
 use dayfly_client::AuditOptions;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::dispatch::Session;
-use crate::exit_status;
 use crate::failure::{CommandError, Subject};
-use crate::table::Table;
+use crate::printer::Printer;
+use crate::table::{self, Table};
 use crate::tenancy::args::AuditArgs;
+use crate::{exit_status, signals, text};
 
 /// Entries that are asked for at once.
 const PAGE: u64 = 1000;
+/// Entries that are shown unless something else says where to begin.
+const ENTRIES_DEFAULT: u64 = 50;
 const DETAIL_CHARACTERS_MAX: usize = 60;
+/// Entries are numbered when they are written, which may be a little after their time.
+const OUT_OF_ORDER_MAX: Duration = Duration::from_secs(60);
+/// How often new entries are looked for.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8, CommandError> {
-    let entries = read(session, args).await?;
+    if args.follow {
+        return signals::until_left(follow(session, args)).await;
+    }
+    let entries = read(session, args, limit(args), 0).await?;
     let printer = session.printer;
     if printer.is_json() {
         printer.json(&entries)?;
@@ -22,13 +36,7 @@ pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8,
     }
     let mut table = Table::new(&["TIME", "KEY", "STATUS", "OPERATION", "DETAIL"]);
     for entry in &entries {
-        table.push(vec![
-            entry.at.clone(),
-            entry.key_prefix.clone(),
-            entry.status.to_string(),
-            entry.operation.clone(),
-            detail(entry),
-        ]);
+        table.push(cells(entry).into());
     }
     printer.table(&table)?;
     if entries.is_empty() {
@@ -37,7 +45,52 @@ pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8,
     Ok(exit_status::OK)
 }
 
-async fn read(session: &Session<'_>, args: &AuditArgs) -> Result<Vec<AuditEntry>, CommandError> {
+/// Without a number, a moment says how far back it goes.
+fn limit(args: &AuditArgs) -> u64 {
+    let has_moment = args.since.is_some() || args.until.is_some();
+    let usual = if has_moment {
+        u64::MAX
+    } else {
+        ENTRIES_DEFAULT
+    };
+    args.limit.unwrap_or(usual)
+}
+
+/// Prints what there is, oldest first, and then what comes.
+async fn follow(session: &Session<'_>, args: &AuditArgs) -> Result<u8, CommandError> {
+    let mut entries = read(session, args, limit(args), 0).await?;
+    let mut last = 0;
+    loop {
+        for entry in entries.iter().rev() {
+            print(session.printer, entry)?;
+            last = last.max(entry.seq);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+        entries = read(session, args, u64::MAX, last).await?;
+    }
+}
+
+fn print(printer: &Printer, entry: &AuditEntry) -> Result<(), CommandError> {
+    if printer.is_json() {
+        // One object in a line: more may follow for ever.
+        return printer.line(&serde_json::to_string(entry).unwrap_or_default());
+    }
+    let [at, key, status, operation, detail] = cells(entry).map(|cell| text::visible(&cell));
+    let (at, key) = (table::padded(&at, 24), table::padded(&key, 12));
+    let line = format!(
+        "{at}  {key}  {}  {operation}  {detail}",
+        printer.status(&status, 3)
+    );
+    printer.line(line.trim_end())
+}
+
+/// What was asked for, newest first: at most `limit` entries, and none up to the entry `after`.
+async fn read(
+    session: &Session<'_>,
+    args: &AuditArgs,
+    limit: u64,
+    after: u64,
+) -> Result<Vec<AuditEntry>, CommandError> {
     let mut options = AuditOptions {
         subject: args.subject.clone(),
         cursor: None,
@@ -45,7 +98,7 @@ async fn read(session: &Session<'_>, args: &AuditArgs) -> Result<Vec<AuditEntry>
     };
     let mut entries = Vec::new();
     loop {
-        let left = args.limit.saturating_sub(entries.len() as u64);
+        let left = limit.saturating_sub(entries.len() as u64);
         if left == 0 {
             return Ok(entries);
         }
@@ -55,12 +108,39 @@ async fn read(session: &Session<'_>, args: &AuditArgs) -> Result<Vec<AuditEntry>
             CommandError::call("cannot read the audit log", source).about(Subject::Project)
         };
         let AuditList { items, next_cursor } = page.map_err(failed)?;
-        entries.extend(items);
+        for entry in items {
+            let at = OffsetDateTime::parse(&entry.at, &Rfc3339).ok();
+            let is_long_before = |at| {
+                args.since
+                    .is_some_and(|since| at < since - OUT_OF_ORDER_MAX)
+            };
+            if entry.seq <= after || at.is_some_and(is_long_before) {
+                return Ok(entries);
+            }
+            let is_wanted = |at| {
+                let is_before = args.since.is_some_and(|since| at < since);
+                let is_behind = args.until.is_some_and(|until| at > until);
+                !is_before && !is_behind
+            };
+            if at.is_none_or(is_wanted) {
+                entries.push(entry);
+            }
+        }
         if next_cursor.is_none() {
             return Ok(entries);
         }
         options.cursor = next_cursor;
     }
+}
+
+fn cells(entry: &AuditEntry) -> [String; 5] {
+    [
+        entry.at.clone(),
+        entry.key_prefix.clone(),
+        entry.status.to_string(),
+        entry.operation.clone(),
+        detail(entry),
+    ]
 }
 
 /// Of a command or of code its beginning, and how it ended; of a file its path.

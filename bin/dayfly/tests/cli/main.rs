@@ -1,6 +1,8 @@
 //! The built program against a server with the shape of the public API.
 
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod exec_and_cp;
 #[cfg(test)]
 mod files;

@@ -41,6 +41,7 @@ pub(crate) struct World {
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
     pub(crate) networks: Vec<NetworkWish>,
     pub(crate) signals: Vec<i32>,
+    pub(crate) audit: Vec<serde_json::Value>,
     pub(crate) holds_streams: bool,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,

@@ -1,18 +1,20 @@
-//! Keys and usage of the fake server.
+//! Keys, usage and the audit record of the fake server.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::server::Shared;
+use super::server::{Shared, begin};
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/me", get(me))
         .route("/v1/usage/sandboxes", get(loads))
+        .route("/v1/audit", get(audit))
 }
 
 async fn me() -> Json<Value> {
@@ -27,4 +29,25 @@ async fn loads(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let load = |id: &String| json!({"id": id, "cpu_us": 5, "memory_bytes": 3 << 20});
     let items: Vec<Value> = world.sandboxes.keys().map(load).collect();
     Json(json!({"at_ms": 1000, "items": items}))
+}
+
+/// Newest first, in pages of three at most. The cursor is the last entry of the page before.
+async fn audit(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Json<Value> {
+    begin(&shared, "audit");
+    let world = shared.world.lock().expect("no test panics with the lock");
+    let number = |name: &str| query.get(name).and_then(|text| text.parse::<u64>().ok());
+    let before = number("cursor").unwrap_or(u64::MAX);
+    let length = number("limit").unwrap_or(100).min(3);
+    let entries = world.audit.iter().rev();
+    let mut older = entries.filter(|entry| entry["seq"].as_u64() < Some(before));
+    let page: Vec<&Value> = older
+        .by_ref()
+        .take(usize::try_from(length).expect("small"))
+        .collect();
+    let has_more = older.next().is_some();
+    let last = page.last().map(|entry| entry["seq"].to_string());
+    Json(json!({"items": page, "next_cursor": last.filter(|_| has_more)}))
 }
