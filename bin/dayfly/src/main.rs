@@ -9,6 +9,7 @@ mod ages;
 mod args;
 mod args_help;
 mod colours;
+mod completion;
 mod dispatch;
 mod durations;
 mod env_vars;
@@ -36,23 +37,40 @@ mod tenancy;
 mod text;
 mod volume;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
 
-use crate::args::Args;
+use crate::args::{Args, GlobalArgs};
+use crate::completion::values;
 use crate::env_vars::Environment;
 use crate::failure::CommandError;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let environment = Environment::read();
-    let color = colours::chosen_in(std::env::args_os().skip(1));
+    if let Some(words) = values::words_in(&arguments) {
+        let printer = Printer::new(&GlobalArgs::default(), &environment);
+        return end(
+            run(values::complete(&words, &environment, &printer)),
+            &printer,
+        );
+    }
+    let color = colours::chosen_in(arguments.into_iter());
     let matches = help_groups::command().color(color).get_matches();
     // Both come from the same definition.
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let printer = Printer::new(&args.global, &environment);
-    match run(args, &environment, &printer) {
+    end(
+        run(dispatch::dispatch(args, &environment, &printer)),
+        &printer,
+    )
+}
+
+fn end(outcome: Result<u8, CommandError>, printer: &Printer) -> ExitCode {
+    match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             printer.failure(&error);
@@ -61,12 +79,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args, environment: &Environment, printer: &Printer) -> Result<u8, CommandError> {
+fn run(work: impl Future<Output = Result<u8, CommandError>>) -> Result<u8, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| CommandError::local("cannot start", source))?;
-    let outcome = runtime.block_on(dispatch::dispatch(args, environment, printer));
+    let outcome = runtime.block_on(work);
     // A read of standard input, or a write to a pipe that nobody reads, may hold a thread for
     // ever; leaving must not wait for it.
     runtime.shutdown_background();

@@ -7,15 +7,14 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::args::Args;
+use crate::completion::scripts;
 use crate::exit_status;
 use crate::failure::CommandError;
 use crate::printer::Printer;
 
 /// Prints the script that completes commands in a shell.
 pub(crate) fn completions(shell: Shell, printer: &Printer) -> Result<u8, CommandError> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "dayfly", &mut script);
-    printer.data(&String::from_utf8_lossy(&script))?;
+    printer.data(&scripts::script(shell))?;
     Ok(exit_status::OK)
 }
 

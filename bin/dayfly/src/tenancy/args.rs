@@ -19,6 +19,7 @@ pub(crate) enum LocalCommand {
     #[command(subcommand)]
     Context(ContextCommand),
     /// Print a shell completion script: bash, zsh, fish.
+    #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionArgs),
     /// Write manual pages.
     #[command(hide = true)]
@@ -221,3 +222,14 @@ Examples:
   dayfly audit --since 1h
   dayfly audit --since 2026-01-30 --until 2026-01-31 --json > day.json
   dayfly audit -f --json | tee -a audit.jsonl";
+
+pub(crate) const COMPLETIONS_HELP: &str = "\
+Ids, templates, snapshots, volumes and saved servers are completed by asking the server. The packages
+install these scripts already.
+
+Install:
+  bash  mkdir -p ~/.local/share/bash-completion/completions
+        dayfly completions bash > ~/.local/share/bash-completion/completions/dayfly
+  zsh   mkdir -p ~/.zfunc; dayfly completions zsh > ~/.zfunc/_dayfly
+        and in ~/.zshrc, before compinit: fpath+=(~/.zfunc)
+  fish  dayfly completions fish > ~/.config/fish/completions/dayfly.fish";

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod completion;
+#[cfg(test)]
 mod exec_and_cp;
 #[cfg(test)]
 mod files;
