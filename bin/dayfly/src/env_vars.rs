@@ -8,6 +8,8 @@ pub(crate) const API_KEY: &str = "DAYFLY_API_KEY";
 pub(crate) const CONFIG: &str = "DAYFLY_CONFIG";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const HOME: &str = "HOME";
+/// Where a daemon of this host writes how its group reaches it.
+const LOCAL_ACCESS: &str = "/run/dayfly/local.json";
 const NO_COLOR: &str = "NO_COLOR";
 const CLICOLOR_FORCE: &str = "CLICOLOR_FORCE";
 const TERM: &str = "TERM";
@@ -32,6 +34,8 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     pub(crate) refuses_colour: bool,
     pub(crate) forces_colour: bool,
+    /// No variable names it.
+    pub(crate) local_access: Option<PathBuf>,
 }
 
 impl Environment {
@@ -45,6 +49,7 @@ impl Environment {
             home: variable(HOME).map(PathBuf::from),
             refuses_colour: variable(NO_COLOR).is_some() || is_dumb,
             forces_colour: variable(CLICOLOR_FORCE).is_some_and(|value| value != "0"),
+            local_access: Some(PathBuf::from(LOCAL_ACCESS)),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Where the server is and which key it gets.
 //!
 //! The first that says something wins: flags, then a context chosen with `--context`, then the
-//! environment, then the current context of the context file, then the default. A context's key
-//! goes to that context's address and to no other.
+//! environment, then the current context of the context file, then what a daemon on this host has
+//! written for its group, then the default. A context's key goes to that context's address and to no
+//! other.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use dayfly_client::{ApiKey, InvalidConfig};
 use crate::args::GlobalArgs;
 use crate::env_vars::{self, Environment};
 use crate::tenancy::context_file::{self, Context, ContextFile, ContextFileError};
+use crate::tenancy::local_access::{self, LocalAccess, LocalAccessError};
 
 /// Where a fresh `dayflyd` listens.
 const URL_DEFAULT: &str = "http://127.0.0.1:7070";
@@ -40,13 +42,16 @@ pub(crate) enum SettingsError {
     File(#[from] ContextFileError),
     #[error("cannot tell where the context file is: HOME is not set")]
     NoHome,
+    #[error(transparent)]
+    LocalAccess(#[from] LocalAccessError),
 }
 
 impl SettingsError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NoKey { .. } => Some(
-                "on the server's host: export DAYFLY_API_KEY=$(sudo cat DIR/admin.key), \
+                "`dayfly login URL`; on the server's host: become a member of its local_group (sudo usermod -aG dayfly \
+                 $USER, and log in again), or export DAYFLY_API_KEY=$(sudo cat DIR/admin.key), \
                  where DIR is the data directory of dayflyd; or see --key-file"
                     .to_owned(),
             ),
@@ -56,9 +61,11 @@ impl SettingsError {
             Self::NoContext { .. } => Some(
                 "a context is a table [contexts.NAME] with url, and key or key_file".to_owned(),
             ),
-            Self::EnvironmentKey { .. } | Self::NoFile { .. } | Self::File(_) | Self::NoHome => {
-                None
-            }
+            Self::EnvironmentKey { .. }
+            | Self::NoFile { .. }
+            | Self::File(_)
+            | Self::NoHome
+            | Self::LocalAccess(_) => None,
         }
     }
 }
@@ -70,12 +77,26 @@ struct Chosen {
     is_by_flag: bool,
 }
 
+impl From<LocalAccess> for Chosen {
+    fn from(found: LocalAccess) -> Self {
+        Self {
+            context: found.context,
+            path: found.path,
+            is_by_flag: false,
+        }
+    }
+}
+
 impl Settings {
     pub(crate) fn load(
         global: &GlobalArgs,
         environment: &Environment,
     ) -> Result<Self, SettingsError> {
-        let chosen = choose_context(global, environment)?;
+        let has_key = global.key_file.is_some() || environment.api_key.is_some();
+        let chosen = match choose_context(global, environment)? {
+            None if !has_key => local_access::read(environment)?.map(Chosen::from),
+            chosen => chosen,
+        };
         let url = pick_url(global, environment, chosen.as_ref());
         let key = pick_key(global, environment, chosen.as_ref(), &url)?;
         Ok(Self { url, key })
@@ -285,6 +306,39 @@ mod tests {
             (settings.url.as_str(), settings.key),
             ("http://flag:4", key("home-key"))
         );
+    }
+
+    #[test]
+    fn a_daemon_on_this_host_is_the_last_that_is_asked() {
+        let mut world = world();
+        let path = world.directory.path().join("local.json");
+        let text = r#"{"url": "http://127.0.0.1:9", "key": "local-key", "instance": "x"}"#;
+        write_file(&path, text, 0o640);
+        let global = GlobalArgs::default();
+        world.environment.local_access = Some(path.clone());
+        let settings = Settings::load(&global, &world.environment).unwrap();
+        assert_eq!(settings.url, "http://lab:1", "a context comes first");
+
+        let mut environment = Environment {
+            local_access: Some(path.clone()),
+            ..Environment::default()
+        };
+        let settings = Settings::load(&global, &environment).unwrap();
+        let found = (settings.url.as_str(), settings.key);
+        assert_eq!(found, ("http://127.0.0.1:9", key("local-key")));
+        environment.api_url = Some("http://elsewhere".to_owned());
+        let settings = Settings::load(&global, &environment).unwrap();
+        assert_eq!(settings.key, None, "its key is for its own address");
+        environment.api_url = None;
+        environment.api_key = Some("env-key".to_owned());
+        let settings = Settings::load(&global, &environment).unwrap();
+        let found = (settings.url.as_str(), settings.key);
+        assert_eq!(found, (URL_DEFAULT, key("env-key")));
+        environment.api_key = None;
+        write_file(&path, "nonsense", 0o640);
+        assert!(Settings::load(&global, &environment).is_err());
+        fs::remove_file(&path).unwrap();
+        assert!(Settings::load(&global, &environment).unwrap().key.is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod context_file;
 pub(crate) mod events;
 pub(crate) mod limit_changes;
+pub(crate) mod local_access;
 pub(crate) mod login;
 pub(crate) mod project;
 pub(crate) mod token;
