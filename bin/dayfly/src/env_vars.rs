@@ -10,6 +10,12 @@ const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const HOME: &str = "HOME";
 /// Where a daemon of this host writes how its group reaches it.
 const LOCAL_ACCESS: &str = "/run/dayfly/local.json";
+/// The settings of a daemon of this host.
+const DAEMON_SETTINGS: &str = "/etc/dayfly/dayflyd.toml";
+const SUDO_UID: &str = "SUDO_UID";
+const SUDO_GID: &str = "SUDO_GID";
+/// Only newer versions of sudo set it.
+const SUDO_HOME: &str = "SUDO_HOME";
 const NO_COLOR: &str = "NO_COLOR";
 const CLICOLOR_FORCE: &str = "CLICOLOR_FORCE";
 const TERM: &str = "TERM";
@@ -36,6 +42,17 @@ pub(crate) struct Environment {
     pub(crate) forces_colour: bool,
     /// No variable names it.
     pub(crate) local_access: Option<PathBuf>,
+    /// Nor this.
+    pub(crate) daemon_settings: Option<PathBuf>,
+    pub(crate) sudo: Option<SudoUser>,
+}
+
+/// Who called `sudo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SudoUser {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) home: Option<PathBuf>,
 }
 
 impl Environment {
@@ -50,8 +67,19 @@ impl Environment {
             refuses_colour: variable(NO_COLOR).is_some() || is_dumb,
             forces_colour: variable(CLICOLOR_FORCE).is_some_and(|value| value != "0"),
             local_access: Some(PathBuf::from(LOCAL_ACCESS)),
+            daemon_settings: Some(PathBuf::from(DAEMON_SETTINGS)),
+            sudo: sudo_user(),
         }
     }
+}
+
+fn sudo_user() -> Option<SudoUser> {
+    let number = |name| text(name)?.parse().ok();
+    Some(SudoUser {
+        uid: number(SUDO_UID)?,
+        gid: number(SUDO_GID)?,
+        home: variable(SUDO_HOME).map(PathBuf::from),
+    })
 }
 
 fn variable(name: &str) -> Option<OsString> {

@@ -50,7 +50,7 @@ impl SettingsError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NoKey { .. } => Some(
-                "`dayfly login URL`; on the server's host: become a member of its local_group (sudo usermod -aG dayfly \
+                "`dayfly login URL`; on the server's host: `sudo dayfly login --local`, or become a member of its local_group (sudo usermod -aG dayfly \
                  $USER, and log in again), or export DAYFLY_API_KEY=$(sudo cat DIR/admin.key), \
                  where DIR is the data directory of dayflyd; or see --key-file"
                     .to_owned(),

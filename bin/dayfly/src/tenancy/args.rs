@@ -29,11 +29,17 @@ pub(crate) enum LocalCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoginArgs {
     /// Address of the server.
-    #[arg(value_name = "URL")]
-    pub(crate) server: String,
+    #[arg(value_name = "URL", required_unless_present = "local")]
+    pub(crate) server: Option<String>,
     /// Name for it in `dayfly context`.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) name: String,
+    /// Use the daemon on this host with its administrator's key, for the user who called sudo.
+    #[arg(long)]
+    pub(crate) local: bool,
+    /// Data directory of that daemon [default: as /etc/dayfly/dayflyd.toml says].
+    #[arg(long, value_name = "DIR", requires = "local")]
+    pub(crate) data_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -214,6 +220,7 @@ read.
 
 Examples:
   dayfly login https://dayfly.example
+  sudo dayfly login --local
   ssh host sudo cat /var/lib/dayfly/admin.key | dayfly login http://host:7070 --name lab
   dayfly context use lab";
 

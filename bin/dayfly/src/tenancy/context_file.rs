@@ -112,12 +112,22 @@ pub(crate) fn write(path: &Path, file: &ContextFile) -> io::Result<()> {
 
 /// Reads a file that holds a key and nothing else.
 pub(crate) fn read_key(path: &Path) -> Result<ApiKey, ContextFileError> {
+    parse_key(path, &read_key_text(path)?)
+}
+
+/// As [`read_key`], for whoever stores the key elsewhere.
+pub(crate) fn read_key_text(path: &Path) -> Result<String, ContextFileError> {
     let (text, mode) = read_text(path).map_err(|source| ContextFileError::Read {
         path: path.to_owned(),
         source,
     })?;
     check_mode(path, mode)?;
-    ApiKey::parse(&text).map_err(|source| ContextFileError::Key {
+    parse_key(path, &text)?;
+    Ok(text.trim().to_owned())
+}
+
+fn parse_key(path: &Path, text: &str) -> Result<ApiKey, ContextFileError> {
+    ApiKey::parse(text).map_err(|source| ContextFileError::Key {
         path: path.to_owned(),
         source,
     })

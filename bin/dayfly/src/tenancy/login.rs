@@ -12,22 +12,41 @@ use crate::printer::{self, Printer};
 use crate::table::Table;
 use crate::tenancy::args::{ContextCommand, LoginArgs};
 use crate::tenancy::context_file::{self, Context, ContextFile};
+use crate::tenancy::local_login;
 use crate::{exit_status, settings, text};
 
-/// Checks a key with its server, and stores both.
+/// Asks for the key of a server, and stores both.
 pub(crate) async fn login(
     args: &LoginArgs,
     global: &GlobalArgs,
     environment: &Environment,
     printer: &Printer,
 ) -> Result<u8, CommandError> {
+    match &args.server {
+        Some(server) if !args.local => {
+            settings::required_context_path(environment)?;
+            let key = read_key()?;
+            store(server, key, &args.name, global, environment, printer).await
+        }
+        Some(_) | None => local_login::login(args, global, environment, printer).await,
+    }
+}
+
+/// Checks a key with its server, and stores both.
+pub(crate) async fn store(
+    server: &str,
+    key: String,
+    name: &str,
+    global: &GlobalArgs,
+    environment: &Environment,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
     let path = settings::required_context_path(environment)?;
-    let key = read_key()?;
     let parsed = ApiKey::parse(&key).map_err(|source| CommandError::Usage {
         what: source.to_string(),
         hint: "a key is one word that begins with dfk_; `dayfly token create` makes one",
     })?;
-    let url = args.server.trim_end_matches('/').to_owned();
+    let url = server.trim_end_matches('/').to_owned();
     let mut client = Client::new(ClientConfig {
         url: url.clone(),
         key: Some(parsed),
@@ -45,14 +64,14 @@ pub(crate) async fn login(
         key: Some(key),
         key_file: None,
     };
-    file.contexts.insert(args.name.clone(), context);
-    file.current = Some(args.name.clone());
+    file.contexts.insert(name.to_owned(), context);
+    file.current = Some(name.to_owned());
     save(&path, &file)?;
     if printer.is_json() {
         printer.json(&me)?;
     } else {
         let project = text::visible(&me.project);
-        printer.note(&format!("logged in to project {project} as {}", args.name));
+        printer.note(&format!("logged in to project {project} as {name}"));
     }
     Ok(exit_status::OK)
 }

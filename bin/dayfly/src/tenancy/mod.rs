@@ -6,6 +6,8 @@ pub(crate) mod context_file;
 pub(crate) mod events;
 pub(crate) mod limit_changes;
 pub(crate) mod local_access;
+pub(crate) mod local_daemon;
+pub(crate) mod local_login;
 pub(crate) mod login;
 pub(crate) mod project;
 pub(crate) mod token;

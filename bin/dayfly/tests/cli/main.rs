@@ -13,6 +13,8 @@ mod hints;
 #[cfg(test)]
 mod leaving;
 #[cfg(test)]
+mod login;
+#[cfg(test)]
 mod looks;
 #[cfg(test)]
 mod network;

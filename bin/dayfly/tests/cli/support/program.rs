@@ -12,6 +12,7 @@ use super::{FakeServer, within};
 /// The program with a home directory that holds nothing.
 pub(crate) struct Program {
     pub(crate) home: tempfile::TempDir,
+    executable: PathBuf,
     variables: Vec<(String, String)>,
 }
 
@@ -45,6 +46,7 @@ impl Program {
         let home = tempfile::tempdir().expect("a directory for tests");
         Self {
             home,
+            executable: env!("CARGO_BIN_EXE_dayfly").into(),
             variables: Vec::new(),
         }
     }
@@ -54,6 +56,12 @@ impl Program {
         Self::new()
             .with("DAYFLY_API_URL", &url)
             .with("DAYFLY_API_KEY", FakeServer::KEY)
+    }
+
+    /// A copy of the program in another place.
+    pub(crate) fn running(mut self, executable: &Path) -> Self {
+        self.executable = executable.to_owned();
+        self
     }
 
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
@@ -66,7 +74,7 @@ impl Program {
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dayfly"));
+        let mut command = Command::new(&self.executable);
         command
             .args(args)
             .env_clear()
