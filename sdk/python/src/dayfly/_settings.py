@@ -8,7 +8,7 @@ A context's key goes to that context's address and to no other.
 from __future__ import annotations
 
 import os
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,11 +82,8 @@ def _check(url: str, key: str | None) -> None:
 
 def _current_context(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
     path = _context_path(environment)
-    # The reader of TOML came with Python 3.11; before that the file is left alone.
-    if path is None or sys.version_info < (3, 11):
+    if path is None:
         return None, None
-    import tomllib
-
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
