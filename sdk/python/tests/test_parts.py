@@ -236,3 +236,20 @@ class TestSettings:
         file.chmod(0o644)
         with pytest.raises(InvalidSettings, match="others can read"):
             load_settings(environment=environment)
+
+    @pytest.mark.parametrize("key", ["", "  "])
+    def test_an_empty_key_is_refused(self, key: str) -> None:
+        with pytest.raises(InvalidSettings, match="api_key= is empty"):
+            load_settings("http://a", key, {"DAYFLY_API_KEY": "df_of_the_operator"})
+
+    def test_an_address_with_v1_is_refused(self) -> None:
+        with pytest.raises(InvalidSettings) as caught:
+            load_settings("http://127.0.0.1:7070/v1/", "k", {})
+        assert "/v1" in str(caught.value)
+        assert "use http://127.0.0.1:7070" in str(caught.value)
+
+    @pytest.mark.parametrize("url", ["http://u:secret@h", "http://h/?k=secret", "http://h/#secret"])
+    def test_more_than_an_address_is_refused(self, url: str) -> None:
+        with pytest.raises(InvalidSettings) as caught:
+            load_settings(url, "k", {})
+        assert "secret" not in str(caught.value)

@@ -7,6 +7,7 @@ A context's key goes to that context's address and to no other.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -54,6 +55,15 @@ def load_settings(
 ) -> Settings:
     """Settings from arguments, the environment and the context file."""
     environment = os.environ if environment is None else environment
+    if api_key is not None and not api_key.strip():
+        # Often a variable that was not set. Another key in its place could be anybody's.
+        raise InvalidSettings(
+            "api_key= is empty", hint="leave it out, or None, to use DAYFLY_API_KEY"
+        )
+    if api_url is not None and not api_url.strip():
+        raise InvalidSettings(
+            "api_url= is empty", hint="leave it out, or None, to use DAYFLY_API_URL"
+        )
     context_url, context_key = None, None
     given_url = api_url or environment.get("DAYFLY_API_URL") or None
     given_key = api_key or environment.get("DAYFLY_API_KEY") or None
@@ -68,14 +78,28 @@ def load_settings(
 
 
 def _check(url: str, key: str | None) -> None:
-    try:
+    parts = urlsplit("")
+    is_usable = False
+    with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        # Asking for it refuses what is not a number.
         _ = parts.port
-    except ValueError:
-        is_usable = False
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
     if not is_usable:
-        raise InvalidSettings(f"{url!r} is not an http or https address")
+        raise InvalidSettings(
+            f"{url!r} is not an http or https address", hint=f"it looks like {URL_DEFAULT}"
+        )
+    if parts.query or parts.fragment or parts.username is not None:
+        # Not quoted: it may hold a password.
+        raise InvalidSettings(
+            "the address of the server has a query, a fragment or a user in it",
+            hint="api_key= and DAYFLY_API_KEY are for the key",
+        )
+    if parts.path.endswith("/v1"):
+        raise InvalidSettings(
+            f"the address {url} ends in /v1, which this client adds by itself",
+            hint=f"use {url.removesuffix('/v1')}",
+        )
     if key is not None and (not key.strip().isascii() or not key.strip().isprintable()):
         raise InvalidSettings("the API key holds characters that no key has")
 

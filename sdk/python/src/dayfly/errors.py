@@ -58,7 +58,7 @@ class InvalidSettings(DayflyError):
     """The address, the key or the context file cannot be used. Nothing was sent."""
 
 
-class ServerUnreachable(DayflyError):
+class ServerUnreachable(DayflyError, ConnectionError):
     """No connection could be made. Nothing was sent."""
 
 
