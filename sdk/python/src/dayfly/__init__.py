@@ -13,6 +13,15 @@ from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_snapshot import AsyncSnapshot
 from ._async_volume import AsyncVolume
 from ._exploring import Attempt, Exploration
+from ._options import (
+    Language,
+    LogWhenFull,
+    NetworkMode,
+    OnTimeout,
+    RunMode,
+    Status,
+    StreamName,
+)
 from ._retry import Progress
 from ._version import VERSION as __version__
 from .context import CodeContext
@@ -115,9 +124,12 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidRequest",
     "InvalidSettings",
+    "Language",
     "Lifecycle",
+    "LogWhenFull",
     "Me",
     "NetworkLog",
+    "NetworkMode",
     "NetworkPolicy",
     "NetworkRecord",
     "NetworkRule",
@@ -126,6 +138,7 @@ __all__ = [
     "NodeUnavailable",
     "NotFound",
     "NothingListens",
+    "OnTimeout",
     "Output",
     "Port",
     "PortLink",
@@ -137,6 +150,7 @@ __all__ = [
     "QuotaExceeded",
     "RateLimited",
     "Result",
+    "RunMode",
     "Sandbox",
     "SandboxInfo",
     "SandboxTimeout",
@@ -145,7 +159,9 @@ __all__ = [
     "Snapshot",
     "SnapshotInfo",
     "SnapshotUnusable",
+    "Status",
     "StoreUnavailable",
+    "StreamName",
     "TemplateBaking",
     "TemplateFailed",
     "TemplateInfo",

@@ -18,6 +18,7 @@ from ._exploring import Exploration, Score, explore
 from ._follow import OnOutput
 from ._handles import context_id
 from ._making import SandboxWish
+from ._options import RunMode, Status
 from ._settings import load_settings
 from .errors import DayflyError
 from .execution import Execution
@@ -99,7 +100,7 @@ class AsyncSandbox(AsyncSandboxParts):
         cls,
         *,
         template: str | None = None,
-        status: str | None = None,
+        status: Status | None = None,
         metadata: Mapping[str, str] | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
@@ -190,7 +191,7 @@ class AsyncSandbox(AsyncSandboxParts):
         return AsyncProcess(self._session, self.id, info)
 
     async def run(
-        self, code: str, *, mode: str | None = None, timeout_seconds: float | None = None
+        self, code: str, *, mode: RunMode | None = None, timeout_seconds: float | None = None
     ) -> Execution:
         """Runs ``code`` as the template means it.
 

@@ -10,6 +10,7 @@ from . import _living
 from ._async import AsyncSession
 from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
 from ._living import UNCHANGED, Unchanged
+from ._options import NetworkMode, OnTimeout
 from .models import Lifecycle, Port, PortLink, SandboxInfo
 from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
 
@@ -24,7 +25,9 @@ class AsyncSandboxNetwork:
     async def get(self) -> NetworkPolicy:
         return await self._session.run(_living.get_network(self._sandbox))
 
-    async def set(self, mode: str, rules: Sequence[RuleLike] | None = None) -> NetworkPolicy:
+    async def set(
+        self, mode: NetworkMode, rules: Sequence[RuleLike] | None = None
+    ) -> NetworkPolicy:
         """Replaces the policy, for open connections as well."""
         return await self._session.run(_living.set_network(self._sandbox, mode, rules))
 
@@ -100,7 +103,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         ttl_seconds: int | Unchanged | None = UNCHANGED,
         persistent: bool | Unchanged = UNCHANGED,
         idle_seconds: int | Unchanged | None = UNCHANGED,
-        on_timeout: str | Unchanged = UNCHANGED,
+        on_timeout: OnTimeout | Unchanged = UNCHANGED,
     ) -> Lifecycle:
         """Changes what is given and leaves the rest."""
         change = _living.change_lifecycle(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._effects import Operation
+from ._options import NetworkMode, Status
 from ._retry import call
 from ._wire import (
     LIST_PAGE_LENGTH,
@@ -59,7 +60,7 @@ def get_sandbox(sandbox: str) -> Operation[SandboxInfo]:
 
 
 def list_sandboxes(
-    template: str | None, status: str | None, metadata: Mapping[str, str] | None
+    template: str | None, status: Status | None, metadata: Mapping[str, str] | None
 ) -> Operation[list[SandboxInfo]]:
     """All of the project that have everything that is named, oldest first."""
     labels = json.dumps(dict(metadata)) if metadata else None
@@ -221,7 +222,7 @@ def get_network(sandbox: str) -> Operation[NetworkPolicy]:
 
 
 def set_network(
-    sandbox: str, mode: str, rules: Sequence[RuleLike] | None
+    sandbox: str, mode: NetworkMode, rules: Sequence[RuleLike] | None
 ) -> Operation[NetworkPolicy]:
     path = path_of("sandboxes", sandbox, "network")
     request = send_json("PUT", path, network_wish(mode, rules), is_repeatable=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ._effects import Operation, send_once
+from ._options import NetworkMode, OnTimeout
 from ._retry import Patience, Progress, call
 from ._wire import (
     FORK_SECONDS,
@@ -38,10 +39,10 @@ class SandboxWish:
     persistent: bool = False
     metadata: Mapping[str, str] | None = None
     idle_seconds: int | None = None
-    on_timeout: str | None = None
+    on_timeout: OnTimeout | None = None
     volumes: Sequence[MountLike] | None = None
     egress_allowlist: Iterable[RuleLike] | None = None
-    network: str | Mapping[str, Any] | None = None
+    network: NetworkMode | Mapping[str, Any] | None = None
     cpu: float | None = None
     disk_gb: float | None = None
     from_snapshot: str | None = None
@@ -84,7 +85,7 @@ def mount_body(mount: MountLike) -> Json:
 
 
 def network_fields(
-    network: str | Mapping[str, Any] | None, egress_allowlist: Iterable[RuleLike] | None
+    network: NetworkMode | Mapping[str, Any] | None, egress_allowlist: Iterable[RuleLike] | None
 ) -> Json:
     """Absent is the project's default; an empty list is nothing at all."""
     fields: Json = {}
@@ -119,8 +120,8 @@ def fork_options(
     persistent: bool | None = None,
     metadata: Mapping[str, str] | None = None,
     idle_seconds: int | None = None,
-    on_timeout: str | None = None,
-    network: str | Mapping[str, Any] | None = None,
+    on_timeout: OnTimeout | None = None,
+    network: NetworkMode | Mapping[str, Any] | None = None,
     egress_allowlist: Iterable[RuleLike] | None = None,
     reseed_user_space: bool | None = None,
     all_or_nothing: bool | None = None,

@@ -1,13 +1,48 @@
-"""Keyword arguments that several calls share, for the type checker."""
+"""Keyword arguments that several calls share, and the values that they take, as types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from ._making import MountLike
-from ._retry import Progress
-from .network import RuleLike
+if TYPE_CHECKING:
+    from ._making import MountLike
+    from ._retry import Progress
+    from .network import RuleLike
+
+OnTimeout = Literal["delete", "hibernate"]
+"""What happens after ``idle_seconds`` without activity."""
+
+Status = Literal[
+    "creating",
+    "running",
+    "pausing",
+    "paused",
+    "resuming",
+    "hibernating",
+    "hibernated",
+    "waking",
+    "deleting",
+    "deleted",
+    "failed",
+    "unavailable",
+]
+"""What a sandbox is doing. A later server may know more."""
+
+RunMode = Literal["shell", "python", "python_context"]
+"""What ``Sandbox.run`` takes its text for."""
+
+Language = Literal["python", "bash", "javascript", "py", "python3", "js", "node", "sh", "shell"]
+"""A language of contexts, by any of its names."""
+
+LogWhenFull = Literal["drop_oldest", "block"]
+"""What happens to output beyond ``log_max_bytes``."""
+
+NetworkMode = Literal["deny", "allowlist", "observe", "public"]
+"""What a sandbox may reach."""
+
+StreamName = Literal["stdout", "stderr"]
+"""One of the two output streams of a command."""
 
 
 class CreateOptions(TypedDict, total=False):
@@ -17,10 +52,10 @@ class CreateOptions(TypedDict, total=False):
     persistent: bool
     metadata: Mapping[str, str] | None
     idle_seconds: int | None
-    on_timeout: str | None
+    on_timeout: OnTimeout | None
     volumes: Sequence[MountLike] | None
     egress_allowlist: Iterable[RuleLike] | None
-    network: str | Mapping[str, Any] | None
+    network: NetworkMode | Mapping[str, Any] | None
     cpu: float | None
     disk_gb: float | None
     from_snapshot: str | None
@@ -35,10 +70,10 @@ class CopyOptions(TypedDict, total=False):
     persistent: bool
     metadata: Mapping[str, str] | None
     idle_seconds: int | None
-    on_timeout: str | None
+    on_timeout: OnTimeout | None
     volumes: Sequence[MountLike] | None
     egress_allowlist: Iterable[RuleLike] | None
-    network: str | Mapping[str, Any] | None
+    network: NetworkMode | Mapping[str, Any] | None
     cpu: float | None
     disk_gb: float | None
 
@@ -50,8 +85,8 @@ class ForkOptions(TypedDict, total=False):
     persistent: bool | None
     metadata: Mapping[str, str] | None
     idle_seconds: int | None
-    on_timeout: str | None
-    network: str | Mapping[str, Any] | None
+    on_timeout: OnTimeout | None
+    network: NetworkMode | Mapping[str, Any] | None
     egress_allowlist: Iterable[RuleLike] | None
     reseed_user_space: bool | None
     all_or_nothing: bool | None
@@ -66,4 +101,4 @@ class ExecOptions(TypedDict, total=False):
     max_output_bytes: int | None
     report_changes: bool | None
     log_max_bytes: int | None
-    log_when_full: str | None
+    log_when_full: LogWhenFull | None

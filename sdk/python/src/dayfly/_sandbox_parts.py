@@ -9,6 +9,7 @@ from dataclasses import replace
 from . import _living
 from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
 from ._living import UNCHANGED, Unchanged
+from ._options import NetworkMode, OnTimeout
 from ._sync import Session
 from .models import Lifecycle, Port, PortLink, SandboxInfo
 from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
@@ -31,7 +32,7 @@ class SandboxNetwork:
     def get(self) -> NetworkPolicy:
         return self._session.run(_living.get_network(self._sandbox))
 
-    def set(self, mode: str, rules: Sequence[RuleLike] | None = None) -> NetworkPolicy:
+    def set(self, mode: NetworkMode, rules: Sequence[RuleLike] | None = None) -> NetworkPolicy:
         """Replaces the policy, for open connections as well."""
         return self._session.run(_living.set_network(self._sandbox, mode, rules))
 
@@ -106,7 +107,7 @@ class SandboxParts(SandboxHandle[Session]):
         ttl_seconds: int | Unchanged | None = UNCHANGED,
         persistent: bool | Unchanged = UNCHANGED,
         idle_seconds: int | Unchanged | None = UNCHANGED,
-        on_timeout: str | Unchanged = UNCHANGED,
+        on_timeout: OnTimeout | Unchanged = UNCHANGED,
     ) -> Lifecycle:
         """Changes what is given and leaves the rest."""
         change = _living.change_lifecycle(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from ._options import NetworkMode, OnTimeout, RunMode, Status
 from .errors import CommandFailed, ProtocolError
 
 T = TypeVar("T")
@@ -74,14 +75,14 @@ class SandboxInfo:
 
     id: str
     template: str
-    status: str
+    status: Status
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     persistent: bool = False
     created_at: str = ""
     expires_at: str | None = None
     ttl_seconds: int | None = None
     idle_seconds: int | None = None
-    on_timeout: str = "delete"
+    on_timeout: OnTimeout = "delete"
     cpu: int = 0
     cpu_limit: float | None = None
     memory_mb: int = 0
@@ -89,7 +90,7 @@ class SandboxInfo:
     boot_ms: int | None = None
     boot_mode: str = ""
     isolation: str = ""
-    network_mode: str = "deny"
+    network_mode: NetworkMode = "deny"
     from_snapshot: str | None = None
     reason: str | None = None
     volumes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -102,7 +103,7 @@ class Lifecycle:
     ttl_seconds: int | None = None
     persistent: bool = False
     idle_seconds: int | None = None
-    on_timeout: str = "delete"
+    on_timeout: OnTimeout = "delete"
     expires_at: str | None = None
     idle_for_seconds: int = 0
 
@@ -223,7 +224,7 @@ class TemplateInfo:
     state: str
     description: str = ""
     percent: int = 0
-    run: str = "shell"
+    run: RunMode = "shell"
     contexts: list[str] = field(default_factory=list[str])
     cpu: int = 0
     memory_mb: int = 0

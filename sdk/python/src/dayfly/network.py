@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._options import NetworkMode
+
 PORTS_DEFAULT = [80, 443]
 
 # A host, a range or a preset as text, or the parts of a rule.
@@ -36,7 +38,7 @@ class NetworkPolicy:
     the one before.
     """
 
-    mode: str
+    mode: NetworkMode
     rules: list[NetworkRule] = field(default_factory=list[NetworkRule])
     epoch: int = 0
     enforced: bool = True
@@ -50,7 +52,7 @@ class NetworkPolicy:
 class NetworkSuggestion:
     """The smallest list for what was used so far. ``unnamed`` are addresses without a name."""
 
-    mode: str
+    mode: NetworkMode
     rules: list[NetworkRule] = field(default_factory=list[NetworkRule])
     unnamed: list[str] = field(default_factory=list[str])
     records: int = 0
@@ -95,7 +97,7 @@ class NetworkLog:
     lost: int = 0
 
 
-def network_wish(mode: str, rules: Sequence[RuleLike] | None) -> dict[str, Any]:
+def network_wish(mode: NetworkMode, rules: Sequence[RuleLike] | None) -> dict[str, Any]:
     """The body that asks for a policy."""
     wish: dict[str, Any] = {"mode": mode}
     if rules is not None:

@@ -12,6 +12,7 @@ from ._exploring import Exploration, Score, explore
 from ._follow import OnOutput
 from ._handles import context_id
 from ._making import MountLike, SandboxWish
+from ._options import NetworkMode, OnTimeout, RunMode, Status
 from ._retry import Progress
 from ._sandbox_parts import SandboxParts
 from ._settings import load_settings
@@ -64,10 +65,10 @@ class Sandbox(SandboxParts):
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
-        on_timeout: str | None = None,
+        on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
         egress_allowlist: Iterable[RuleLike] | None = None,
-        network: str | Mapping[str, Any] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
         disk_gb: float | None = None,
         from_snapshot: str | None = None,
@@ -128,7 +129,7 @@ class Sandbox(SandboxParts):
         cls,
         *,
         template: str | None = None,
-        status: str | None = None,
+        status: Status | None = None,
         metadata: Mapping[str, str] | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
@@ -219,7 +220,7 @@ class Sandbox(SandboxParts):
         return Process(self._session, self.id, info)
 
     def run(
-        self, code: str, *, mode: str | None = None, timeout_seconds: float | None = None
+        self, code: str, *, mode: RunMode | None = None, timeout_seconds: float | None = None
     ) -> Execution:
         """Runs ``code`` as the template means it.
 
