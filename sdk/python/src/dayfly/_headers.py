@@ -10,6 +10,11 @@ from ._settings import Settings
 from ._version import VERSION
 
 CONNECT_SECONDS = 10.0
+# Bodies are sent in pieces of this size.
+PIECE_BYTES = 64 << 10
+IDLE_MAX = 16
+# Well below the time after which servers and proxies drop a silent connection.
+IDLE_SECONDS = 20.0
 # A peer that went away without a word is noticed after this much silence.
 KEEP_ALIVE_AFTER_SECONDS = 30
 UNACKNOWLEDGED_MILLIS = 60_000
@@ -19,6 +24,8 @@ def default_headers(settings: Settings) -> dict[str, str]:
     headers = {
         "User-Agent": f"dayfly-python/{VERSION} python/{platform.python_version()}",
         "Accept": "*/*",
+        # A stream that is compressed on its way comes in lumps.
+        "Accept-Encoding": "identity",
     }
     if settings.key is not None:
         headers["Authorization"] = f"Bearer {settings.key}"

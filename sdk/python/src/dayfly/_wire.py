@@ -45,29 +45,38 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer. Header names are in lower case."""
+    """A whole response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    # The address of the server that sent it.
+    url: str = ""
 
     def json(self) -> Json:
-        try:
-            value: object = json.loads(self.body)
-        except ValueError:
-            raise ProtocolError("the answer is not JSON", status=self.status) from None
+        value = self._value()
         if not isinstance(value, dict):
-            raise ProtocolError("the answer is not a JSON object", status=self.status)
+            raise ProtocolError("the response is not a JSON object", status=self.status)
         return cast("Json", value)
 
     def json_list(self) -> list[Json]:
+        value = self._value()
+        if not isinstance(value, list):
+            raise ProtocolError("the response is not a JSON list", status=self.status)
+        return cast("list[Json]", value)
+
+    def _value(self) -> object:
         try:
             value: object = json.loads(self.body)
         except ValueError:
-            raise ProtocolError("the answer is not JSON", status=self.status) from None
-        if not isinstance(value, list):
-            raise ProtocolError("the answer is not a JSON list", status=self.status)
-        return cast("list[Json]", value)
+            kind = self.headers.get("content-type") or "no content type"
+            raise ProtocolError(
+                f"{self.url or 'the server'} answered with {kind} where JSON was expected:"
+                " this is no Dayfly server",
+                status=self.status,
+                hint="is the address right? api_url= or DAYFLY_API_URL gives it",
+            ) from None
+        return value
 
 
 def new_id(prefix: str) -> str:
