@@ -61,6 +61,18 @@ class InvalidSettings(DayflyError):
 class ServerUnreachable(DayflyError, ConnectionError):
     """No connection could be made. Nothing was sent."""
 
+    may_pass = True
+    """Whether trying again could help."""
+
+
+class CertificateRefused(ServerUnreachable):
+    """The server's certificate is of an authority that is not trusted, or for another name.
+
+    Nothing was sent. ``ca_file=`` or ``SSL_CERT_FILE`` names the authority to trust.
+    """
+
+    may_pass = False
+
 
 class AnswerLost(DayflyError):
     """The request went out and its answer did not come: whether it was carried out is not known."""
