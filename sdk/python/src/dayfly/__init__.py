@@ -24,6 +24,7 @@ from ._options import (
 )
 from ._retry import Progress
 from ._version import VERSION as __version__
+from .client import Client
 from .context import CodeContext
 from .errors import (
     AlreadyExists,
@@ -106,6 +107,7 @@ __all__ = [
     "Attempt",
     "CertificateRefused",
     "ChangedFile",
+    "Client",
     "CodeContext",
     "CodeFailed",
     "CommandFailed",

@@ -70,7 +70,12 @@ class Together:
     at_once: int
 
 
-Effect = Send | Open | Read | Sleep | Ask | Together
+@dataclass(frozen=True)
+class Know:
+    """What the client that does this knows. Gives its ``ClientFacts``."""
+
+
+Effect = Send | Open | Read | Sleep | Ask | Together | Know
 Operation = Generator[Effect, Any, T]
 
 

@@ -15,8 +15,8 @@ from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, RunMode, Status
 from ._retry import Progress
 from ._sandbox_parts import SandboxParts
-from ._settings import load_settings
-from ._sync import Session, session_for
+from ._sync import Session
+from .client import Client, session_of
 from .context import CodeContext
 from .errors import DayflyError
 from .execution import Execution
@@ -54,7 +54,7 @@ class Sandbox(SandboxParts):
     - ``egress_allowlist``: hosts that it may reach, or ``network``: a mode, or mode and rules.
       With neither it is the project's default, which is nothing unless it was changed.
     - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in processors. ``disk_gb``: its disk.
-    - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``.
+    - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``; or ``client``.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Sandbox(SandboxParts):
         template_timeout_seconds: float | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: Client | None = None,
     ) -> None:
-        settings = load_settings(api_url, api_key)
-        session = session_for(settings)
+        session = session_of(client, api_url, api_key)
         wish = SandboxWish(
             template=template,
             ttl_seconds=ttl_seconds,
@@ -95,7 +95,7 @@ class Sandbox(SandboxParts):
             on_progress=on_progress,
             template_timeout_seconds=template_timeout_seconds,
         )
-        super().__init__(session, settings, session.run(_making.create(wish)))
+        super().__init__(session, session.settings, session.run(_making.create(wish)))
 
     @classmethod
     def create(
@@ -104,10 +104,11 @@ class Sandbox(SandboxParts):
         *,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: Client | None = None,
         **options: Unpack[CreateOptions],
     ) -> Sandbox:
         """The same as ``Sandbox(...)``."""
-        return cls(template, api_url=api_url, api_key=api_key, **options)
+        return cls(template, api_url=api_url, api_key=api_key, client=client, **options)
 
     @classmethod
     def of(cls, session: Session, info: SandboxInfo) -> Sandbox:
@@ -118,10 +119,15 @@ class Sandbox(SandboxParts):
 
     @classmethod
     def connect(
-        cls, sandbox_id: str, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        sandbox_id: str,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: Client | None = None,
     ) -> Sandbox:
         """The sandbox of that id. As any other it is deleted at the end of ``with``."""
-        session = session_for(load_settings(api_url, api_key))
+        session = session_of(client, api_url, api_key)
         return cls.of(session, session.run(_living.get_sandbox(sandbox_id)))
 
     @classmethod
@@ -133,9 +139,10 @@ class Sandbox(SandboxParts):
         metadata: Mapping[str, str] | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: Client | None = None,
     ) -> builtins.list[Sandbox]:
         """The sandboxes of the project, or those that have all of this."""
-        session = session_for(load_settings(api_url, api_key))
+        session = session_of(client, api_url, api_key)
         found = session.run(_living.list_sandboxes(template, status, metadata))
         return [cls.of(session, info) for info in found]
 
@@ -341,11 +348,21 @@ class Sandbox(SandboxParts):
                 raise
 
 
-def templates(*, api_url: str | None = None, api_key: str | None = None) -> list[TemplateInfo]:
+def templates(
+    *,
+    api_url: str | None = None,
+    api_key: str | None = None,
+    client: Client | None = None,
+) -> list[TemplateInfo]:
     """What sandboxes can be created from, and how far a bake is."""
-    return session_for(load_settings(api_url, api_key)).run(_living.list_templates())
+    return session_of(client, api_url, api_key).run(_living.list_templates())
 
 
-def me(*, api_url: str | None = None, api_key: str | None = None) -> Me:
+def me(
+    *,
+    api_url: str | None = None,
+    api_key: str | None = None,
+    client: Client | None = None,
+) -> Me:
     """Whose key this is."""
-    return session_for(load_settings(api_url, api_key)).run(_living.me())
+    return session_of(client, api_url, api_key).run(_living.me())

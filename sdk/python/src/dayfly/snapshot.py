@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ._handles import SnapshotHandle
 from ._living import delete_snapshot, get_snapshot, list_snapshots
 from ._making import SandboxWish, create
-from ._settings import load_settings
-from ._sync import Session, session_for
+from ._sync import Session
+from .client import Client, session_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,11 +29,16 @@ class Snapshot(SnapshotHandle[Session]):
 
     @classmethod
     def get(
-        cls, snapshot: str, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        snapshot: str,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: Client | None = None,
     ) -> Snapshot:
-        settings = load_settings(api_url, api_key)
-        session = session_for(settings)
-        return cls(session, settings, session.run(get_snapshot(snapshot)))
+        """The snapshot of that id or name."""
+        session = session_of(client, api_url, api_key)
+        return cls(session, session.settings, session.run(get_snapshot(snapshot)))
 
     @classmethod
     def list(
@@ -42,10 +47,12 @@ class Snapshot(SnapshotHandle[Session]):
         *,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: Client | None = None,
     ) -> builtins.list[Snapshot]:
-        settings = load_settings(api_url, api_key)
-        session = session_for(settings)
-        return [cls(session, settings, one) for one in session.run(list_snapshots(sandbox_id))]
+        """The snapshots of the project, or of one sandbox."""
+        session = session_of(client, api_url, api_key)
+        found = session.run(list_snapshots(sandbox_id))
+        return [cls(session, session.settings, one) for one in found]
 
     def create_sandbox(self, **options: Unpack[CopyOptions]) -> Sandbox:
         """A new sandbox that goes on from this moment."""
