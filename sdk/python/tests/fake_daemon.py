@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
@@ -22,6 +24,8 @@ class Seen:
     headers: dict[str, str]
     body: bytes
     connection: int
+    # As it stands in the request line; a proxy is sent the whole address.
+    target: str = ""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -49,7 +53,7 @@ class Lost:
 class Stream:
     """Server-sent events. A cut one ends within the body, without its last chunk."""
 
-    events: list[tuple[str, dict[str, Any]]]
+    events: Iterable[tuple[str, dict[str, Any]]]
     is_cut: bool = False
 
 
@@ -96,7 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        seen = Seen(self.command, self.path, headers, body, self.client_address[1])
+        path = re.sub(r"^https?://[^/]+", "", self.path)
+        seen = Seen(self.command, path, headers, body, self.client_address[1], self.path)
         self._answer(daemon.take(seen))
 
     def _answer(self, answer: Answer) -> None:
@@ -136,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_of_test: FakeDaemon
     daemon_threads = True
+    request_queue_size = 256
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -149,12 +155,18 @@ class FakeDaemon:
     A path ``*/word`` stands for every other path that ends with that word.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._scheme = "http" if tls is None else "https"
         self.requests: list[Seen] = []
         self._rules: dict[tuple[str, str], list[Answer | Rule]] = {}
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.daemon_of_test = self
+        if tls is not None:
+            # The handshake belongs to the thread of the connection.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -165,7 +177,11 @@ class FakeDaemon:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     def on(self, method: str, path: str, *answers: Answer | Rule) -> None:
         self._rules[method, path] = list(answers)

@@ -6,6 +6,7 @@ with Sandbox(ttl_seconds=600) as sandbox:
     print(sandbox.exec("uname -a").stdout)
 """
 
+from ._async_client import AsyncClient
 from ._async_context import AsyncCodeContext
 from ._async_filesystem import AsyncFilesystem, AsyncWatch
 from ._async_process import AsyncProcess
@@ -97,6 +98,7 @@ __all__ = [
     "AnswerLost",
     "AnswerTimeout",
     "ApiError",
+    "AsyncClient",
     "AsyncCodeContext",
     "AsyncFilesystem",
     "AsyncProcess",

@@ -7,7 +7,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _code, _commands, _living, _making
-from ._async import AsyncSession, async_session_for
+from ._async import AsyncSession
+from ._async_client import AsyncClient, async_session_of
 from ._async_context import AsyncCodeContext
 from ._async_filesystem import AsyncFilesystem
 from ._async_process import AsyncProcess
@@ -19,7 +20,6 @@ from ._follow import OnOutput
 from ._handles import context_id
 from ._making import SandboxWish
 from ._options import RunMode, Status
-from ._settings import load_settings
 from .errors import DayflyError
 from .execution import Execution
 from .models import ContextInfo, ExecResult, Me, Promoted, SandboxInfo, TemplateInfo
@@ -74,10 +74,11 @@ class AsyncSandbox(AsyncSandboxParts):
         *,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: AsyncClient | None = None,
         **options: Unpack[CreateOptions],
     ) -> Creating:
         """Creates one; ``Sandbox`` says what the arguments mean."""
-        session = async_session_for(load_settings(api_url, api_key))
+        session = async_session_of(client, api_url, api_key)
         return Creating(session, SandboxWish(template=template, **options))
 
     @classmethod
@@ -89,10 +90,15 @@ class AsyncSandbox(AsyncSandboxParts):
 
     @classmethod
     async def connect(
-        cls, sandbox_id: str, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        sandbox_id: str,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> AsyncSandbox:
         """The sandbox of that id. As any other it is deleted at the end of ``with``."""
-        session = async_session_for(load_settings(api_url, api_key))
+        session = async_session_of(client, api_url, api_key)
         return cls.of(session, await session.run(_living.get_sandbox(sandbox_id)))
 
     @classmethod
@@ -104,9 +110,10 @@ class AsyncSandbox(AsyncSandboxParts):
         metadata: Mapping[str, str] | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> builtins.list[AsyncSandbox]:
         """The sandboxes of the project, or those that have all of this."""
-        session = async_session_for(load_settings(api_url, api_key))
+        session = async_session_of(client, api_url, api_key)
         found = await session.run(_living.list_sandboxes(template, status, metadata))
         return [cls.of(session, info) for info in found]
 
@@ -324,12 +331,20 @@ class AsyncSandbox(AsyncSandboxParts):
 
 
 async def async_templates(
-    *, api_url: str | None = None, api_key: str | None = None
+    *,
+    api_url: str | None = None,
+    api_key: str | None = None,
+    client: AsyncClient | None = None,
 ) -> list[TemplateInfo]:
     """What sandboxes can be created from, and how far a bake is."""
-    return await async_session_for(load_settings(api_url, api_key)).run(_living.list_templates())
+    return await async_session_of(client, api_url, api_key).run(_living.list_templates())
 
 
-async def async_me(*, api_url: str | None = None, api_key: str | None = None) -> Me:
+async def async_me(
+    *,
+    api_url: str | None = None,
+    api_key: str | None = None,
+    client: AsyncClient | None = None,
+) -> Me:
     """Whose key this is."""
-    return await async_session_for(load_settings(api_url, api_key)).run(_living.me())
+    return await async_session_of(client, api_url, api_key).run(_living.me())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
-from ._async import AsyncSession, async_session_for
+from ._async import AsyncSession
+from ._async_client import AsyncClient, async_session_of
 from ._handles import SnapshotHandle
 from ._living import delete_snapshot, get_snapshot, list_snapshots
 from ._making import SandboxWish, create
-from ._settings import load_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,11 +23,16 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
 
     @classmethod
     async def get(
-        cls, snapshot: str, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        snapshot: str,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> AsyncSnapshot:
-        settings = load_settings(api_url, api_key)
-        session = async_session_for(settings)
-        return cls(session, settings, await session.run(get_snapshot(snapshot)))
+        """The snapshot of that id or name."""
+        session = async_session_of(client, api_url, api_key)
+        return cls(session, session.settings, await session.run(get_snapshot(snapshot)))
 
     @classmethod
     async def list(
@@ -36,12 +41,12 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
         *,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> builtins.list[AsyncSnapshot]:
-        settings = load_settings(api_url, api_key)
-        session = async_session_for(settings)
-        return [
-            cls(session, settings, one) for one in await session.run(list_snapshots(sandbox_id))
-        ]
+        """The snapshots of the project, or of one sandbox."""
+        session = async_session_of(client, api_url, api_key)
+        found = await session.run(list_snapshots(sandbox_id))
+        return [cls(session, session.settings, one) for one in found]
 
     async def create_sandbox(self, **options: Unpack[CopyOptions]) -> AsyncSandbox:
         """A new sandbox that goes on from this moment."""

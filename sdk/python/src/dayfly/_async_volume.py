@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 
-from ._async import AsyncSession, async_session_for
+from ._async import AsyncSession
+from ._async_client import AsyncClient, async_session_of
 from ._handles import VolumeHandle
 from ._living import create_volume, delete_volume, get_volume, grow_volume, list_volumes
-from ._settings import load_settings
+from .models import VolumeInfo
 
 
 class AsyncVolume(VolumeHandle[AsyncSession]):
@@ -22,8 +23,10 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         size_mb: int | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> AsyncVolume:
-        session = async_session_for(load_settings(api_url, api_key))
+        """Makes one; ``AlreadyExists`` when there is one of that name and another size."""
+        session = async_session_of(client, api_url, api_key)
         make = create_volume(name, size_gb, size_mb, accept_other_size=False)
         return cls(session, await session.run(make))
 
@@ -36,27 +39,42 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         size_mb: int | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> AsyncVolume:
-        session = async_session_for(load_settings(api_url, api_key))
+        """The one of that name, whatever its size; made with this size if there is none."""
+        session = async_session_of(client, api_url, api_key)
         make = create_volume(name, size_gb, size_mb, accept_other_size=True)
         return cls(session, await session.run(make))
 
     @classmethod
     async def get(
-        cls, name: str, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        name: str,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> AsyncVolume:
-        session = async_session_for(load_settings(api_url, api_key))
+        """The volume of that name."""
+        session = async_session_of(client, api_url, api_key)
         return cls(session, await session.run(get_volume(name)))
 
     @classmethod
     async def list(
-        cls, *, api_url: str | None = None, api_key: str | None = None
+        cls,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncClient | None = None,
     ) -> builtins.list[AsyncVolume]:
-        session = async_session_for(load_settings(api_url, api_key))
+        """The volumes of the project."""
+        session = async_session_of(client, api_url, api_key)
         return [cls(session, info) for info in await session.run(list_volumes())]
 
     async def grow(self, size_gb: float | None = None, *, size_mb: int | None = None) -> None:
-        self.info = await self._session.run(grow_volume(self.name, size_gb, size_mb))
+        """Makes it larger, while no sandbox has it."""
+        self.info: VolumeInfo = await self._session.run(grow_volume(self.name, size_gb, size_mb))
 
     async def delete(self) -> None:
+        """Deletes it with all that is on it. One that a sandbox has is refused."""
         await self._session.run(delete_volume(self.name))
