@@ -8,7 +8,7 @@ from typing import Any
 
 from ._effects import Operation, send_once
 from ._options import NetworkMode, OnTimeout
-from ._retry import Patience, Progress, call
+from ._retry import TEMPLATE_SECONDS, Patience, Progress, call
 from ._wire import (
     FORK_SECONDS,
     STATE_SECONDS,
@@ -68,10 +68,12 @@ class SandboxWish:
         )
 
     def patience(self) -> Patience:
-        if self.template_timeout_seconds is None:
-            return Patience(on_progress=self.on_progress)
+        seconds = self.template_timeout_seconds
+        # Who is told of it needs no second line in a log.
         return Patience(
-            template_seconds=self.template_timeout_seconds, on_progress=self.on_progress
+            template_seconds=TEMPLATE_SECONDS if seconds is None else seconds,
+            on_progress=self.on_progress,
+            is_logged=self.on_progress is None,
         )
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from .models import ExecResult
+from ._hints import worded
 
 
 class DayflyError(Exception):
@@ -208,15 +207,15 @@ class SandboxTimeout(ApiError, TimeoutError):
 class CommandFailed(DayflyError):
     """A command with ``check=True`` ended with another status than 0. ``result`` has it all."""
 
-    def __init__(self, result: ExecResult) -> None:
+    def __init__(self, result: models.ExecResult) -> None:
         tail = result.stderr.strip()[-500:] or result.stdout.strip()[-500:]
         text = f"the command ended with status {result.exit_code} ({result.reason})"
         super().__init__(f"{text}: {tail}" if tail else text, hint=result.hint)
-        self.args = (result,)
+        self.args: tuple[Any, ...] = (result,)
         self.result = result
-        self.exit_code = result.exit_code
-        self.stdout = result.stdout
-        self.stderr = result.stderr
+        self.exit_code: int = result.exit_code
+        self.stdout: str = result.stdout
+        self.stderr: str = result.stderr
 
 
 class CodeFailed(DayflyError):
@@ -224,7 +223,7 @@ class CodeFailed(DayflyError):
 
     def __init__(self, name: str, value: str, traceback: str) -> None:
         super().__init__(f"{name}: {value}" if value else name)
-        self.args = (name, value, traceback)
+        self.args: tuple[Any, ...] = (name, value, traceback)
         self.name = name
         self.value = value
         self.traceback = traceback
@@ -237,8 +236,17 @@ class ExecInterrupted(DayflyError):
     ``sandbox.process(error.exec_id).wait()``.
     """
 
-    def __init__(self, message: str, *, exec_id: str, stdout: str = "", stderr: str = "") -> None:
-        super().__init__(message, hint=f"the command goes on as {exec_id}; see Sandbox.process()")
+    def __init__(
+        self,
+        message: str,
+        *,
+        exec_id: str,
+        stdout: str = "",
+        stderr: str = "",
+        hint: str | None = None,
+    ) -> None:
+        goes_on = f"the command may go on: sandbox.process({exec_id!r}).wait() tells how it ends"
+        super().__init__(message, hint=goes_on if hint is None else hint)
         self.exec_id = exec_id
         self.stdout = stdout
         self.stderr = stderr
@@ -320,7 +328,7 @@ def error_of_code(
 ) -> ApiError:
     """The error of a code; one that this version does not know is a plain :class:`ApiError`."""
     kind = CLASS_OF_CODE.get(code, ApiError)
-    return kind(message, code=code, status=status, hint=hint, request_id=request_id)
+    return kind(message, code=code, status=status, hint=worded(hint, code), request_id=request_id)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -330,3 +338,7 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return seconds if 0 <= seconds < 86_400 else None
+
+
+# At the end, and the module alone: it takes classes from here, and types of results from there.
+from . import models  # noqa: E402
