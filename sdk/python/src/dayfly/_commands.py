@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._effects import Operation
-from ._follow import Follower, OnOutput
+from ._follow import Follower
 from ._retry import call
+from ._tools import OnOutput
 from ._wire import (
     CALL_SECONDS,
     STATE_SECONDS,
@@ -73,7 +74,15 @@ def run_command(
         request = send_json(
             "POST", path_of("sandboxes", sandbox, "exec", "stream"), body, is_repeatable=True
         )
-        follower = Follower(sandbox, body["exec_id"], on_stdout, on_stderr)
+        if body.get("report_changes"):
+            raise ValueError("report_changes is not told with a stream: leave the callbacks away")
+        follower = Follower(
+            sandbox,
+            body["exec_id"],
+            on_stdout,
+            on_stderr,
+            max_output_bytes=body.get("max_output_bytes"),
+        )
         result = yield from follower.follow(request)
     return result.check() if check else result
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ._effects import Body, Operation, Read, Sleep, ask
+from ._hints import GONE
+from ._kept import KeptText, omission
 from ._retry import ONCE, call, open_body
 from ._sse import Event, EventParser
+from ._tools import OnOutput
 from ._wire import Json, Request, get, path_of, with_query
 from .errors import (
     AnswerLost,
@@ -23,6 +25,7 @@ from .errors import (
     ExecInterrupted,
     GuestUnavailable,
     NodeUnavailable,
+    NotFound,
     SandboxTimeout,
     ServerUnreachable,
     TooMany,
@@ -40,7 +43,7 @@ REATTACH_PAUSE_FIRST = 0.1
 REATTACH_PAUSE_MAX = 0.5
 REPLACEMENT = "\ufffd"
 
-OnOutput = Callable[[str], Any]
+T = TypeVar("T")
 
 # What the server says when the command may well go on: attaching again finds out.
 _PASSING = (NodeUnavailable, GuestUnavailable, TooMany)
@@ -54,10 +57,12 @@ class _Stream:
     read again from the last sure offset, and what was seen already is skipped by its characters.
     """
 
-    def __init__(self, offset: int = 0) -> None:
-        self.parts: list[str] = []
+    def __init__(self, name: str, offset: int = 0, limit: int | None = None) -> None:
+        self._name = name
+        self._begin = offset
+        self._kept = KeptText(limit)
+        self._gaps: list[dict[str, Any]] = []
         self.offset = offset
-        self.has_gap = False
         self._unsure_characters = 0
         self._skip = 0
 
@@ -72,21 +77,33 @@ class _Stream:
             chunk = chunk[skipped:]
         if not chunk:
             return ""
+        length = self._kept.add(chunk)
         if self._unsure_characters or REPLACEMENT in chunk:
             self._unsure_characters += len(chunk)
         else:
-            self.offset += len(chunk.encode())
-        self.parts.append(chunk)
+            self.offset += length
         return chunk
 
-    def jump(self, offset: int) -> None:
-        """The guest has dropped what was before this offset."""
-        self.has_gap = True
-        self.offset, self._unsure_characters, self._skip = offset, 0, 0
+    def jump(self, offset: int, length: int) -> None:
+        """The guest has dropped so many bytes from this offset on."""
+        self._gaps.append(omission(self._name, offset, length, is_readable=False))
+        self.offset, self._unsure_characters, self._skip = offset + length, 0, 0
 
     @property
-    def text(self) -> str:
-        return "".join(self.parts)
+    def length(self) -> int:
+        """How long the stream was, as far as it was seen."""
+        return max(self.offset, self._begin + self._kept.total)
+
+    def give(self) -> tuple[str, list[dict[str, Any]]]:
+        """The text that is kept, and what is left out of it."""
+        text, left_out = self._kept.give()
+        if left_out is None:
+            return text, self._gaps
+        offset, length = left_out
+        # What the guest dropped before it is not counted in what came.
+        before = sum(gap["bytes"] for gap in self._gaps if gap["offset"] <= offset)
+        cut = omission(self._name, self._begin + before + offset, length, is_readable=True)
+        return text, [*self._gaps, cut]
 
 
 class Follower:
@@ -98,10 +115,17 @@ class Follower:
         exec_id: str,
         on_stdout: OnOutput | None = None,
         on_stderr: OnOutput | None = None,
+        *,
+        stdout_offset: int = 0,
+        stderr_offset: int = 0,
+        max_output_bytes: int | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._exec_id = exec_id
-        self._streams = {"stdout": _Stream(), "stderr": _Stream()}
+        self._streams = {
+            "stdout": _Stream("stdout", stdout_offset, max_output_bytes),
+            "stderr": _Stream("stderr", stderr_offset, max_output_bytes),
+        }
         self._callbacks = {"stdout": on_stdout, "stderr": on_stderr}
         self._was_started = False
         self._result: ExecResult | None = None
@@ -158,7 +182,7 @@ class Follower:
             return (yield from open_body(get(address)))
         return (yield from self._known(open_body(get(address), ONCE)))
 
-    def _known(self, operation: Operation[Any]) -> Operation[Any]:
+    def _known(self, operation: Operation[T]) -> Operation[T]:
         """Of a command that was started, a refusal says only that its end is not known."""
         try:
             return (yield from operation)
@@ -201,7 +225,7 @@ class Follower:
         elif event.name == "gap":
             stream = self._streams.get(str(data.get("stream")))
             if stream is not None:
-                stream.jump(int(data.get("offset", 0)) + int(data.get("bytes", 0)))
+                stream.jump(int(data.get("offset", 0)), int(data.get("bytes", 0)))
         elif event.name == "exit":
             self._result = self._finish(data)
         elif event.name == "error":
@@ -218,7 +242,9 @@ class Follower:
         return self._interrupted(error)
 
     def _finish(self, data: Json) -> ExecResult:
-        stdout, stderr = self._texts()
+        stdout, stdout_omitted = self._streams["stdout"].give()
+        stderr, stderr_omitted = self._streams["stderr"].give()
+        omitted = [*stdout_omitted, *stderr_omitted]
         return ExecResult(
             stdout=stdout,
             stderr=stderr,
@@ -226,16 +252,17 @@ class Follower:
             duration_ms=int(data.get("duration_ms", 0)),
             reason=str(data.get("reason", "exited")),
             signal=data.get("signal"),
-            truncated=any(stream.has_gap for stream in self._streams.values()),
+            truncated=bool(omitted),
             hint=data.get("hint"),
             exec_id=self._exec_id,
             limits_hit=list(data.get("limits_hit", [])),
-            stdout_bytes=len(stdout.encode()),
-            stderr_bytes=len(stderr.encode()),
+            omitted=omitted,
+            stdout_bytes=self._streams["stdout"].length,
+            stderr_bytes=self._streams["stderr"].length,
         )
 
     def _texts(self) -> tuple[str, str]:
-        return self._streams["stdout"].text, self._streams["stderr"].text
+        return self._streams["stdout"].give()[0], self._streams["stderr"].give()[0]
 
     def _interrupted(self, cause: DayflyError) -> ExecInterrupted:
         stdout, stderr = self._texts()
@@ -244,6 +271,7 @@ class Follower:
             exec_id=self._exec_id,
             stdout=stdout,
             stderr=stderr,
+            hint=GONE if isinstance(cause, NotFound) else None,
         )
 
 
