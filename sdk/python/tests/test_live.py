@@ -105,9 +105,9 @@ def test_a_process_in_the_background(base: Sandbox) -> None:
     process.send_stdin("wor")
     process.send_stdin("ld\n")
     deadline = time.monotonic() + 20
-    while process.logs().stdout != "hello world\n" and time.monotonic() < deadline:
+    while process.output().stdout != "hello world\n" and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert process.output("stdout", offset=6) == b"world\n"
+    assert process.output_bytes("stdout", offset=6) == b"world\n"
     assert process.exec_id in [one.exec_id for one in base.processes()]
     with pytest.raises(AnswerTimeout):
         process.wait(timeout_seconds=0.5)
@@ -115,11 +115,16 @@ def test_a_process_in_the_background(base: Sandbox) -> None:
     assert process.wait(timeout_seconds=20).exit_code == 143
 
 
-def test_a_killed_process_is_gone_with_its_output(base: Sandbox) -> None:
-    process = base.exec_background("sleep 60")
-    assert process.is_running()
+def test_a_killed_process_keeps_its_output_until_it_is_deleted(base: Sandbox) -> None:
+    process = base.exec_background("echo before; sleep 60")
+    for chunk in process.attach():
+        assert str(chunk) == "before\n"
+        break
     process.kill()
     process.kill()
+    assert process.wait(timeout_seconds=20).exit_code == 137
+    assert process.output().stdout == "before\n"
+    process.delete()
     with pytest.raises(NotFound):
         process.info()
 

@@ -9,7 +9,7 @@ with Sandbox(ttl_seconds=600) as sandbox:
 from ._async_client import AsyncClient
 from ._async_context import AsyncCodeContext
 from ._async_filesystem import AsyncFilesystem, AsyncWatch
-from ._async_process import AsyncProcess
+from ._async_process import AsyncAttached, AsyncProcess
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_snapshot import AsyncSnapshot
 from ._async_volume import AsyncVolume
@@ -77,6 +77,7 @@ from .models import (
     Lifecycle,
     Me,
     Output,
+    OutputChunk,
     Port,
     PortLink,
     ProcessInfo,
@@ -88,7 +89,7 @@ from .models import (
     VolumeMount,
 )
 from .network import NetworkLog, NetworkPolicy, NetworkRecord, NetworkRule, NetworkSuggestion
-from .process import Process
+from .process import Attached, Process
 from .sandbox import Sandbox, me, templates
 from .snapshot import Snapshot
 from .volume import Volume
@@ -98,6 +99,7 @@ __all__ = [
     "AnswerLost",
     "AnswerTimeout",
     "ApiError",
+    "AsyncAttached",
     "AsyncClient",
     "AsyncCodeContext",
     "AsyncFilesystem",
@@ -106,6 +108,7 @@ __all__ = [
     "AsyncSnapshot",
     "AsyncVolume",
     "AsyncWatch",
+    "Attached",
     "Attempt",
     "CertificateRefused",
     "ChangedFile",
@@ -146,6 +149,7 @@ __all__ = [
     "NothingListens",
     "OnTimeout",
     "Output",
+    "OutputChunk",
     "Port",
     "PortLink",
     "Process",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable
+from typing import overload
+
 from ._async import AsyncSession
 from ._commands import (
+    Attachment,
+    delete_process,
     follow_process,
     get_process,
     kill_process,
@@ -13,37 +18,109 @@ from ._commands import (
     signal_process,
     wait_process,
 )
-from ._follow import OnOutput
 from ._handles import ProcessHandle
-from .models import ExecResult, Output, ProcessInfo
+from ._options import StreamName
+from ._tools import OnOutput
+from .models import ExecResult, Output, OutputChunk, ProcessInfo
+
+
+class AsyncAttached:
+    """As ``Attached``, for ``async for``."""
+
+    def __init__(self, session: AsyncSession, attachment: Attachment) -> None:
+        self._session = session
+        self._attachment = attachment
+
+    def __aiter__(self) -> AsyncIterator[OutputChunk]:
+        return self
+
+    async def __anext__(self) -> OutputChunk:
+        chunk = await self._session.run(self._attachment.next_chunk())
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def wait(self) -> ExecResult:
+        """Reads what is left, and gives how the command ended."""
+        return await self._session.run(self._attachment.finish())
+
+    def close(self) -> None:
+        """Stops reading. The command goes on."""
+        self._attachment.close()
+
+    async def __aenter__(self) -> AsyncAttached:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
 
 class AsyncProcess(ProcessHandle[AsyncSession]):
     """As ``Process``, for asyncio."""
 
     async def info(self) -> ProcessInfo:
+        """Asks the server how it is now."""
         return await self._session.run(get_process(self._sandbox, self.exec_id))
 
     async def is_running(self) -> bool:
+        """Whether it still runs. Asks the server."""
         return (await self.info()).is_running
 
     async def wait(self, timeout_seconds: float | None = None) -> ExecResult:
         """Waits for its end. After ``timeout_seconds`` raises ``AnswerTimeout``; it goes on."""
         return await self._session.run(wait_process(self._sandbox, self.exec_id, timeout_seconds))
 
-    async def follow(
-        self, on_stdout: OnOutput | None = None, on_stderr: OnOutput | None = None
-    ) -> ExecResult:
-        """Tells its output from the beginning on, as it comes, until its end."""
-        follow = follow_process(self._sandbox, self.exec_id, on_stdout, on_stderr)
-        return await self._session.run(follow)
+    @overload
+    def attach(self, *, stdout_offset: int = 0, stderr_offset: int = 0) -> AsyncAttached: ...
 
-    async def logs(self) -> Output:
+    @overload
+    def attach(
+        self,
+        on_stdout: OnOutput,
+        on_stderr: OnOutput | None = None,
+        *,
+        stdout_offset: int = 0,
+        stderr_offset: int = 0,
+    ) -> Awaitable[ExecResult]: ...
+
+    @overload
+    def attach(
+        self,
+        on_stdout: None = None,
+        *,
+        on_stderr: OnOutput,
+        stdout_offset: int = 0,
+        stderr_offset: int = 0,
+    ) -> Awaitable[ExecResult]: ...
+
+    def attach(
+        self,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
+        *,
+        stdout_offset: int = 0,
+        stderr_offset: int = 0,
+    ) -> AsyncAttached | Awaitable[ExecResult]:
+        """Its output as it comes: ``async for chunk in process.attach()``.
+
+        - ``on_stdout``, ``on_stderr``: are told it instead; then it is to be awaited, and gives the
+          result when the command has ended.
+        - ``stdout_offset``, ``stderr_offset``: where to begin, in bytes; by default at the start.
+        """
+        if on_stdout is None and on_stderr is None:
+            attachment = Attachment(self._sandbox, self.exec_id, stdout_offset, stderr_offset)
+            return AsyncAttached(self._session, attachment)
+        follow = follow_process(
+            self._sandbox, self.exec_id, on_stdout, on_stderr, stdout_offset, stderr_offset
+        )
+        return self._session.run(follow)
+
+    async def output(self) -> Output:
         """What is kept of its output, as text."""
         return await self._session.run(read_logs(self._sandbox, self.exec_id))
 
-    async def output(
-        self, stream: str = "stdout", offset: int = 0, limit: int | None = None
+    async def output_bytes(
+        self, stream: StreamName = "stdout", offset: int = 0, limit: int | None = None
     ) -> bytes:
         """What is kept of one stream from an offset on, as bytes."""
         read = read_output(self._sandbox, self.exec_id, stream, offset, limit)
@@ -56,6 +133,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         self._stdin_offset = await self._session.run(send)
 
     async def close_stdin(self) -> None:
+        """Ends its input."""
         await self.send_stdin(b"", close=True)
 
     async def signal(self, number: int) -> None:
@@ -63,8 +141,9 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         await self._session.run(signal_process(self._sandbox, self.exec_id, number))
 
     async def kill(self) -> None:
-        """Ends it and everything that it started, and drops its output.
-
-        To keep the output, and to have ``wait`` tell how it ended, send ``signal(9)``.
-        """
+        """Ends it and everything that it started. Its output is kept; repeating is fine."""
         await self._session.run(kill_process(self._sandbox, self.exec_id))
+
+    async def delete(self) -> None:
+        """Ends it and everything that it started, and drops its output."""
+        await self._session.run(delete_process(self._sandbox, self.exec_id))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
+from ._checks import checked_seconds, checked_texts
 from ._effects import Operation
 from ._follow import Follower
-from ._retry import call
+from ._hints import GONE, memory_hint, worded
+from ._options import LogWhenFull, StreamName
+from ._pulling import Pulled, Sign
+from ._retry import ONCE, call
 from ._tools import OnOutput
 from ._wire import (
     CALL_SECONDS,
@@ -23,8 +27,8 @@ from ._wire import (
     with_query,
     without_none,
 )
-from .errors import AnswerTimeout, DayflyError, SandboxTimeout
-from .models import ExecResult, Output, ProcessInfo, from_wire
+from .errors import AnswerTimeout, DayflyError, GuestUnavailable, NotFound, SandboxTimeout
+from .models import ExecResult, Output, OutputChunk, ProcessInfo, from_wire
 
 Command = str | Sequence[str]
 
@@ -41,7 +45,14 @@ def exec_body(
     cwd: str | None = None,
     user: str | None = None,
     stdin: str | bytes | None = None,
-    **more: Any,
+    stdin_open: bool | None = None,
+    max_output_bytes: int | None = None,
+    report_changes: bool | None = None,
+    memory_mb: int | None = None,
+    cpu_seconds: float | None = None,
+    max_processes: int | None = None,
+    log_max_bytes: int | None = None,
+    log_when_full: LogWhenFull | None = None,
 ) -> Json:
     """The body of an exec, with an id of our own so that it may be repeated."""
     if isinstance(stdin, bytes):
@@ -49,13 +60,20 @@ def exec_body(
         stdin = stdin.decode("utf-8")
     return without_none(
         cmd=cmd if isinstance(cmd, str) else list(cmd),
-        timeout_seconds=timeout_seconds,
-        env=None if env is None else dict(env),
+        timeout_seconds=checked_seconds("timeout_seconds", timeout_seconds),
+        env=checked_texts("env", env),
         cwd=cwd,
         user=user,
         stdin=stdin,
         exec_id=new_id("ex"),
-        **more,
+        stdin_open=stdin_open,
+        max_output_bytes=max_output_bytes,
+        report_changes=report_changes,
+        memory_mb=memory_mb,
+        cpu_seconds=cpu_seconds,
+        max_processes=max_processes,
+        log_max_bytes=log_max_bytes,
+        log_when_full=log_when_full,
     )
 
 
@@ -66,6 +84,7 @@ def run_command(
     check: bool = False,
     on_stdout: OnOutput | None = None,
     on_stderr: OnOutput | None = None,
+    sandbox_memory_mb: int = 0,
 ) -> Operation[ExecResult]:
     """Runs a command to its end; with callbacks its output is told as it comes."""
     if on_stdout is None and on_stderr is None:
@@ -84,6 +103,10 @@ def run_command(
             max_output_bytes=body.get("max_output_bytes"),
         )
         result = yield from follower.follow(request)
+    hint = worded(result.hint) or memory_hint(
+        result.reason, result.limits_hit, body.get("memory_mb"), sandbox_memory_mb
+    )
+    result = replace(result, hint=hint)
     return result.check() if check else result
 
 
@@ -104,6 +127,9 @@ def _plain(sandbox: str, body: Json) -> Operation[ExecResult]:
         error.exec_id = body["exec_id"]
         yield from _add_output(sandbox, error)
         raise
+    except GuestUnavailable as error:
+        yield from _say_if_gone(sandbox, error)
+        raise
     return from_wire(ExecResult, answer.json())
 
 
@@ -114,6 +140,16 @@ def _add_output(sandbox: str, error: SandboxTimeout) -> Operation[None]:
     except DayflyError:
         return
     error.stdout, error.stderr = output.stdout, output.stderr
+
+
+def _say_if_gone(sandbox: str, error: GuestUnavailable) -> Operation[None]:
+    """Of a sandbox that was deleted under a command nothing is kept, whatever the hint says."""
+    try:
+        yield from call(get(path_of("sandboxes", sandbox)), ONCE)
+    except NotFound:
+        error.hint = GONE
+    except DayflyError:
+        return
 
 
 def start_process(sandbox: str, body: Json) -> Operation[ProcessInfo]:
@@ -181,7 +217,7 @@ def read_logs(sandbox: str, exec_id: str) -> Operation[Output]:
 
 
 def read_output(
-    sandbox: str, exec_id: str, stream: str, offset: int, limit: int | None
+    sandbox: str, exec_id: str, stream: StreamName, offset: int, limit: int | None
 ) -> Operation[bytes]:
     """What is kept of a stream from an offset on, up to what there is now."""
     pieces: list[bytes] = []
@@ -224,10 +260,60 @@ def signal_process(sandbox: str, exec_id: str, signal: int) -> Operation[None]:
 
 
 def kill_process(sandbox: str, exec_id: str) -> Operation[None]:
+    """Ends a command and all that it started. One that has ended already is as good as killed."""
+    try:
+        yield from signal_process(sandbox, exec_id, 9)
+    except NotFound:
+        if (yield from get_process(sandbox, exec_id)).is_running:
+            raise
+
+
+def delete_process(sandbox: str, exec_id: str) -> Operation[None]:
     yield from call(delete(path_of("sandboxes", sandbox, "processes", exec_id)))
 
 
+class Attachment(Pulled[ExecResult]):
+    """A command whose output is followed from an offset on."""
+
+    def __init__(self, sandbox: str, exec_id: str, stdout_offset: int, stderr_offset: int) -> None:
+        super().__init__()
+        follower = Follower(
+            sandbox,
+            exec_id,
+            Sign("stdout"),
+            Sign("stderr"),
+            stdout_offset=stdout_offset,
+            stderr_offset=stderr_offset,
+        )
+        self.begin(follower.follow(None))
+
+    def next_chunk(self) -> Operation[OutputChunk | None]:
+        said = yield from self.next()
+        return None if said is None else OutputChunk(*said)
+
+    def finish(self) -> Operation[ExecResult]:
+        """Reads what is left, and gives how the command ended."""
+        while (yield from self.next()) is not None:
+            pass
+        if self.result is None:
+            raise DayflyError("the output was closed before the command ended")
+        return self.result
+
+
 def follow_process(
-    sandbox: str, exec_id: str, on_stdout: OnOutput | None, on_stderr: OnOutput | None
+    sandbox: str,
+    exec_id: str,
+    on_stdout: OnOutput | None,
+    on_stderr: OnOutput | None,
+    stdout_offset: int,
+    stderr_offset: int,
 ) -> Operation[ExecResult]:
-    return (yield from Follower(sandbox, exec_id, on_stdout, on_stderr).follow(None))
+    follower = Follower(
+        sandbox,
+        exec_id,
+        on_stdout,
+        on_stderr,
+        stdout_offset=stdout_offset,
+        stderr_offset=stderr_offset,
+    )
+    return (yield from follower.follow(None))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from ._options import NetworkMode, OnTimeout, RunMode, Status
+from ._options import NetworkMode, OnTimeout, RunMode, Status, StreamName
 from .errors import CommandFailed, ProtocolError
 
 T = TypeVar("T")
@@ -183,6 +183,17 @@ class Output:
 
     def __str__(self) -> str:
         return self.stdout + self.stderr
+
+
+@dataclass(frozen=True)
+class OutputChunk:
+    """A piece of output as it came; as text it is the piece itself."""
+
+    stream: StreamName
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)

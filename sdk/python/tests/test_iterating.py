@@ -1,0 +1,107 @@
+"""Output, one piece after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from conftest import Create
+from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Stream, refusal
+from settled import settled
+
+from dayfly import DayflyError, NotFound
+
+ONE = f"/v1/sandboxes/{SANDBOX}"
+EXEC = f"{ONE}/processes/ex-1"
+RUNNING = {"exec_id": "ex-1", "state": "running", "pid": 7}
+EXIT: tuple[str, dict[str, Any]] = ("exit", {"exit_code": 3, "reason": "exited"})
+
+
+def out(text: str, stream: str = "stdout") -> tuple[str, dict[str, Any]]:
+    return (stream, {"chunk": text})
+
+
+async def each(found: Any) -> AsyncIterator[Any]:
+    if hasattr(found, "__aiter__"):
+        async for one in found:
+            yield one
+    else:
+        for one in found:
+            yield one
+
+
+async def process_of(fake: FakeDaemon, create: Create) -> Any:
+    fake.on("GET", EXEC, Reply(200, RUNNING))
+    return await settled((await settled(create())).process("ex-1"))
+
+
+def test_output_is_iterated_over_a_cut_connection(fake: FakeDaemon, create: Create) -> None:
+    first = Stream([out("one\n"), out("bad\n", "stderr")], is_cut=True)
+    fake.on("GET", f"{EXEC}/attach", first, Lost(), Stream([out("two\n"), EXIT]))
+
+    async def scenario() -> None:
+        attached = (await process_of(fake, create)).attach()
+        said = [(chunk.stream, chunk.text) async for chunk in each(attached)]
+        assert said == [("stdout", "one\n"), ("stderr", "bad\n"), ("stdout", "two\n")]
+        result = await settled(attached.wait())
+        assert (result.stdout, result.stderr, result.exit_code) == ("one\ntwo\n", "bad\n", 3)
+
+    asyncio.run(scenario())
+
+
+def test_output_goes_on_from_an_offset(fake: FakeDaemon, create: Create) -> None:
+    fake.on("GET", f"{EXEC}/attach", Stream([out("more"), EXIT]))
+
+    async def scenario() -> Any:
+        process = await process_of(fake, create)
+        told: list[str] = []
+        result = await settled(process.attach(told.append, stdout_offset=100, stderr_offset=7))
+        assert told == ["more"]
+        return result
+
+    result = asyncio.run(scenario())
+    assert fake.seen("GET", f"{EXEC}/attach")[0].path.endswith("stdout_offset=100&stderr_offset=7")
+    assert (result.stdout_bytes, result.stderr_bytes) == (104, 7)
+
+
+def test_output_that_is_not_read_on_is_closed(fake: FakeDaemon, create: Create) -> None:
+    fake.on("GET", f"{EXEC}/attach", Stream([out("one"), out("two"), EXIT]))
+
+    async def scenario() -> None:
+        attached = (await process_of(fake, create)).attach()
+        async for chunk in each(attached):
+            assert str(chunk) == "one"
+            break
+        attached.close()
+        assert [chunk async for chunk in each(attached)] == []
+        with pytest.raises(DayflyError, match="closed before"):
+            await settled(attached.wait())
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_attach_is_that_refusal(fake: FakeDaemon, create: Create) -> None:
+    fake.on("GET", f"{EXEC}/attach", refusal(404, "not_found"))
+
+    async def scenario() -> None:
+        attached = (await process_of(fake, create)).attach()
+        with pytest.raises(NotFound):
+            await settled(attached.wait())
+
+    asyncio.run(scenario())
+
+
+def test_a_killed_process_keeps_its_output(fake: FakeDaemon, create: Create) -> None:
+    fake.on("POST", f"{EXEC}/signal", Reply(204), refusal(404, "not_found"))
+
+    async def scenario() -> None:
+        process = await process_of(fake, create)
+        await settled(process.kill())
+        fake.on("GET", EXEC, Reply(200, {**RUNNING, "state": "exited"}))
+        await settled(process.kill())
+
+    asyncio.run(scenario())
+    assert [seen.json for seen in fake.seen("POST", f"{EXEC}/signal")] == [{"signal": 9}] * 2
+    assert not fake.seen("DELETE", EXEC)
