@@ -6,28 +6,24 @@ import builtins
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _code, _commands, _living, _making
+from . import _living, _making
 from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
-from ._async_context import AsyncCodeContext
 from ._async_filesystem import AsyncFilesystem
-from ._async_process import AsyncProcess
 from ._async_sandbox_parts import AsyncSandboxParts
+from ._async_sandbox_runs import AsyncSandboxRuns
 from ._async_snapshot import AsyncSnapshot
 from ._commands import Command
 from ._exploring import Exploration, Score, explore
-from ._follow import OnOutput
-from ._handles import context_id
 from ._making import SandboxWish
-from ._options import RunMode, Status
+from ._options import Status
 from .errors import DayflyError
-from .execution import Execution
-from .models import ContextInfo, ExecResult, Me, Promoted, SandboxInfo, TemplateInfo
+from .models import Me, Promoted, SandboxInfo, TemplateInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import CreateOptions, ExecOptions, ForkOptions
+    from ._options import CreateOptions, ForkOptions
 
 
 class Creating:
@@ -54,7 +50,7 @@ class Creating:
             await self._sandbox.__aexit__(kind, error, trace)
 
 
-class AsyncSandbox(AsyncSandboxParts):
+class AsyncSandbox(AsyncSandboxRuns):
     """As ``Sandbox``, for asyncio; every call is awaited.
 
     ::
@@ -125,117 +121,6 @@ class AsyncSandbox(AsyncSandboxParts):
     def files(self) -> AsyncFilesystem:
         """The same as ``filesystem``."""
         return self.filesystem
-
-    async def exec(
-        self,
-        cmd: Command,
-        *,
-        timeout_seconds: float | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        user: str | None = None,
-        stdin: str | bytes | None = None,
-        check: bool = False,
-        on_stdout: OnOutput | None = None,
-        on_stderr: OnOutput | None = None,
-        **more: Unpack[ExecOptions],
-    ) -> ExecResult:
-        """Runs a command: a text for the shell, or a program with its arguments as a list.
-
-        A status other than 0 is a result like any other; with ``check`` it raises
-        ``CommandFailed``. Past ``timeout_seconds`` the command and all that it started is killed
-        and ``SandboxTimeout`` is raised. With a callback the output is told as it comes; after a
-        lost connection it goes on where it was, and if it cannot, ``ExecInterrupted`` is raised.
-        """
-        body = _commands.exec_body(
-            cmd,
-            timeout_seconds=timeout_seconds,
-            env=env,
-            cwd=cwd,
-            user=user,
-            stdin=stdin,
-            **more,
-        )
-        run = _commands.run_command(
-            self.id, body, check=check, on_stdout=on_stdout, on_stderr=on_stderr
-        )
-        return await self._session.run(run)
-
-    async def exec_background(
-        self,
-        cmd: Command,
-        *,
-        timeout_seconds: float | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        user: str | None = None,
-        stdin: str | bytes | None = None,
-        stdin_open: bool = False,
-        **more: Unpack[ExecOptions],
-    ) -> AsyncProcess:
-        """Starts a command and leaves it running. There is no time limit unless one is given."""
-        body = _commands.exec_body(
-            cmd,
-            timeout_seconds=timeout_seconds,
-            env=env,
-            cwd=cwd,
-            user=user,
-            stdin=stdin,
-            stdin_open=True if stdin_open else None,
-            **more,
-        )
-        info = await self._session.run(_commands.start_process(self.id, body))
-        return AsyncProcess(self._session, self.id, info)
-
-    async def processes(self) -> builtins.list[AsyncProcess]:
-        """Commands that run, and those that ran."""
-        found = await self._session.run(_commands.list_processes(self.id))
-        return [AsyncProcess(self._session, self.id, info) for info in found]
-
-    async def process(self, exec_id: str) -> AsyncProcess:
-        """The command of that id."""
-        info = await self._session.run(_commands.get_process(self.id, exec_id))
-        return AsyncProcess(self._session, self.id, info)
-
-    async def run(
-        self, code: str, *, mode: RunMode | None = None, timeout_seconds: float | None = None
-    ) -> Execution:
-        """Runs ``code`` as the template means it.
-
-        A command line in ``base``, ``agent`` and ``code-interpreter``; in ``python-data`` Python
-        that keeps its state from call to call. ``mode`` overrides it: ``"shell"``, ``"python"``
-        (a fresh interpreter) or ``"python_context"``.
-        """
-        return await self._session.run(_code.run(self.id, code, mode, timeout_seconds))
-
-    async def run_code(
-        self,
-        code: str,
-        language: str = "python",
-        context: AsyncCodeContext | str | None = None,
-        timeout_seconds: float | None = None,
-    ) -> Execution:
-        """Runs code in a context, by default in the sandbox's own, which keeps its state.
-
-        In templates without contexts, such as ``base``, each call is a fresh interpreter. Code
-        that raises is no error here: see ``Execution.error``.
-        """
-        if context is None:
-            run = _code.run_in_default(self.id, code, language, timeout_seconds, self._contexts)
-        else:
-            run = _code.run_in_context(self.id, context_id(context), code, timeout_seconds)
-        return await self._session.run(run)
-
-    async def create_context(
-        self, language: str = "python", cwd: str | None = None
-    ) -> AsyncCodeContext:
-        """A further interpreter, apart from all others."""
-        language = _code.language_name(language)
-        info = await self._session.run(_code.create_context(self.id, language, cwd))
-        return AsyncCodeContext(self._session, self.id, info)
-
-    async def contexts(self) -> builtins.list[ContextInfo]:
-        return await self._session.run(_code.list_contexts(self.id))
 
     @overload
     async def fork(self, count: None = None, **options: Unpack[ForkOptions]) -> AsyncSandbox: ...

@@ -90,15 +90,3 @@ class ForkOptions(TypedDict, total=False):
     egress_allowlist: Iterable[RuleLike] | None
     reseed_user_space: bool | None
     all_or_nothing: bool | None
-
-
-class ExecOptions(TypedDict, total=False):
-    """The less usual wishes of a command; see exec.md of the server's documentation."""
-
-    cpu_seconds: float | None
-    memory_mb: int | None
-    max_processes: int | None
-    max_output_bytes: int | None
-    report_changes: bool | None
-    log_max_bytes: int | None
-    log_when_full: LogWhenFull | None

@@ -1,0 +1,171 @@
+"""What runs in a sandbox: commands, and code."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+
+from . import _code, _commands
+from ._commands import Command
+from ._handles import context_id
+from ._options import LogWhenFull, RunMode
+from ._sandbox_parts import SandboxParts
+from ._tools import OnOutput
+from .context import CodeContext
+from .execution import Execution
+from .models import ContextInfo, ExecResult
+from .process import Process
+
+
+class SandboxRuns(SandboxParts):
+    """Commands and code of a sandbox."""
+
+    def exec(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        check: bool = False,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
+        max_output_bytes: int | None = None,
+        report_changes: bool | None = None,
+        memory_mb: int | None = None,
+        cpu_seconds: float | None = None,
+        max_processes: int | None = None,
+        log_max_bytes: int | None = None,
+        log_when_full: LogWhenFull | None = None,
+    ) -> ExecResult:
+        """Runs a command: a text for the shell, or a program with its arguments as a list.
+
+        A status other than 0 is a result like any other. After a lost connection a stream goes on
+        where it was, and if it cannot, ``ExecInterrupted`` is raised.
+
+        - ``timeout_seconds``: past it the command and all that it started is killed and
+          ``SandboxTimeout`` is raised, with the output until then. There is no limit by default.
+        - ``env``, ``cwd``, ``user``, ``stdin``: by default nothing, ``/workspace``, ``agent`` and
+          nothing.
+        - ``check``: raises ``CommandFailed`` for a status other than 0.
+        - ``on_stdout``, ``on_stderr``: are told the output as it comes.
+        - ``max_output_bytes``: of a longer stream the result has the head and the tail, with a mark
+          for what is left out; ``omitted`` names the parts.
+        - ``report_changes``: ``changed_files`` lists what changed meanwhile. Not with callbacks.
+        - ``memory_mb``, ``cpu_seconds``: over them it is killed, with the reason
+          ``limit_exceeded``. ``max_processes``: more cannot be started.
+        - ``log_max_bytes``: what the sandbox keeps of each stream, 64 MiB by default;
+          ``log_when_full``: ``"drop_oldest"``, or ``"block"``, and the command waits for a reader.
+        """
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            max_output_bytes=max_output_bytes,
+            report_changes=report_changes,
+            memory_mb=memory_mb,
+            cpu_seconds=cpu_seconds,
+            max_processes=max_processes,
+            log_max_bytes=log_max_bytes,
+            log_when_full=log_when_full,
+        )
+        run = _commands.run_command(
+            self.id,
+            body,
+            check=check,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            sandbox_memory_mb=self._info.memory_mb,
+        )
+        return self._session.run(run)
+
+    def exec_background(
+        self,
+        cmd: Command,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        stdin_open: bool = False,
+        memory_mb: int | None = None,
+        cpu_seconds: float | None = None,
+        max_processes: int | None = None,
+        log_max_bytes: int | None = None,
+        log_when_full: LogWhenFull | None = None,
+    ) -> Process:
+        """Starts a command and leaves it running. There is no time limit unless one is given.
+
+        - ``stdin_open``: more input comes by ``Process.send_stdin``.
+        - The others mean what they mean for ``exec``.
+        """
+        body = _commands.exec_body(
+            cmd,
+            timeout_seconds=timeout_seconds,
+            env=env,
+            cwd=cwd,
+            user=user,
+            stdin=stdin,
+            stdin_open=True if stdin_open else None,
+            memory_mb=memory_mb,
+            cpu_seconds=cpu_seconds,
+            max_processes=max_processes,
+            log_max_bytes=log_max_bytes,
+            log_when_full=log_when_full,
+        )
+        info = self._session.run(_commands.start_process(self.id, body))
+        return Process(self._session, self.id, info)
+
+    def processes(self) -> builtins.list[Process]:
+        """Commands that run, and those that ran."""
+        found = self._session.run(_commands.list_processes(self.id))
+        return [Process(self._session, self.id, info) for info in found]
+
+    def process(self, exec_id: str) -> Process:
+        """The command of that id."""
+        info = self._session.run(_commands.get_process(self.id, exec_id))
+        return Process(self._session, self.id, info)
+
+    def run(
+        self, code: str, *, mode: RunMode | None = None, timeout_seconds: float | None = None
+    ) -> Execution:
+        """Runs ``code`` as the template means it.
+
+        A command line in ``base``, ``agent`` and ``code-interpreter``; in ``python-data`` Python
+        that keeps its state from call to call. ``mode`` overrides it: ``"shell"``, ``"python"``
+        (a fresh interpreter) or ``"python_context"``.
+        """
+        return self._session.run(_code.run(self.id, code, mode, timeout_seconds))
+
+    def run_code(
+        self,
+        code: str,
+        language: str = "python",
+        context: CodeContext | str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Execution:
+        """Runs code in a context, by default in the sandbox's own, which keeps its state.
+
+        In templates without contexts, such as ``base``, each call is a fresh interpreter. Code
+        that raises is no error here: see ``Execution.error``.
+        """
+        if context is None:
+            run = _code.run_in_default(self.id, code, language, timeout_seconds, self._contexts)
+        else:
+            run = _code.run_in_context(self.id, context_id(context), code, timeout_seconds)
+        return self._session.run(run)
+
+    def create_context(self, language: str = "python", cwd: str | None = None) -> CodeContext:
+        """A further interpreter, apart from all others."""
+        language = _code.language_name(language)
+        info = self._session.run(_code.create_context(self.id, language, cwd))
+        return CodeContext(self._session, self.id, info)
+
+    def contexts(self) -> builtins.list[ContextInfo]:
+        return self._session.run(_code.list_contexts(self.id))
