@@ -70,7 +70,8 @@ class CaseRun:
                 self._named["main"]._session.close_idle()
 
     def _keep(self, name: str | None, made: Any) -> None:
-        if hasattr(made, "delete"):
+        # Contexts and processes go with their sandbox.
+        if type(made).__name__.endswith(("Sandbox", "Snapshot")):
             self._made.append(made)
         if name is not None:
             self._named[name] = made

@@ -1,17 +1,18 @@
-"""Output, one piece after the other."""
+"""Output and lists, one after the other."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from conftest import Create
-from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Stream, refusal
+from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Stream, refusal, sandbox_body
 from settled import settled
 
-from dayfly import DayflyError, NotFound
+from dayfly import AsyncSandbox, DayflyError, NotFound, Sandbox
 
 ONE = f"/v1/sandboxes/{SANDBOX}"
 EXEC = f"{ONE}/processes/ex-1"
@@ -105,3 +106,24 @@ def test_a_killed_process_keeps_its_output(fake: FakeDaemon, create: Create) -> 
     asyncio.run(scenario())
     assert [seen.json for seen in fake.seen("POST", f"{EXEC}/signal")] == [{"signal": 9}] * 2
     assert not fake.seen("DELETE", EXEC)
+
+
+@pytest.mark.parametrize("kind", [Sandbox, AsyncSandbox])
+def test_a_list_is_read_as_far_as_it_is_asked_for(fake: FakeDaemon, kind: Any) -> None:
+    pages = [
+        Reply(200, {"items": [sandbox_body(id="sb-1")], "next_cursor": "1"}),
+        Reply(200, {"items": [], "next_cursor": "2"}),
+        Reply(200, {"items": [sandbox_body(id="sb-2")]}),
+    ]
+    fake.on("GET", "/v1/sandboxes", *pages)
+
+    async def scenario() -> None:
+        found = each(kind.list(api_url=fake.url, api_key="k"))
+        assert not fake.requests
+        assert (await found.__anext__()).id == "sb-1"
+        assert len(fake.requests) == 1
+        assert [one.id async for one in found] == ["sb-2"]
+
+    asyncio.run(scenario())
+    cursors = [parse_qs(seen.path.partition("?")[2]).get("cursor") for seen in fake.requests]
+    assert cursors == [None, ["1"], ["2"]]

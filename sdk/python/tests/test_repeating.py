@@ -190,3 +190,15 @@ def test_a_list_is_read_page_by_page_and_chosen_by_the_server(fake: FakeDaemon) 
     assert (first["status"], first["metadata"]) == (["running"], ['{"task": "7 & 8"}'])
     assert "cursor" not in first
     assert second["cursor"] == ["1.sb-1"]
+
+
+def test_a_rollback_is_not_sent_again(fake: FakeDaemon, create: Create) -> None:
+    path = f"{CREATE}/{SANDBOX}/rollback"
+    fake.on("POST", path, Lost(), Reply(200, sandbox_body()))
+
+    async def scenario() -> None:
+        with pytest.raises(AnswerLost):
+            await settled((await settled(create())).rollback("snap-1"))
+
+    asyncio.run(scenario())
+    assert len(fake.seen("POST", path)) == 1

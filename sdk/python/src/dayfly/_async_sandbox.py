@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _living, _making
@@ -93,12 +93,14 @@ class AsyncSandbox(AsyncSandboxRuns):
         api_key: str | None = None,
         client: AsyncClient | None = None,
     ) -> AsyncSandbox:
-        """The sandbox of that id. As any other it is deleted at the end of ``with``."""
+        """The sandbox of that id. As any other it is deleted at the end of ``async with``, unless
+        ``detach`` was called.
+        """
         session = async_session_of(client, api_url, api_key)
         return cls.of(session, await session.run(_living.get_sandbox(sandbox_id)))
 
     @classmethod
-    async def list(
+    def list(
         cls,
         *,
         template: str | None = None,
@@ -107,11 +109,20 @@ class AsyncSandbox(AsyncSandboxRuns):
         api_url: str | None = None,
         api_key: str | None = None,
         client: AsyncClient | None = None,
-    ) -> builtins.list[AsyncSandbox]:
-        """The sandboxes of the project, or those that have all of this."""
+    ) -> AsyncIterator[AsyncSandbox]:
+        """The sandboxes of the project, or those that have all of this, oldest first.
+
+        They are read page by page: ``async for sandbox in AsyncSandbox.list()``.
+        """
         session = async_session_of(client, api_url, api_key)
-        found = await session.run(_living.list_sandboxes(template, status, metadata))
-        return [cls.of(session, info) for info in found]
+        listing = _living.Listing(template, status, metadata)
+
+        async def found() -> AsyncIterator[AsyncSandbox]:
+            while (page := await session.run(listing.next_page())) is not None:
+                for info in page:
+                    yield cls.of(session, info)
+
+        return found()
 
     @property
     def filesystem(self) -> AsyncFilesystem:
@@ -151,9 +162,12 @@ class AsyncSandbox(AsyncSandboxRuns):
         found = await self._session.run(_making.fork(self.id, count, body, is_tree=True))
         return [AsyncSandbox.of(self._session, info) for info in found]
 
-    async def promote(self, cleanup_siblings: bool = True, tree_id: str | None = None) -> Promoted:
-        """Keeps this child of a fork and deletes the others, never the source."""
-        return await self._session.run(_living.promote(self.id, cleanup_siblings, tree_id))
+    async def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
+        """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
+
+        The source is never deleted.
+        """
+        return await self._session.run(_living.promote(self.id, not keep_siblings, tree_id))
 
     async def explore(
         self,
@@ -196,8 +210,8 @@ class AsyncSandbox(AsyncSandboxRuns):
         await self.delete()
 
     async def close(self) -> None:
-        """What the end of ``with`` does: deletes it, unless it is persistent."""
-        if not self._is_deleted and not self.persistent:
+        """What the end of ``with`` does: deletes it, unless it is persistent or detached."""
+        if self.is_held:
             await self.delete()
 
     async def __aenter__(self) -> AsyncSandbox:

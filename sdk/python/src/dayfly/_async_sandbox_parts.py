@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from . import _living
 from ._async import AsyncSession
@@ -13,6 +14,8 @@ from ._living import UNCHANGED, Unchanged
 from ._options import NetworkMode, OnTimeout
 from .models import Lifecycle, Port, PortLink, SandboxInfo
 from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
+
+PartsT = TypeVar("PartsT", bound="AsyncSandboxParts")
 
 
 class AsyncSandboxNetwork:
@@ -56,6 +59,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
 
     @property
     def network(self) -> AsyncSandboxNetwork:
+        """What it may reach."""
         return AsyncSandboxNetwork(self._session, self.id)
 
     async def info(self) -> SandboxInfo:
@@ -63,23 +67,30 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         self._info = await self._session.run(_living.get_sandbox(self.id))
         return self._info
 
-    async def status(self) -> str:
-        """``running``, ``paused``, ``hibernated``, ... Asks the server."""
-        return (await self.info()).status
+    async def refresh(self: PartsT) -> PartsT:
+        """Asks the server how it is now, for ``status`` and the like. Gives itself."""
+        await self.info()
+        return self
 
     async def pause(self) -> None:
         """Stops its processors. Its memory stays taken."""
         await self._session.run(_living.change_state(self.id, "pause"))
+        self._info = replace(self._info, status="paused")
 
     async def resume(self) -> None:
+        """Lets a paused one go on."""
         await self._session.run(_living.change_state(self.id, "resume"))
+        self._info = replace(self._info, status="running")
 
     async def hibernate(self) -> None:
         """Puts it on disk; it costs no memory then. A command or a file wakes it by itself."""
         await self._session.run(_living.change_state(self.id, "hibernate"))
+        self._info = replace(self._info, status="hibernated")
 
     async def wake(self) -> None:
+        """Brings a hibernated one back. Any call that needs the guest does that as well."""
         await self._session.run(_living.change_state(self.id, "wake"))
+        self._info = replace(self._info, status="running")
 
     async def rollback(self, snapshot: SnapshotHandle[AsyncSession] | str) -> None:
         """Back to a snapshot of its own. What happened since is lost, that is the point."""
@@ -114,8 +125,12 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
             on_timeout=on_timeout,
         )
         life = await self._session.run(change)
-        self._info = replace(self._info, persistent=life.persistent)
+        self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
+
+    async def wait_for_port(self, port: int, timeout_seconds: float = 60.0) -> Port:
+        """Waits until something listens there; ``AnswerTimeout`` when nothing does in time."""
+        return await self._session.run(_living.wait_for_port(self.id, port, timeout_seconds))
 
     async def ports(self) -> builtins.list[Port]:
         """What listens in it."""
@@ -124,7 +139,10 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
     async def port_link(
         self, port: int, ttl_seconds: int | None = None, public: bool = False
     ) -> PortLink:
-        """Opens a port to those who have the link, or to anybody. Default: for an hour."""
+        """Opens a port to those who have the link, or to anybody, who need no key.
+
+        By default for an hour. ``port_url`` is the address for programs that have the key.
+        """
         return await self._session.run(_living.create_link(self.id, port, ttl_seconds, public))
 
     async def port_links(self, port: int) -> builtins.list[PortLink]:

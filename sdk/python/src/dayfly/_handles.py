@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ._options import Status
 from ._settings import Settings
 from ._wire import path_of
 from .models import (
@@ -16,6 +17,7 @@ from .models import (
 )
 
 SessionT = TypeVar("SessionT")
+HandleT = TypeVar("HandleT", bound="SandboxHandle[Any]")
 
 
 class SandboxHandle(Generic[SessionT]):
@@ -27,6 +29,7 @@ class SandboxHandle(Generic[SessionT]):
         self._info = info
         self._contexts: set[str] = set()
         self._is_deleted = False
+        self._is_detached = False
 
     @property
     def id(self) -> str:
@@ -37,12 +40,27 @@ class SandboxHandle(Generic[SessionT]):
         return self._info.template
 
     @property
+    def status(self) -> Status:
+        """``running``, ``paused``, ``hibernated``, ... as it was known last: see ``refresh``."""
+        return self._info.status
+
+    @property
     def metadata(self) -> dict[str, str]:
         return self._info.metadata
 
     @property
     def persistent(self) -> bool:
         return self._info.persistent
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the end of ``with`` deletes it."""
+        return not (self._is_deleted or self._is_detached or self.persistent)
+
+    def detach(self: HandleT) -> HandleT:
+        """Leaves it alone at the end of ``with``. Gives itself: ``connect(id).detach()``."""
+        self._is_detached = True
+        return self
 
     def port_url(self, port: int, path: str = "/") -> str:
         """The address of a service for programs that send the API key.
@@ -103,7 +121,7 @@ class SnapshotHandle(Generic[SessionT]):
     def __init__(self, session: SessionT, settings: Settings, info: SnapshotInfo) -> None:
         self._session = session
         self._settings = settings
-        self.info = info
+        self.info: SnapshotInfo = info
 
     @property
     def id(self) -> str:
@@ -126,7 +144,7 @@ class VolumeHandle(Generic[SessionT]):
 
     def __init__(self, session: SessionT, info: VolumeInfo) -> None:
         self._session = session
-        self.info = info
+        self.info: VolumeInfo = info
 
     @property
     def name(self) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._effects import Operation
+from ._effects import Operation, Sleep, Together
 from ._options import NetworkMode, Status
 from ._retry import call
 from ._wire import (
@@ -20,7 +21,7 @@ from ._wire import (
     with_query,
     without_none,
 )
-from .errors import AlreadyExists, NotFound
+from .errors import AlreadyExists, AnswerTimeout, DayflyError, NotFound
 from .models import (
     Lifecycle,
     Me,
@@ -43,6 +44,10 @@ from .network import (
     network_wish,
 )
 
+DELETES_AT_ONCE = 8
+PORT_PAUSE_FIRST = 0.05
+PORT_PAUSE_MAX = 1.0
+
 
 class Unchanged:
     """Stands for an argument that was not given, where ``None`` means something."""
@@ -59,27 +64,31 @@ def get_sandbox(sandbox: str) -> Operation[SandboxInfo]:
     return from_wire(SandboxInfo, answer.json())
 
 
-def list_sandboxes(
-    template: str | None, status: Status | None, metadata: Mapping[str, str] | None
-) -> Operation[list[SandboxInfo]]:
-    """All of the project that have everything that is named, oldest first."""
-    labels = json.dumps(dict(metadata)) if metadata else None
-    found: list[SandboxInfo] = []
-    cursor: str | None = None
-    while True:
-        address = with_query(
-            path_of("sandboxes"),
-            status=status,
-            template=template,
-            metadata=labels,
-            limit=LIST_PAGE_LENGTH,
-            cursor=cursor,
-        )
+class Listing:
+    """All sandboxes of the project that have everything that is named, oldest first, by pages."""
+
+    def __init__(
+        self, template: str | None, status: Status | None, metadata: Mapping[str, str] | None
+    ) -> None:
+        self._query: dict[str, str | int | bool | None] = {
+            "status": status,
+            "template": template,
+            "metadata": json.dumps(dict(metadata)) if metadata else None,
+            "limit": LIST_PAGE_LENGTH,
+        }
+        self._cursor: str | None = None
+        self._is_over = False
+
+    def next_page(self) -> Operation[list[SandboxInfo] | None]:
+        """The next page; ``None`` behind the last one."""
+        if self._is_over:
+            return None
+        address = with_query(path_of("sandboxes"), **self._query, cursor=self._cursor)
         page = (yield from call(get(address))).json()
-        found += [from_wire(SandboxInfo, item) for item in page["items"]]
-        if page.get("next_cursor") in (None, cursor):
-            return found
-        cursor = page["next_cursor"]
+        following = page.get("next_cursor")
+        self._is_over = following in (None, self._cursor)
+        self._cursor = following
+        return [from_wire(SandboxInfo, item) for item in page["items"]]
 
 
 def delete_sandbox(sandbox: str) -> Operation[None]:
@@ -88,6 +97,27 @@ def delete_sandbox(sandbox: str) -> Operation[None]:
         yield from call(delete(path_of("sandboxes", sandbox)))
     except NotFound:
         return
+
+
+def delete_sandboxes(sandboxes: Sequence[str]) -> Operation[None]:
+    """Deletes several, as far as that goes."""
+    for sandbox in sandboxes:
+        try:
+            yield from delete_sandbox(sandbox)
+        except DayflyError:
+            # Its TTL ends it; the others must not wait for that.
+            continue
+
+
+def delete_together(sandboxes: Sequence[str]) -> Operation[None]:
+    """Deletes several at once. Each is tried before the first failure is told."""
+    if not sandboxes:
+        return
+    deletes = [delete_sandbox(sandbox) for sandbox in sandboxes]
+    outcomes: list[BaseException | None] = yield Together(deletes, DELETES_AT_ONCE)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
 
 
 def change_state(sandbox: str, verb: str) -> Operation[None]:
@@ -99,7 +129,8 @@ def change_state(sandbox: str, verb: str) -> Operation[None]:
 def rollback(sandbox: str, snapshot: str) -> Operation[SandboxInfo]:
     path = path_of("sandboxes", sandbox, "rollback")
     body = {"snapshot_id": snapshot}
-    request = send_json("POST", path, body, is_repeatable=True, timeout=STATE_SECONDS)
+    # Not repeated: what was done between two of them would be lost.
+    request = send_json("POST", path, body, timeout=STATE_SECONDS)
     return from_wire(SandboxInfo, (yield from call(request)).json())
 
 
@@ -189,6 +220,24 @@ def grow_volume(name: str, size_gb: float | None, size_mb: int | None) -> Operat
 def list_ports(sandbox: str) -> Operation[list[Port]]:
     answer = yield from call(get(path_of("sandboxes", sandbox, "ports")))
     return [from_wire(Port, item) for item in answer.json()["ports"]]
+
+
+def wait_for_port(sandbox: str, port: int, timeout_seconds: float) -> Operation[Port]:
+    """Waits until something listens, and gives what."""
+    deadline = time.monotonic() + timeout_seconds
+    pause = PORT_PAUSE_FIRST
+    while True:
+        for found in (yield from list_ports(sandbox)):
+            if found.port == port:
+                return found
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise AnswerTimeout(
+                f"nothing listens on port {port} after {timeout_seconds:g} s",
+                hint="sandbox.ports() says what listens, and process.output() why it does not",
+            )
+        yield Sleep(min(pause, left))
+        pause = min(pause * 2, PORT_PAUSE_MAX)
 
 
 def create_link(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from . import _living
 from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
@@ -13,6 +14,8 @@ from ._options import NetworkMode, OnTimeout
 from ._sync import Session
 from .models import Lifecycle, Port, PortLink, SandboxInfo
 from .network import NetworkLog, NetworkPolicy, NetworkSuggestion, RuleLike
+
+PartsT = TypeVar("PartsT", bound="SandboxParts")
 
 
 class SandboxNetwork:
@@ -59,6 +62,7 @@ class SandboxParts(SandboxHandle[Session]):
 
     @property
     def network(self) -> SandboxNetwork:
+        """What it may reach."""
         return SandboxNetwork(self._session, self.id)
 
     def info(self) -> SandboxInfo:
@@ -66,24 +70,30 @@ class SandboxParts(SandboxHandle[Session]):
         self._info = self._session.run(_living.get_sandbox(self.id))
         return self._info
 
-    @property
-    def status(self) -> str:
-        """``running``, ``paused``, ``hibernated``, ... Asks the server."""
-        return self.info().status
+    def refresh(self: PartsT) -> PartsT:
+        """Asks the server how it is now, for ``status`` and the like. Gives itself."""
+        self.info()
+        return self
 
     def pause(self) -> None:
         """Stops its processors. Its memory stays taken."""
         self._session.run(_living.change_state(self.id, "pause"))
+        self._info = replace(self._info, status="paused")
 
     def resume(self) -> None:
+        """Lets a paused one go on."""
         self._session.run(_living.change_state(self.id, "resume"))
+        self._info = replace(self._info, status="running")
 
     def hibernate(self) -> None:
         """Puts it on disk; it costs no memory then. A command or a file wakes it by itself."""
         self._session.run(_living.change_state(self.id, "hibernate"))
+        self._info = replace(self._info, status="hibernated")
 
     def wake(self) -> None:
+        """Brings a hibernated one back. Any call that needs the guest does that as well."""
         self._session.run(_living.change_state(self.id, "wake"))
+        self._info = replace(self._info, status="running")
 
     def rollback(self, snapshot: SnapshotHandle[Session] | str) -> None:
         """Back to a snapshot of its own. What happened since is lost, that is the point."""
@@ -118,8 +128,12 @@ class SandboxParts(SandboxHandle[Session]):
             on_timeout=on_timeout,
         )
         life = self._session.run(change)
-        self._info = replace(self._info, persistent=life.persistent)
+        self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
+
+    def wait_for_port(self, port: int, timeout_seconds: float = 60.0) -> Port:
+        """Waits until something listens there; ``AnswerTimeout`` when nothing does in time."""
+        return self._session.run(_living.wait_for_port(self.id, port, timeout_seconds))
 
     def ports(self) -> builtins.list[Port]:
         """What listens in it."""
@@ -128,7 +142,10 @@ class SandboxParts(SandboxHandle[Session]):
     def port_link(
         self, port: int, ttl_seconds: int | None = None, public: bool = False
     ) -> PortLink:
-        """Opens a port to those who have the link, or to anybody. Default: for an hour."""
+        """Opens a port to those who have the link, or to anybody, who need no key.
+
+        By default for an hour. ``port_url`` is the address for programs that have the key.
+        """
         return self._session.run(_living.create_link(self.id, port, ttl_seconds, public))
 
     def port_links(self, port: int) -> builtins.list[PortLink]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _living, _making
@@ -122,7 +122,10 @@ class Sandbox(SandboxRuns):
         api_key: str | None = None,
         client: Client | None = None,
     ) -> Sandbox:
-        """The sandbox of that id. As any other it is deleted at the end of ``with``."""
+        """The sandbox of that id. As any other it is deleted at the end of ``with``.
+
+        ``with Sandbox.connect(id).detach() as sandbox`` leaves it alone.
+        """
         session = session_of(client, api_url, api_key)
         return cls.of(session, session.run(_living.get_sandbox(sandbox_id)))
 
@@ -136,11 +139,19 @@ class Sandbox(SandboxRuns):
         api_url: str | None = None,
         api_key: str | None = None,
         client: Client | None = None,
-    ) -> builtins.list[Sandbox]:
-        """The sandboxes of the project, or those that have all of this."""
+    ) -> Iterator[Sandbox]:
+        """The sandboxes of the project, or those that have all of this, oldest first.
+
+        They are read page by page, as they are asked for: ``for sandbox in Sandbox.list()``.
+        """
         session = session_of(client, api_url, api_key)
-        found = session.run(_living.list_sandboxes(template, status, metadata))
-        return [cls.of(session, info) for info in found]
+        listing = _living.Listing(template, status, metadata)
+
+        def found() -> Iterator[Sandbox]:
+            while (page := session.run(listing.next_page())) is not None:
+                yield from (cls.of(session, info) for info in page)
+
+        return found()
 
     @property
     def filesystem(self) -> Filesystem:
@@ -176,9 +187,12 @@ class Sandbox(SandboxRuns):
         found = self._session.run(_making.fork(self.id, count, body, is_tree=True))
         return [Sandbox.of(self._session, info) for info in found]
 
-    def promote(self, cleanup_siblings: bool = True, tree_id: str | None = None) -> Promoted:
-        """Keeps this child of a fork and deletes the others, never the source."""
-        return self._session.run(_living.promote(self.id, cleanup_siblings, tree_id))
+    def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
+        """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
+
+        The source is never deleted.
+        """
+        return self._session.run(_living.promote(self.id, not keep_siblings, tree_id))
 
     def explore(
         self,
@@ -219,8 +233,8 @@ class Sandbox(SandboxRuns):
         self.delete()
 
     def close(self) -> None:
-        """What the end of ``with`` does: deletes it, unless it is persistent."""
-        if not self._is_deleted and not self.persistent:
+        """What the end of ``with`` does: deletes it, unless it is persistent or detached."""
+        if self.is_held:
             self.delete()
 
     def __enter__(self) -> Sandbox:
