@@ -1,4 +1,4 @@
-"""Output and lists, one after the other."""
+"""Output, lists and trees, one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from conftest import Create
-from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Stream, refusal, sandbox_body
+from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Seen, Stream, refusal, sandbox_body
 from settled import settled
 
 from dayfly import AsyncSandbox, DayflyError, NotFound, Sandbox
@@ -127,3 +127,49 @@ def test_a_list_is_read_as_far_as_it_is_asked_for(fake: FakeDaemon, kind: Any) -
     asyncio.run(scenario())
     cursors = [parse_qs(seen.path.partition("?")[2]).get("cursor") for seen in fake.requests]
     assert cursors == [None, ["1"], ["2"]]
+
+
+def entry(path: str, **more: Any) -> dict[str, Any]:
+    return {"name": path.rpartition("/")[2], "path": path, "size": 0, "is_dir": False, **more}
+
+
+TREE: dict[str, list[dict[str, Any]]] = {
+    "/w": [
+        entry("/w/a", is_dir=True),
+        entry("/w/gone", is_dir=True),
+        entry("/w/skipped", is_dir=True),
+        entry("/w/link", is_dir=True, is_symlink=True),
+        entry("/w/z.txt"),
+    ],
+    "/w/a": [entry("/w/a/b", is_dir=True), entry("/w/a/c.txt")],
+    "/w/a/b": [],
+}
+
+
+def listed(seen: Seen) -> Reply:
+    path = parse_qs(seen.path.partition("?")[2])["path"][0]
+    found = TREE.get(path)
+    return refusal(404, "not_found") if found is None else Reply(200, {"entries": found})
+
+
+def test_a_tree_is_walked_as_os_walk_does(fake: FakeDaemon, create: Create) -> None:
+    fake.on("GET", f"{ONE}/fs/dir", listed)
+
+    async def scenario() -> None:
+        files = (await settled(create())).files
+        found: list[Any] = []
+        async for directory, names, rest in each(files.walk("/w/")):
+            if "skipped" in names:
+                names.remove("skipped")
+            found.append((directory, list(names), rest))
+        assert found == [
+            ("/w", ["a", "gone"], ["link", "z.txt"]),
+            ("/w/a", ["b"], ["c.txt"]),
+            ("/w/a/b", [], []),
+        ]
+        with pytest.raises(NotFound):
+            _ = [one async for one in each(files.walk("/nowhere"))]
+
+    asyncio.run(scenario())
+    asked = [seen.path for seen in fake.seen("GET", f"{ONE}/fs/dir")]
+    assert not any("skipped" in path or "link" in path for path in asked)

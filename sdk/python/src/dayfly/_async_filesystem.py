@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from os import PathLike
 from pathlib import Path
 
@@ -30,6 +30,7 @@ class AsyncWatch:
         return change
 
     def close(self) -> None:
+        """Ends the watch."""
         self._state.close()
 
     async def __aenter__(self) -> AsyncWatch:
@@ -60,6 +61,7 @@ class AsyncFilesystem:
     async def read_text(
         self, path: str, encoding: str = "utf-8", *, user: str | None = None
     ) -> str:
+        """The content of a file as text."""
         return (await self.read(path, user=user)).decode(encoding)
 
     async def write(
@@ -75,7 +77,7 @@ class AsyncFilesystem:
 
         Gives the number of bytes.
         """
-        content = data.encode() if isinstance(data, str) else bytes(data)
+        content = _files.content_of(data)
         write = _files.write(
             self._sandbox, path, content, None, mode=mode, append=append, user=user
         )
@@ -84,7 +86,7 @@ class AsyncFilesystem:
     async def upload(
         self, local: str | PathLike[str], remote: str, *, user: str | None = None
     ) -> int:
-        """Copies a local file or directory into the sandbox."""
+        """Copies a local file or directory into the sandbox; with ``remote`` ``"dir/"`` into it."""
         return await self._session.run(_files.upload(self._sandbox, Path(local), remote, user))
 
     async def download(
@@ -103,15 +105,22 @@ class AsyncFilesystem:
 
     async def walk(
         self, path: str = "/workspace", *, user: str | None = None
-    ) -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
-        """As ``os.walk``: each directory with the names of its directories and files."""
-        return iter(await self._session.run(_files.walk(self._sandbox, path, user)))
+    ) -> AsyncIterator[tuple[str, builtins.list[str], builtins.list[str]]]:
+        """As ``os.walk``: each directory with the names of its directories and files.
+
+        Each is read when it is asked for, and names that are taken out of the list of directories
+        are not gone into.
+        """
+        walk = _files.Walk(self._sandbox, path, user)
+        while (found := await self._session.run(walk.next())) is not None:
+            yield found
 
     async def stat(self, path: str, *, user: str | None = None) -> FileEntry:
         """What a path is, without following a link; ``NotFound`` when it is not there."""
         return await self._session.run(_files.stat(self._sandbox, path, user))
 
     async def exists(self, path: str, *, user: str | None = None) -> bool:
+        """Whether there is something at a path."""
         return await self._session.run(_files.exists(self._sandbox, path, user))
 
     async def remove(self, path: str, *, recursive: bool = False, user: str | None = None) -> None:
@@ -126,6 +135,7 @@ class AsyncFilesystem:
         mode: int | None = None,
         user: str | None = None,
     ) -> None:
+        """Makes a directory, with those above it unless ``parents`` is false."""
         make = _files.make_directory(self._sandbox, path, parents=parents, mode=mode, user=user)
         await self._session.run(make)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tarfile
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from ._effects import Operation, Read
 from ._retry import call, open_body
@@ -20,16 +22,39 @@ from ._wire import (
     with_query,
     without_none,
 )
-from .errors import AnswerLost, DayflyError, NotFound
+from .errors import AnswerLost, ApiError, DayflyError, NotFound
 from .models import ChangedFile, FileEntry, from_wire
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Between two pieces of a transfer, which as a whole may take long.
 TRANSFER_SILENCE_SECONDS = 120.0
 PAGE_ENTRIES = 5000
-DEPTH_MAX = 64
 UPLOAD_SECONDS = 24 * 3600.0
 
 
+def _names_path(operation: Callable[P, Operation[T]]) -> Callable[P, Operation[T]]:
+    """Has every refusal say which path it is about; the second argument is that path."""
+
+    @functools.wraps(operation)
+    def named(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+        try:
+            return (yield from operation(*args, **kwargs))
+        except ApiError as error:
+            sandbox, path = str(args[0]), str(args[1])
+            # A sandbox that is not there has no paths.
+            if sandbox not in error.message and path not in error.message:
+                user = kwargs.get("user")
+                who = f" (as user {user})" if user else ""
+                error.message = f"{path}{who}: {error.message}"
+                error.args = (error.message,)
+            raise
+
+    return named
+
+
+@_names_path
 def read(
     sandbox: str, path: str, user: str | None, offset: int | None, length: int | None
 ) -> Operation[bytes]:
@@ -43,6 +68,7 @@ def read(
     return (yield from call(request)).body
 
 
+@_names_path
 def write(
     sandbox: str,
     path: str,
@@ -66,6 +92,7 @@ def write(
     return int((yield from call(request)).json()["bytes"])
 
 
+@_names_path
 def remove(sandbox: str, path: str, *, recursive: bool, user: str | None) -> Operation[None]:
     address = with_query(
         path_of("sandboxes", sandbox, "fs"),
@@ -77,6 +104,7 @@ def remove(sandbox: str, path: str, *, recursive: bool, user: str | None) -> Ope
     yield from call(replace(delete(address), is_repeatable=False))
 
 
+@_names_path
 def list_directory(
     sandbox: str, path: str, depth: int | None, user: str | None
 ) -> Operation[list[FileEntry]]:
@@ -99,24 +127,44 @@ def list_directory(
             return entries
 
 
-def walk(
-    sandbox: str, path: str, user: str | None
-) -> Operation[list[tuple[str, list[str], list[str]]]]:
-    """Directories with the names in them, as ``os.walk`` gives them."""
-    entries = yield from list_directory(sandbox, path, DEPTH_MAX, user)
-    root = path.rstrip("/") or "/"
-    found: dict[str, tuple[list[str], list[str]]] = {root: ([], [])}
-    for entry in entries:
-        parent, _, name = entry.path.rstrip("/").rpartition("/")
-        directories, files = found.setdefault(parent or "/", ([], []))
-        if entry.is_dir:
-            directories.append(name)
-            found.setdefault(entry.path.rstrip("/"), ([], []))
-        else:
-            files.append(name)
-    return [(directory, names[0], names[1]) for directory, names in found.items()]
+class Walk:
+    """The directories of a tree, from the top on, one request for each."""
+
+    def __init__(self, sandbox: str, path: str, user: str | None) -> None:
+        self._sandbox = sandbox
+        self._user = user
+        self._root = path.rstrip("/") or "/"
+        self._waiting = [self._root]
+        self._told: tuple[str, list[str]] | None = None
+
+    def next(self) -> Operation[tuple[str, list[str], list[str]] | None]:
+        """The next directory with the names in it; ``None`` behind the last one."""
+        self._go_down()
+        while self._waiting:
+            directory = self._waiting.pop()
+            try:
+                entries = yield from list_directory(self._sandbox, directory, None, self._user)
+            except NotFound:
+                # Removed meanwhile, unless it is the one that was asked for.
+                if directory == self._root:
+                    raise
+                continue
+            names = [entry.name for entry in entries if entry.is_dir and not entry.is_symlink]
+            rest = [entry.name for entry in entries if not entry.is_dir or entry.is_symlink]
+            self._told = directory, names
+            return directory, names, rest
+        return None
+
+    def _go_down(self) -> None:
+        """Into what the caller has left in the list of directories."""
+        if self._told is not None:
+            directory, names = self._told
+            above = directory.rstrip("/")
+            self._waiting += [f"{above}/{name}" for name in reversed(names)]
+            self._told = None
 
 
+@_names_path
 def stat(sandbox: str, path: str, user: str | None) -> Operation[FileEntry]:
     address = with_query(path_of("sandboxes", sandbox, "fs", "stat"), path=path, user=user)
     return from_wire(FileEntry, (yield from call(get(address))).json())
@@ -132,6 +180,7 @@ def exists(sandbox: str, path: str, user: str | None) -> Operation[bool]:
     return True
 
 
+@_names_path
 def make_directory(
     sandbox: str, path: str, *, parents: bool, mode: int | None, user: str | None
 ) -> Operation[None]:
@@ -140,6 +189,7 @@ def make_directory(
     yield from call(send_json("POST", address, body, is_repeatable=parents))
 
 
+@_names_path
 def move(
     sandbox: str, source: str, target: str, *, replace_target: bool, user: str | None
 ) -> Operation[None]:
@@ -148,20 +198,40 @@ def move(
     yield from call(send_json("POST", address, {"from": source, **body}))
 
 
+@_names_path
 def change_mode(sandbox: str, path: str, mode: int, user: str | None) -> Operation[None]:
     body = without_none(path=path, mode=_octal(mode), user=user)
     address = path_of("sandboxes", sandbox, "fs", "chmod")
     yield from call(send_json("POST", address, body, is_repeatable=True))
 
 
+@_names_path
 def changes(sandbox: str, path: str, since: str | None) -> Operation[list[ChangedFile]]:
     address = with_query(path_of("sandboxes", sandbox, "fs", "changes"), path=path, since=since)
     answer = yield from call(get(address))
     return [from_wire(ChangedFile, entry) for entry in answer.json()["entries"]]
 
 
+def content_of(data: Any) -> bytes:
+    """What a write was given, as bytes."""
+    if isinstance(data, str):
+        return data.encode()
+    if isinstance(data, (bytes, bytearray)):
+        return bytes(data)
+    if isinstance(data, memoryview):
+        return data.tobytes()
+    kind = type(data).__name__
+    hint = "json.dumps(...) makes a text of it"
+    if hasattr(data, "read"):
+        hint = "give what its read() gives, or its path to upload()"
+    raise TypeError(f"files.write takes str or bytes, not {kind}; {hint}")
+
+
 def upload(sandbox: str, local: Path, remote: str, user: str | None) -> Operation[int]:
     """Copies a local file, or a whole directory, into the sandbox."""
+    if remote.endswith("/"):
+        # Into that directory, as `cp` means it.
+        remote += local.resolve().name
     if local.is_dir():
         return (yield from _upload_tree(sandbox, local, remote, user))
     with open(local, "rb") as file:

@@ -22,7 +22,7 @@ class WatchState:
         self._body = body
         self._parser = EventParser()
         self._waiting: list[Event] = []
-        self.is_over = False
+        self.is_over: bool = False
 
     def next(self) -> Operation[FileChange | None]:
         """The next change; ``None`` when the directory is gone or the watch was closed."""

@@ -30,6 +30,7 @@ class Watch:
         return change
 
     def close(self) -> None:
+        """Ends the watch."""
         self._state.close()
 
     def __enter__(self) -> Watch:
@@ -65,6 +66,7 @@ class Filesystem:
         return self._session.run(_files.read(self._sandbox, path, user, offset, length))
 
     def read_text(self, path: str, encoding: str = "utf-8", *, user: str | None = None) -> str:
+        """The content of a file as text."""
         return self.read(path, user=user).decode(encoding)
 
     def write(
@@ -80,14 +82,14 @@ class Filesystem:
 
         Gives the number of bytes.
         """
-        content = data.encode() if isinstance(data, str) else bytes(data)
+        content = _files.content_of(data)
         write = _files.write(
             self._sandbox, path, content, None, mode=mode, append=append, user=user
         )
         return self._session.run(write)
 
     def upload(self, local: str | PathLike[str], remote: str, *, user: str | None = None) -> int:
-        """Copies a local file or directory into the sandbox."""
+        """Copies a local file or directory into the sandbox; with ``remote`` ``"dir/"`` into it."""
         return self._session.run(_files.upload(self._sandbox, Path(local), remote, user))
 
     def download(self, remote: str, local: str | PathLike[str], *, user: str | None = None) -> Path:
@@ -105,14 +107,21 @@ class Filesystem:
     def walk(
         self, path: str = "/workspace", *, user: str | None = None
     ) -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
-        """As ``os.walk``: each directory with the names of its directories and files."""
-        return iter(self._session.run(_files.walk(self._sandbox, path, user)))
+        """As ``os.walk``: each directory with the names of its directories and files.
+
+        Each is read when it is asked for, and names that are taken out of the list of directories
+        are not gone into.
+        """
+        walk = _files.Walk(self._sandbox, path, user)
+        while (found := self._session.run(walk.next())) is not None:
+            yield found
 
     def stat(self, path: str, *, user: str | None = None) -> FileEntry:
         """What a path is, without following a link; ``NotFound`` when it is not there."""
         return self._session.run(_files.stat(self._sandbox, path, user))
 
     def exists(self, path: str, *, user: str | None = None) -> bool:
+        """Whether there is something at a path."""
         return self._session.run(_files.exists(self._sandbox, path, user))
 
     def remove(self, path: str, *, recursive: bool = False, user: str | None = None) -> None:
@@ -127,6 +136,7 @@ class Filesystem:
         mode: int | None = None,
         user: str | None = None,
     ) -> None:
+        """Makes a directory, with those above it unless ``parents`` is false."""
         make = _files.make_directory(self._sandbox, path, parents=parents, mode=mode, user=user)
         self._session.run(make)
 
