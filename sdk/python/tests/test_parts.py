@@ -164,6 +164,10 @@ def test_the_body_of_a_create() -> None:
         "from_snapshot": "snap-1",
         "network": {"mode": "public"},
     }
+    assert SandboxWish(from_snapshot="snap-1", disk_only=True).body() == {
+        "from_snapshot": "snap-1",
+        "disk_only": True,
+    }
     with pytest.raises(TypeError):
         SandboxWish(egress_allowlist="example.com").body()
 

@@ -108,7 +108,7 @@ def test_the_wait_for_a_bake_ends(fake: FakeDaemon, create: Create) -> None:
 
     async def scenario() -> None:
         with pytest.raises(TemplateBaking) as caught:
-            await settled(create(template_timeout_seconds=0.25))
+            await settled(create(wait_seconds=0.25))
         assert caught.value.percent == 1
 
     asyncio.run(scenario())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _living, _making
@@ -15,15 +15,17 @@ from ._async_sandbox_runs import AsyncSandboxRuns
 from ._async_snapshot import AsyncSnapshot
 from ._commands import Command
 from ._exploring import Exploration, Score, explore
-from ._making import SandboxWish
-from ._options import Status
+from ._making import MountLike, SandboxWish
+from ._options import NetworkMode, OnTimeout, Status
+from ._retry import Progress
 from .errors import DayflyError
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
+from .network import RuleLike
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import CreateOptions, ForkOptions
+    from ._options import ForkOptions
 
 
 class Creating:
@@ -68,14 +70,44 @@ class AsyncSandbox(AsyncSandboxRuns):
         cls,
         template: str | None = None,
         *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        from_snapshot: str | None = None,
+        disk_only: bool = False,
+        on_progress: Callable[[Progress], Any] | None = None,
+        wait_seconds: float | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
         client: AsyncClient | None = None,
-        **options: Unpack[CreateOptions],
     ) -> Creating:
         """Creates one; ``Sandbox`` says what the arguments mean."""
         session = async_session_of(client, api_url, api_key)
-        return Creating(session, SandboxWish(template=template, **options))
+        wish = SandboxWish(
+            template=template,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            metadata=metadata,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            volumes=volumes,
+            egress_allowlist=egress_allowlist,
+            network=network,
+            cpu=cpu,
+            disk_gb=disk_gb,
+            from_snapshot=from_snapshot,
+            disk_only=disk_only,
+            on_progress=on_progress,
+            wait_seconds=wait_seconds,
+        )
+        return Creating(session, wish)
 
     @classmethod
     def of(cls, session: AsyncSession, info: SandboxInfo) -> AsyncSandbox:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+# The module, not its class: the two name each other, and the sandbox is loaded first.
+from . import _async_sandbox as sandboxes  # pyright: ignore[reportPrivateUsage]
 from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
 from ._handles import SnapshotHandle
 from ._living import delete_snapshot, get_snapshot, list_snapshots
-from ._making import SandboxWish, create
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._async_sandbox import AsyncSandbox
-    from ._options import CopyOptions
+from ._making import MountLike, SandboxWish, create
+from ._options import NetworkMode, OnTimeout
+from .network import RuleLike
 
 
 class AsyncSnapshot(SnapshotHandle[AsyncSession]):
@@ -48,12 +47,39 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
         found = await session.run(list_snapshots(sandbox_id))
         return [cls(session, session.settings, one) for one in found]
 
-    async def create_sandbox(self, **options: Unpack[CopyOptions]) -> AsyncSandbox:
-        """A new sandbox that goes on from this moment."""
-        from ._async_sandbox import AsyncSandbox
-
-        info = await self._session.run(create(SandboxWish(from_snapshot=self.id, **options)))
-        return AsyncSandbox.of(self._session, info)
+    async def create_sandbox(
+        self,
+        *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        disk_only: bool = False,
+    ) -> sandboxes.AsyncSandbox:
+        """A new sandbox that goes on from this moment, or with ``disk_only`` boots on its disk."""
+        wish = SandboxWish(
+            from_snapshot=self.id,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            metadata=metadata,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            volumes=volumes,
+            egress_allowlist=egress_allowlist,
+            network=network,
+            cpu=cpu,
+            disk_gb=disk_gb,
+            disk_only=disk_only,
+        )
+        info = await self._session.run(create(wish))
+        return sandboxes.AsyncSandbox.of(self._session, info)
 
     async def delete(self) -> None:
+        """Deletes it. Sandboxes that came from it stay."""
         await self._session.run(delete_snapshot(self.id))

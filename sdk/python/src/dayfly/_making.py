@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ._checks import checked_seconds, checked_texts
 from ._effects import Operation, send_once
 from ._options import NetworkMode, OnTimeout
 from ._retry import TEMPLATE_SECONDS, Patience, Progress, call
@@ -46,8 +47,9 @@ class SandboxWish:
     cpu: float | None = None
     disk_gb: float | None = None
     from_snapshot: str | None = None
+    disk_only: bool = False
     on_progress: Callable[[Progress], Any] | None = None
-    template_timeout_seconds: float | None = None
+    wait_seconds: float | None = None
 
     def body(self) -> Json:
         template = self.template
@@ -56,10 +58,11 @@ class SandboxWish:
         return without_none(
             template=template,
             from_snapshot=self.from_snapshot,
-            ttl_seconds=self.ttl_seconds,
+            disk_only=True if self.disk_only else None,
+            ttl_seconds=checked_seconds("ttl_seconds", self.ttl_seconds),
             persistent=True if self.persistent else None,
-            metadata=None if self.metadata is None else dict(self.metadata),
-            idle_seconds=self.idle_seconds,
+            metadata=checked_texts("metadata", self.metadata),
+            idle_seconds=checked_seconds("idle_seconds", self.idle_seconds),
             on_timeout=self.on_timeout,
             volumes=None if self.volumes is None else [mount_body(one) for one in self.volumes],
             cpu=self.cpu,
@@ -68,10 +71,10 @@ class SandboxWish:
         )
 
     def patience(self) -> Patience:
-        seconds = self.template_timeout_seconds
+        seconds = TEMPLATE_SECONDS if self.wait_seconds is None else self.wait_seconds
         # Who is told of it needs no second line in a log.
         return Patience(
-            template_seconds=TEMPLATE_SECONDS if seconds is None else seconds,
+            template_seconds=seconds,
             on_progress=self.on_progress,
             is_logged=self.on_progress is None,
         )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from ._making import MountLike
-    from ._retry import Progress
     from .network import RuleLike
 
 OnTimeout = Literal["delete", "hibernate"]
@@ -43,39 +41,6 @@ NetworkMode = Literal["deny", "allowlist", "observe", "public"]
 
 StreamName = Literal["stdout", "stderr"]
 """One of the two output streams of a command."""
-
-
-class CreateOptions(TypedDict, total=False):
-    """How a sandbox is created; ``Sandbox`` says what each means."""
-
-    ttl_seconds: int | None
-    persistent: bool
-    metadata: Mapping[str, str] | None
-    idle_seconds: int | None
-    on_timeout: OnTimeout | None
-    volumes: Sequence[MountLike] | None
-    egress_allowlist: Iterable[RuleLike] | None
-    network: NetworkMode | Mapping[str, Any] | None
-    cpu: float | None
-    disk_gb: float | None
-    from_snapshot: str | None
-    on_progress: Callable[[Progress], Any] | None
-    template_timeout_seconds: float | None
-
-
-class CopyOptions(TypedDict, total=False):
-    """How a sandbox is created where the template is given already."""
-
-    ttl_seconds: int | None
-    persistent: bool
-    metadata: Mapping[str, str] | None
-    idle_seconds: int | None
-    on_timeout: OnTimeout | None
-    volumes: Sequence[MountLike] | None
-    egress_allowlist: Iterable[RuleLike] | None
-    network: NetworkMode | Mapping[str, Any] | None
-    cpu: float | None
-    disk_gb: float | None
 
 
 class ForkOptions(TypedDict, total=False):

@@ -25,7 +25,7 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import CreateOptions, ForkOptions
+    from ._options import ForkOptions
 
 
 class Sandbox(SandboxRuns):
@@ -42,8 +42,10 @@ class Sandbox(SandboxRuns):
     ``ttl_seconds`` says otherwise.
 
     - ``template``: what it starts from; a template that is not baked yet is waited for, up to
-      ``template_timeout_seconds``, while ``on_progress`` is told about it.
-    - ``from_snapshot``: the id of a snapshot to go on from, instead of a template.
+      ``wait_seconds``, while ``on_progress`` is told about it.
+    - ``from_snapshot``: the id or the name of a snapshot to go on from, instead of a template. With
+      ``disk_only`` a machine boots anew on its disk: all files and no process of it. That takes the
+      time of a boot, and works where its memory cannot be restored any more.
     - ``ttl_seconds``: deleted after so long, whatever it does.
     - ``idle_seconds``, ``on_timeout``: ``"delete"`` or ``"hibernate"`` after so long without
       activity. ``persistent`` exempts it, and it then has a TTL only when one is given.
@@ -68,8 +70,9 @@ class Sandbox(SandboxRuns):
         cpu: float | None = None,
         disk_gb: float | None = None,
         from_snapshot: str | None = None,
+        disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
-        template_timeout_seconds: float | None = None,
+        wait_seconds: float | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
         client: Client | None = None,
@@ -88,8 +91,9 @@ class Sandbox(SandboxRuns):
             cpu=cpu,
             disk_gb=disk_gb,
             from_snapshot=from_snapshot,
+            disk_only=disk_only,
             on_progress=on_progress,
-            template_timeout_seconds=template_timeout_seconds,
+            wait_seconds=wait_seconds,
         )
         super().__init__(session, session.settings, session.run(_making.create(wish)))
 
@@ -98,13 +102,45 @@ class Sandbox(SandboxRuns):
         cls,
         template: str | None = None,
         *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        from_snapshot: str | None = None,
+        disk_only: bool = False,
+        on_progress: Callable[[Progress], Any] | None = None,
+        wait_seconds: float | None = None,
         api_url: str | None = None,
         api_key: str | None = None,
         client: Client | None = None,
-        **options: Unpack[CreateOptions],
     ) -> Sandbox:
         """The same as ``Sandbox(...)``."""
-        return cls(template, api_url=api_url, api_key=api_key, client=client, **options)
+        return cls(
+            template,
+            ttl_seconds=ttl_seconds,
+            persistent=persistent,
+            metadata=metadata,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            volumes=volumes,
+            egress_allowlist=egress_allowlist,
+            network=network,
+            cpu=cpu,
+            disk_gb=disk_gb,
+            from_snapshot=from_snapshot,
+            disk_only=disk_only,
+            on_progress=on_progress,
+            wait_seconds=wait_seconds,
+            api_url=api_url,
+            api_key=api_key,
+            client=client,
+        )
 
     @classmethod
     def of(cls, session: Session, info: SandboxInfo) -> Sandbox:
