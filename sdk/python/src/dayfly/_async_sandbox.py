@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _living, _making
 from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
+from ._async_ending import Making, run_and_undo, run_to_end
 from ._async_filesystem import AsyncFilesystem
 from ._async_sandbox_parts import AsyncSandboxParts
 from ._async_sandbox_runs import AsyncSandboxRuns
 from ._async_snapshot import AsyncSnapshot
 from ._commands import Command
+from ._effects import Operation
 from ._exploring import Exploration, Score, explore
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
@@ -28,30 +30,6 @@ if TYPE_CHECKING:
     from ._options import ForkOptions
 
 
-class Creating:
-    """A create that has not begun: ``await`` it, or use it with ``async with``."""
-
-    def __init__(self, session: AsyncSession, wish: SandboxWish) -> None:
-        self._session = session
-        self._wish = wish
-        self._sandbox: AsyncSandbox | None = None
-
-    async def _create(self) -> AsyncSandbox:
-        info = await self._session.run(_making.create(self._wish))
-        return AsyncSandbox.of(self._session, info)
-
-    def __await__(self) -> Generator[Any, None, AsyncSandbox]:
-        return self._create().__await__()
-
-    async def __aenter__(self) -> AsyncSandbox:
-        self._sandbox = await self._create()
-        return self._sandbox
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._sandbox is not None:
-            await self._sandbox.__aexit__(kind, error, trace)
-
-
 class AsyncSandbox(AsyncSandboxRuns):
     """As ``Sandbox``, for asyncio; every call is awaited.
 
@@ -62,8 +40,17 @@ class AsyncSandbox(AsyncSandboxRuns):
 
     Cancelling a call closes its connection. A command goes on in the sandbox all the same: give
     it ``timeout_seconds``. A create or fork that is cancelled is undone first, so that nothing is
-    left behind. Callbacks may be coroutine functions.
+    left behind, and a delete is carried out to its end: in tasks of their own, so that a cancel
+    scope of anyio does not reach them. Callbacks may be coroutine functions.
     """
+
+    def __new__(  # pyright: ignore[reportInconsistentConstructor]
+        cls, *_: object, **__: object
+    ) -> AsyncSandbox:
+        raise TypeError(
+            "an AsyncSandbox is made by `await AsyncSandbox.create(...)`, "
+            "or by `async with AsyncSandbox.create(...) as sandbox`"
+        )
 
     @classmethod
     def create(
@@ -87,7 +74,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         api_url: str | None = None,
         api_key: str | None = None,
         client: AsyncClient | None = None,
-    ) -> Creating:
+    ) -> Making[AsyncSandbox]:
         """Creates one; ``Sandbox`` says what the arguments mean."""
         session = async_session_of(client, api_url, api_key)
         wish = SandboxWish(
@@ -107,12 +94,17 @@ class AsyncSandbox(AsyncSandboxRuns):
             on_progress=on_progress,
             wait_seconds=wait_seconds,
         )
-        return Creating(session, wish)
+
+        async def make() -> AsyncSandbox:
+            create = _making.create(wish)
+            return cls.of(session, await run_and_undo(session, create, _delete_one))
+
+        return Making(make())
 
     @classmethod
     def of(cls, session: AsyncSession, info: SandboxInfo) -> AsyncSandbox:
         """A handle of a sandbox that exists, without asking the server."""
-        sandbox = cls.__new__(cls)
+        sandbox = object.__new__(cls)
         AsyncSandboxParts.__init__(sandbox, session, session.settings, info)
         return sandbox
 
@@ -182,7 +174,8 @@ class AsyncSandbox(AsyncSandboxRuns):
         failure undoes all.
         """
         body = _making.fork_options(**options)
-        found = await self._session.run(_making.fork(self.id, count or 1, body, is_tree=False))
+        fork = _making.fork(self.id, count or 1, body, is_tree=False)
+        found = await run_and_undo(self._session, fork, _delete_all)
         children = [AsyncSandbox.of(self._session, info) for info in found]
         return children[0] if count is None else children
 
@@ -191,7 +184,8 @@ class AsyncSandbox(AsyncSandboxRuns):
     ) -> builtins.list[AsyncSandbox]:
         """As ``fork``, of which one child is to be kept: see ``promote``."""
         body = _making.fork_options(**options)
-        found = await self._session.run(_making.fork(self.id, count, body, is_tree=True))
+        fork = _making.fork(self.id, count, body, is_tree=True)
+        found = await run_and_undo(self._session, fork, _delete_all)
         return [AsyncSandbox.of(self._session, info) for info in found]
 
     async def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
@@ -234,7 +228,7 @@ class AsyncSandbox(AsyncSandboxRuns):
 
     async def delete(self) -> None:
         """Deletes it. Repeating that is fine."""
-        await self._session.run(_living.delete_sandbox(self.id))
+        await run_to_end(self._session, _living.delete_sandbox(self.id))
         self._is_deleted = True
 
     async def kill(self) -> None:
@@ -259,6 +253,14 @@ class AsyncSandbox(AsyncSandboxRuns):
         finally:
             # Connections that stay open until the loop is gone would be complained about.
             self._session.close_idle()
+
+
+def _delete_one(made: SandboxInfo) -> Operation[None]:
+    return _living.delete_sandbox(made.id)
+
+
+def _delete_all(made: list[SandboxInfo]) -> Operation[None]:
+    return _living.delete_sandboxes([one.id for one in made])
 
 
 async def async_templates(

@@ -10,8 +10,9 @@ from typing import Any
 from . import _async_sandbox as sandboxes  # pyright: ignore[reportPrivateUsage]
 from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
+from ._async_ending import run_and_undo
 from ._handles import SnapshotHandle
-from ._living import delete_snapshot, get_snapshot, list_snapshots
+from ._living import delete_sandbox, delete_snapshot, get_snapshot, list_snapshots
 from ._making import MountLike, SandboxWish, create
 from ._options import NetworkMode, OnTimeout
 from .network import RuleLike
@@ -77,7 +78,7 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
             disk_gb=disk_gb,
             disk_only=disk_only,
         )
-        info = await self._session.run(create(wish))
+        info = await run_and_undo(self._session, create(wish), lambda made: delete_sandbox(made.id))
         return sandboxes.AsyncSandbox.of(self._session, info)
 
     async def delete(self) -> None:
