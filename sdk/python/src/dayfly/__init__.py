@@ -13,6 +13,7 @@ from ._async_process import AsyncAttached, AsyncProcess
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_snapshot import AsyncSnapshot
 from ._async_volume import AsyncVolume
+from ._children import AsyncChildren, Children
 from ._exploring import Attempt, Exploration
 from ._options import (
     Language,
@@ -40,6 +41,7 @@ from .errors import (
     DiskFull,
     ExecInterrupted,
     Forbidden,
+    ForkFailed,
     GuestUnavailable,
     IdempotencyConflict,
     InvalidRequest,
@@ -100,6 +102,7 @@ __all__ = [
     "AnswerTimeout",
     "ApiError",
     "AsyncAttached",
+    "AsyncChildren",
     "AsyncClient",
     "AsyncCodeContext",
     "AsyncFilesystem",
@@ -112,6 +115,7 @@ __all__ = [
     "Attempt",
     "CertificateRefused",
     "ChangedFile",
+    "Children",
     "Client",
     "CodeContext",
     "CodeFailed",
@@ -129,6 +133,7 @@ __all__ = [
     "FileEntry",
     "Filesystem",
     "Forbidden",
+    "ForkFailed",
     "GuestUnavailable",
     "IdempotencyConflict",
     "InvalidRequest",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from . import _living, _making
 from ._async import AsyncSession
@@ -14,20 +13,16 @@ from ._async_filesystem import AsyncFilesystem
 from ._async_sandbox_parts import AsyncSandboxParts
 from ._async_sandbox_runs import AsyncSandboxRuns
 from ._async_snapshot import AsyncSnapshot
+from ._children import AsyncChildren
 from ._commands import Command
 from ._effects import Operation
-from ._exploring import Exploration, Score, explore
+from ._exploring import Exploration, ExploreWish, Score, explore
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
 from .errors import DayflyError
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._options import ForkOptions
 
 
 class AsyncSandbox(AsyncSandboxRuns):
@@ -150,6 +145,7 @@ class AsyncSandbox(AsyncSandboxRuns):
 
     @property
     def filesystem(self) -> AsyncFilesystem:
+        """Its files."""
         return AsyncFilesystem(self._session, self.id)
 
     @property
@@ -158,35 +154,114 @@ class AsyncSandbox(AsyncSandboxRuns):
         return self.filesystem
 
     @overload
-    async def fork(self, count: None = None, **options: Unpack[ForkOptions]) -> AsyncSandbox: ...
+    def fork(
+        self,
+        count: None = None,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Making[AsyncSandbox]: ...
 
     @overload
-    async def fork(
-        self, count: int, **options: Unpack[ForkOptions]
-    ) -> builtins.list[AsyncSandbox]: ...
+    def fork(
+        self,
+        count: int,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Making[AsyncChildren[AsyncSandbox]]: ...
 
-    async def fork(
-        self, count: int | None = None, **options: Unpack[ForkOptions]
-    ) -> AsyncSandbox | builtins.list[AsyncSandbox]:
+    def fork(
+        self,
+        count: int | None = None,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Making[AsyncSandbox] | Making[AsyncChildren[AsyncSandbox]]:
         """A child that continues from this moment, memory included; with ``count`` a list of them.
 
-        Children that could not be made are missing from the list; with ``all_or_nothing`` one
-        failure undoes all.
-        """
-        body = _making.fork_options(**options)
-        fork = _making.fork(self.id, count or 1, body, is_tree=False)
-        found = await run_and_undo(self._session, fork, _delete_all)
-        children = [AsyncSandbox.of(self._session, info) for info in found]
-        return children[0] if count is None else children
+        They are deleted at the end of ``async with sandbox.fork(3) as children``. When one cannot
+        be made, those that were are deleted and ``ForkFailed`` is raised.
 
-    async def fork_tree(
-        self, count: int, **options: Unpack[ForkOptions]
-    ) -> builtins.list[AsyncSandbox]:
+        - ``partial``: gives those that could be made; ``failures`` says why the others were not.
+        - ``ttl_seconds``, ``metadata``: by default those of this sandbox.
+        - ``network``, ``egress_allowlist``: by default what this one may reach, and never more.
+        - ``persistent``, ``idle_seconds``, ``on_timeout``: as for a create, not inherited.
+        - ``reseed_user_space``: tells the hooks of the guest to seed random generators again.
+        """
+        body = _making.fork_options(
+            ttl_seconds=ttl_seconds,
+            metadata=metadata,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            network=network,
+            egress_allowlist=egress_allowlist,
+            reseed_user_space=reseed_user_space,
+            parent=self._info,
+        )
+        fork = _making.fork(self.id, count or 1, body, is_tree=False, is_partial=partial)
+        if count is None:
+            return Making(self._first(fork))
+        return Making(self._children(fork))
+
+    def fork_tree(
+        self,
+        count: int,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Making[AsyncChildren[AsyncSandbox]]:
         """As ``fork``, of which one child is to be kept: see ``promote``."""
-        body = _making.fork_options(**options)
-        fork = _making.fork(self.id, count, body, is_tree=True)
-        found = await run_and_undo(self._session, fork, _delete_all)
-        return [AsyncSandbox.of(self._session, info) for info in found]
+        body = _making.fork_options(
+            ttl_seconds=ttl_seconds,
+            metadata=metadata,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            network=network,
+            egress_allowlist=egress_allowlist,
+            reseed_user_space=reseed_user_space,
+            parent=self._info,
+        )
+        fork = _making.fork(self.id, count, body, is_tree=True, is_partial=partial)
+        return Making(self._children(fork))
+
+    async def _first(self, fork: Operation[_making.Forked]) -> AsyncSandbox:
+        return (await self._children(fork))[0]
+
+    async def _children(self, fork: Operation[_making.Forked]) -> AsyncChildren[AsyncSandbox]:
+        made = await run_and_undo(self._session, fork, lambda made: _delete_all(made.children))
+        children = [AsyncSandbox.of(self._session, info) for info in made.children]
+        return AsyncChildren(self._session, children, made.failures)
 
     async def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
         """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
@@ -197,24 +272,42 @@ class AsyncSandbox(AsyncSandboxRuns):
 
     async def explore(
         self,
-        candidates: Sequence[Command],
+        candidates: Sequence[Command | Callable[[AsyncSandbox], Any]],
         score: Score | None = None,
         *,
+        stop_at: float | None = None,
         timeout_seconds: float | None = None,
-        max_parallel: int = 8,
+        max_parallel: int = 4,
         ttl_seconds: int | None = None,
     ) -> Exploration[AsyncSandbox]:
-        """Runs each command in a fork of its own, keeps the best and deletes the rest.
+        """Tries each candidate in a fork of its own, keeps the best and deletes the rest.
 
-        ``score`` judges a result, more is better; by default success counts. The first of equals
-        wins::
+        The first of equals wins::
 
-            found = sandbox.explore(["make a && make test", "make b && make test"])
+            found = await sandbox.explore(["make a && make test", "make b && make test"])
             if found.best and found.best.score:
-                found.winner.exec("make install")
+                await found.winner.exec("make install")
+
+        - ``candidates``: commands, or (coroutine) functions that are given the child.
+        - ``score``: judges a result, or what a function returned; more is better. By default
+          success counts, and a number that a function returns.
+        - ``stop_at``: once a score reaches it, no further candidate is begun.
+        - ``timeout_seconds``: for each command. ``max_parallel``: how many are tried at once.
+        - ``ttl_seconds``: of the children; by default that of this sandbox.
         """
-        found = await self._session.run(
-            explore(self.id, candidates, score, timeout_seconds, max_parallel, ttl_seconds)
+        wish = ExploreWish(
+            candidates,
+            score,
+            timeout_seconds,
+            max_parallel,
+            ttl_seconds,
+            stop_at,
+            lambda info: AsyncSandbox.of(self._session, info),
+        )
+        found = await run_and_undo(
+            self._session,
+            explore(self._info, wish),
+            lambda made: _delete_all([] if made.winner is None else [made.winner]),
         )
         winner = None if found.winner is None else AsyncSandbox.of(self._session, found.winner)
         return Exploration(winner, found.best, found.attempts)

@@ -125,6 +125,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
             on_timeout=on_timeout,
         )
         life = await self._session.run(change)
+        # Children of a fork get the TTL that is known here.
         self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
 

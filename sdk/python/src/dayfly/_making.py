@@ -8,6 +8,7 @@ from typing import Any
 
 from ._checks import checked_seconds, checked_texts
 from ._effects import Operation, send_once
+from ._living import delete_together
 from ._options import NetworkMode, OnTimeout
 from ._retry import TEMPLATE_SECONDS, Patience, Progress, call
 from ._wire import (
@@ -21,12 +22,15 @@ from ._wire import (
     path_of,
     without_none,
 )
-from .errors import DayflyError
+from .errors import DayflyError, ForkFailed
 from .models import SandboxInfo, SnapshotInfo, VolumeMount, from_wire
 from .network import RuleLike
 
 UNDO_SECONDS = 10.0
 TEMPLATE_DEFAULT = "code-interpreter"
+
+# What a fork writes there itself, and what would change the TTL of a child.
+SERVER_METADATA = ("fork_parent_id", "fork_tree_id", "explore_ttl")
 
 MountLike = VolumeMount | str | Mapping[str, Any]
 
@@ -110,13 +114,31 @@ def create(wish: SandboxWish) -> Operation[SandboxInfo]:
     return from_wire(SandboxInfo, answer.json())
 
 
-def fork(sandbox: str, count: int, options: Json, *, is_tree: bool) -> Operation[list[SandboxInfo]]:
+@dataclass(frozen=True)
+class Forked:
+    """The children that were made, and why the others were not, by id."""
+
+    children: list[SandboxInfo]
+    failures: dict[str, str]
+
+
+def fork(
+    sandbox: str, count: int, options: Json, *, is_tree: bool, is_partial: bool = False
+) -> Operation[Forked]:
     path = path_of("sandboxes", sandbox, "fork-tree" if is_tree else "fork")
     request = make(path, {**options, "count": count}, timeout=FORK_SECONDS)
     answer = yield from _made(
         request, Patience(), lambda made: [child["id"] for child in made["children"]]
     )
-    return [from_wire(SandboxInfo, child) for child in answer.json()["children"]]
+    made = answer.json()
+    children = [from_wire(SandboxInfo, child) for child in made["children"]]
+    failures: dict[str, str] = made.get("failures") or {}
+    if failures and not is_partial:
+        # Here, and not by `all_or_nothing`: that would tell the reason of one child alone.
+        ids = [child.id for child in children]
+        yield from delete_together(ids)
+        raise ForkFailed(failures, ids)
+    return Forked(children, failures)
 
 
 def fork_options(
@@ -129,16 +151,21 @@ def fork_options(
     network: NetworkMode | Mapping[str, Any] | None = None,
     egress_allowlist: Iterable[RuleLike] | None = None,
     reseed_user_space: bool | None = None,
-    all_or_nothing: bool | None = None,
+    parent: SandboxInfo,
 ) -> Json:
+    """What each child has of its own. TTL and metadata are its parent's unless they are given."""
+    if metadata is None:
+        kept = parent.metadata.items()
+        metadata = {name: value for name, value in kept if name not in SERVER_METADATA} or None
     return without_none(
-        ttl_seconds=ttl_seconds,
+        ttl_seconds=checked_seconds(
+            "ttl_seconds", parent.ttl_seconds if ttl_seconds is None else ttl_seconds
+        ),
         persistent=persistent,
-        metadata=None if metadata is None else dict(metadata),
-        idle_seconds=idle_seconds,
+        metadata=checked_texts("metadata", metadata),
+        idle_seconds=checked_seconds("idle_seconds", idle_seconds),
         on_timeout=on_timeout,
         reseed_user_space=reseed_user_space,
-        all_or_nothing=all_or_nothing,
         **network_fields(network, egress_allowlist),
     )
 

@@ -1,12 +1,8 @@
-"""Keyword arguments that several calls share, and the values that they take, as types."""
+"""The values that keyword arguments take, as types: an editor can offer them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
-
-if TYPE_CHECKING:
-    from .network import RuleLike
+from typing import Literal
 
 OnTimeout = Literal["delete", "hibernate"]
 """What happens after ``idle_seconds`` without activity."""
@@ -41,17 +37,3 @@ NetworkMode = Literal["deny", "allowlist", "observe", "public"]
 
 StreamName = Literal["stdout", "stderr"]
 """One of the two output streams of a command."""
-
-
-class ForkOptions(TypedDict, total=False):
-    """What children of a fork have of their own. The network may only be narrower."""
-
-    ttl_seconds: int | None
-    persistent: bool | None
-    metadata: Mapping[str, str] | None
-    idle_seconds: int | None
-    on_timeout: OnTimeout | None
-    network: NetworkMode | Mapping[str, Any] | None
-    egress_allowlist: Iterable[RuleLike] | None
-    reseed_user_space: bool | None
-    all_or_nothing: bool | None

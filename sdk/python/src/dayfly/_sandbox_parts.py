@@ -128,6 +128,7 @@ class SandboxParts(SandboxHandle[Session]):
             on_timeout=on_timeout,
         )
         life = self._session.run(change)
+        # Children of a fork get the TTL that is known here.
         self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
 

@@ -218,6 +218,25 @@ class CommandFailed(DayflyError):
         self.stderr: str = result.stderr
 
 
+class ForkFailed(DayflyError):
+    """Not every child of a fork could be made. Those that were made are deleted again.
+
+    ``failures`` says why, by the id that a child would have had; ``children`` are the ids of those
+    that were deleted. With ``fork(count, partial=True)`` they are kept instead.
+    """
+
+    def __init__(self, failures: Mapping[str, str], children: list[str]) -> None:
+        first = next(iter(failures.values()), "no reason was given")
+        count = len(failures) + len(children)
+        super().__init__(
+            f"{len(failures)} of {count} children could not be made: {first}",
+            hint="partial=True keeps those that can be made",
+        )
+        self.args: tuple[Any, ...] = (failures, children)
+        self.failures: dict[str, str] = dict(failures)
+        self.children: list[str] = list(children)
+
+
 class CodeFailed(DayflyError):
     """Code raised; see ``Execution.raise_for_error``."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from . import _living, _making
+from ._children import Children
 from ._commands import Command
-from ._exploring import Exploration, Score, explore
+from ._exploring import Exploration, ExploreWish, Score, explore
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
@@ -21,11 +21,6 @@ from .filesystem import Filesystem
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
 from .snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._options import ForkOptions
 
 
 class Sandbox(SandboxRuns):
@@ -191,6 +186,7 @@ class Sandbox(SandboxRuns):
 
     @property
     def filesystem(self) -> Filesystem:
+        """Its files."""
         return Filesystem(self._session, self.id)
 
     @property
@@ -199,29 +195,109 @@ class Sandbox(SandboxRuns):
         return self.filesystem
 
     @overload
-    def fork(self, count: None = None, **options: Unpack[ForkOptions]) -> Sandbox: ...
+    def fork(
+        self,
+        count: None = None,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Sandbox: ...
 
     @overload
-    def fork(self, count: int, **options: Unpack[ForkOptions]) -> builtins.list[Sandbox]: ...
+    def fork(
+        self,
+        count: int,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Children[Sandbox]: ...
 
     def fork(
-        self, count: int | None = None, **options: Unpack[ForkOptions]
-    ) -> Sandbox | builtins.list[Sandbox]:
+        self,
+        count: int | None = None,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Sandbox | Children[Sandbox]:
         """A child that continues from this moment, memory included; with ``count`` a list of them.
 
-        Children that could not be made are missing from the list; with ``all_or_nothing`` one
-        failure undoes all.
+        They are deleted at the end of ``with sandbox.fork(3) as children``. When one cannot be
+        made, those that were are deleted and ``ForkFailed`` is raised.
+
+        - ``partial``: gives those that could be made; ``failures`` says why the others were not.
+        - ``ttl_seconds``, ``metadata``: by default those of this sandbox.
+        - ``network``, ``egress_allowlist``: by default what this one may reach, and never more.
+        - ``persistent``, ``idle_seconds``, ``on_timeout``: as for a create, not inherited.
+        - ``reseed_user_space``: tells the hooks of the guest to seed random generators again.
         """
-        body = _making.fork_options(**options)
-        found = self._session.run(_making.fork(self.id, count or 1, body, is_tree=False))
-        children = [Sandbox.of(self._session, info) for info in found]
+        body = _making.fork_options(
+            ttl_seconds=ttl_seconds,
+            metadata=metadata,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            network=network,
+            egress_allowlist=egress_allowlist,
+            reseed_user_space=reseed_user_space,
+            parent=self._info,
+        )
+        fork = _making.fork(self.id, count or 1, body, is_tree=False, is_partial=partial)
+        children = self._children(self._session.run(fork))
         return children[0] if count is None else children
 
-    def fork_tree(self, count: int, **options: Unpack[ForkOptions]) -> builtins.list[Sandbox]:
+    def fork_tree(
+        self,
+        count: int,
+        *,
+        partial: bool = False,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+        persistent: bool | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        reseed_user_space: bool | None = None,
+    ) -> Children[Sandbox]:
         """As ``fork``, of which one child is to be kept: see ``promote``."""
-        body = _making.fork_options(**options)
-        found = self._session.run(_making.fork(self.id, count, body, is_tree=True))
-        return [Sandbox.of(self._session, info) for info in found]
+        body = _making.fork_options(
+            ttl_seconds=ttl_seconds,
+            metadata=metadata,
+            persistent=persistent,
+            idle_seconds=idle_seconds,
+            on_timeout=on_timeout,
+            network=network,
+            egress_allowlist=egress_allowlist,
+            reseed_user_space=reseed_user_space,
+            parent=self._info,
+        )
+        fork = _making.fork(self.id, count, body, is_tree=True, is_partial=partial)
+        return self._children(self._session.run(fork))
+
+    def _children(self, made: _making.Forked) -> Children[Sandbox]:
+        children = [Sandbox.of(self._session, info) for info in made.children]
+        return Children(self._session, children, made.failures)
 
     def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
         """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
@@ -232,25 +308,39 @@ class Sandbox(SandboxRuns):
 
     def explore(
         self,
-        candidates: Sequence[Command],
+        candidates: Sequence[Command | Callable[[Sandbox], Any]],
         score: Score | None = None,
         *,
+        stop_at: float | None = None,
         timeout_seconds: float | None = None,
-        max_parallel: int = 8,
+        max_parallel: int = 4,
         ttl_seconds: int | None = None,
     ) -> Exploration[Sandbox]:
-        """Runs each command in a fork of its own, keeps the best and deletes the rest.
+        """Tries each candidate in a fork of its own, keeps the best and deletes the rest.
 
-        ``score`` judges a result, more is better; by default success counts. The first of equals
-        wins::
+        The first of equals wins::
 
             found = sandbox.explore(["make a && make test", "make b && make test"])
             if found.best and found.best.score:
                 found.winner.exec("make install")
+
+        - ``candidates``: commands, or functions that are given the child.
+        - ``score``: judges a result, or what a function returned; more is better. By default
+          success counts, and a number that a function returns.
+        - ``stop_at``: once a score reaches it, no further candidate is begun.
+        - ``timeout_seconds``: for each command. ``max_parallel``: how many are tried at once.
+        - ``ttl_seconds``: of the children; by default that of this sandbox.
         """
-        found = self._session.run(
-            explore(self.id, candidates, score, timeout_seconds, max_parallel, ttl_seconds)
+        wish = ExploreWish(
+            candidates,
+            score,
+            timeout_seconds,
+            max_parallel,
+            ttl_seconds,
+            stop_at,
+            lambda info: Sandbox.of(self._session, info),
         )
+        found = self._session.run(explore(self._info, wish))
         winner = None if found.winner is None else Sandbox.of(self._session, found.winner)
         return Exploration(winner, found.best, found.attempts)
 
