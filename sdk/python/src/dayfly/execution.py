@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import json as json_module
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from ._for_model import MODEL_BYTES, joined
+from ._hints import worded
 from .errors import CodeFailed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,16 @@ class Result:
 class Execution:
     """What a run of code gave.
 
-    When the code raised, ``stderr`` ends with the traceback, as it would on a terminal, and
-    ``error`` has it in parts. ``text``, ``png`` and the other forms are those of the last result
-    that has them::
+    When the code raised, ``stderr`` has what the program printed there and ends with the traceback,
+    as on a terminal. ``error.traceback`` is the same text once more: show one of them, or
+    ``for_model()``, which has everything once. ``text``, ``png`` and the other forms are those of
+    the last result that has them::
 
         execution = sandbox.run_code("import math; math.sqrt(2)")
         execution.text          # '1.4142135623730951'
         execution.raise_for_error()
+
+    ``state_lost`` says that the interpreter had ended before, and the code ran in a new one.
     """
 
     results: list[Result] = field(default_factory=list[Result])
@@ -107,6 +114,8 @@ class Execution:
     truncated: bool = False
     hint: str | None = None
     changed_files: list[str] | None = None
+    omitted: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    state_lost: bool = False
 
     @property
     def ok(self) -> bool:
@@ -114,39 +123,35 @@ class Execution:
 
     @property
     def text(self) -> str | None:
-        return self._last("text")
+        return _last(result.text for result in reversed(self.results))
 
     @property
     def html(self) -> str | None:
-        return self._last("html")
+        return _last(result.html for result in reversed(self.results))
 
     @property
     def markdown(self) -> str | None:
-        return self._last("markdown")
+        return _last(result.markdown for result in reversed(self.results))
 
     @property
     def latex(self) -> str | None:
-        return self._last("latex")
+        return _last(result.latex for result in reversed(self.results))
 
     @property
     def svg(self) -> str | None:
-        return self._last("svg")
+        return _last(result.svg for result in reversed(self.results))
 
     @property
     def png(self) -> bytes | None:
-        return self._last("png")
+        return _last(result.png for result in reversed(self.results))
 
     @property
     def jpeg(self) -> bytes | None:
-        return self._last("jpeg")
+        return _last(result.jpeg for result in reversed(self.results))
 
     @property
     def json(self) -> Any:
-        return self._last("json")
-
-    def _last(self, form: str) -> Any:
-        found = (getattr(result, form) for result in reversed(self.results))
-        return next((value for value in found if value is not None), None)
+        return _last(result.json for result in reversed(self.results))
 
     def save_png(self, path: str | PathLike[str]) -> Path:
         """Writes the last PNG to a local file and gives its path."""
@@ -163,11 +168,28 @@ class Execution:
             raise CodeFailed(self.error.name, self.error.value, self.error.traceback)
         return self
 
+    def for_model(self, max_bytes: int = MODEL_BYTES) -> str:
+        """Everything as one text: output, results, the error with its traceback, hints.
+
+        Of a longer one the head and the tail are given, with a mark between them.
+        """
+        parts = [str(self), *(f"[changed: {name}]" for name in self.changed_files or [])]
+        if self.hint:
+            parts.append(f"[hint: {self.hint}]")
+        elif self.state_lost:
+            parts.append("[hint: the interpreter was started again, its state is lost]")
+        return joined(parts, max_bytes) or "[the code ran and printed nothing]"
+
     def __str__(self) -> str:
+        """What a person would have seen: output, results, the error with its traceback."""
         parts = [self.stdout.rstrip("\n"), *map(str, self.results), self.stderr.rstrip("\n")]
         if self.error is not None and not self.error.traceback:
             parts.append(f"[{self.error}]")
         return "\n".join(part for part in parts if part)
+
+
+def _last(found: Iterable[T | None]) -> T | None:
+    return next((value for value in found if value is not None), None)
 
 
 def execution_from_wire(data: Mapping[str, Any]) -> Execution:
@@ -185,8 +207,10 @@ def execution_from_wire(data: Mapping[str, Any]) -> Execution:
         duration_ms=data.get("duration_ms", 0),
         execution_count=data.get("execution_count"),
         truncated=data.get("truncated", False),
-        hint=data.get("hint"),
+        hint=worded(data.get("hint")),
         changed_files=data.get("changed_files"),
+        omitted=data.get("omitted", []),
+        state_lost=bool(data.get("state_lost", False)),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from ._for_model import MODEL_BYTES, joined
 from ._options import NetworkMode, OnTimeout, RunMode, Status, StreamName
 from .errors import CommandFailed, ProtocolError
 
@@ -58,6 +59,18 @@ class ExecResult:
         if self.exit_code != 0:
             raise CommandFailed(self)
         return self
+
+    def for_model(self, max_bytes: int = MODEL_BYTES) -> str:
+        """Everything as one text: output, a failure's status, what changed, hints.
+
+        Of a longer one the head and the tail are given, with a mark between them.
+        """
+        parts = [str(self), *(f"[changed: {name}]" for name in self.changed_files or [])]
+        if self.reason not in ("exited", "signaled"):
+            parts.append(f"[{self.reason}]")
+        if self.hint:
+            parts.append(f"[hint: {self.hint}]")
+        return joined(parts, max_bytes) or "[the command succeeded and printed nothing]"
 
     def __str__(self) -> str:
         """What a person would have seen, with a failure's status at the end."""
@@ -207,6 +220,8 @@ class VolumeMount:
 
 @dataclass(frozen=True)
 class VolumeInfo:
+    """A volume as it was when the server was asked, and which sandboxes have it."""
+
     name: str
     size_mb: int
     created_at: str = ""
@@ -217,6 +232,8 @@ class VolumeInfo:
 
 @dataclass(frozen=True)
 class SnapshotInfo:
+    """A snapshot as it was when the server was asked. ``capture`` says what it cost."""
+
     id: str
     sandbox_id: str
     template: str
@@ -245,6 +262,7 @@ class TemplateInfo:
     detail: str | None = None
     alias_of: str | None = None
     is_global: bool = True
+    usable: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,12 +292,16 @@ class PortLink:
 
 @dataclass(frozen=True)
 class Me:
+    """Whose key is used."""
+
     project: str
     key_prefix: str = ""
 
 
 @dataclass(frozen=True)
 class ContextInfo:
+    """An interpreter that keeps its state. ``state`` is ``idle``, ``busy`` or ``dead``."""
+
     id: str
     language: str
     state: str = ""
