@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ._async import AsyncSession
-from ._code import change_context, delete_context, run_in_context, stream_in_context
-from ._follow import OnOutput
+from ._async_ending import run_and_undo
+from ._code import CodeWish, OnResult, run_in
+from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
+from ._tools import OnOutput
 from .errors import DayflyError
 from .execution import Execution
 
@@ -13,38 +15,51 @@ from .execution import Execution
 class AsyncCodeContext(ContextHandle[AsyncSession]):
     """As ``CodeContext``, for asyncio."""
 
-    async def run_code(
+    async def run(
         self,
         code: str,
         timeout_seconds: float | None = None,
+        *,
+        max_output_bytes: int | None = None,
+        report_changes: bool | None = None,
         on_stdout: OnOutput | None = None,
         on_stderr: OnOutput | None = None,
+        on_result: OnResult | None = None,
     ) -> Execution:
         """Runs code. Code that raises is no error here: see ``Execution.error``.
 
         Past ``timeout_seconds`` it is interrupted, ``SandboxTimeout`` is raised, and the state
-        stays.
+        stays. ``Sandbox.run_code`` says what the other arguments mean.
         """
-        if on_stdout is None and on_stderr is None:
-            run = run_in_context(self._sandbox, self.id, code, timeout_seconds)
-        else:
-            run = stream_in_context(
-                self._sandbox, self.id, code, timeout_seconds, on_stdout, on_stderr
-            )
-        return await self._session.run(run)
+        wish = CodeWish(
+            code,
+            timeout_seconds,
+            max_output_bytes,
+            report_changes,
+            on_stdout,
+            on_stderr,
+            on_result,
+        )
+        run = run_in(self._sandbox, self.id, wish, self._known)
+        return await run_and_undo(self._session, run)
 
-    run = run_code
+    run_code = run
 
     async def interrupt(self) -> None:
         """Ends what runs now and keeps the state."""
-        await self._session.run(change_context(self._sandbox, self.id, "interrupt"))
+        await self._session.run(interrupt_context(self._sandbox, self.id))
 
     async def restart(self) -> None:
         """Forgets the state."""
-        await self._session.run(change_context(self._sandbox, self.id, "restart"))
+        await self._session.run(restart_context(self._sandbox, self.id, self._known))
+
+    async def delete(self) -> None:
+        """Ends it for good."""
+        await self._session.run(delete_context(self._sandbox, self.id, self._known))
 
     async def close(self) -> None:
-        await self._session.run(delete_context(self._sandbox, self.id))
+        """What the end of ``with`` does: deletes it."""
+        await self.delete()
 
     async def __aenter__(self) -> AsyncCodeContext:
         return self

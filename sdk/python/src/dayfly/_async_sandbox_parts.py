@@ -95,6 +95,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
     async def rollback(self, snapshot: SnapshotHandle[AsyncSession] | str) -> None:
         """Back to a snapshot of its own. What happened since is lost, that is the point."""
         self._info = await self._session.run(_living.rollback(self.id, snapshot_id(snapshot)))
+        self._contexts.forget()
 
     async def lifecycle(self) -> Lifecycle:
         """How long it lives."""

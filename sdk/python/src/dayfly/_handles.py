@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from ._contexts import KnownContexts
 from ._options import Status
 from ._settings import Settings
 from ._wire import path_of
@@ -27,7 +28,7 @@ class SandboxHandle(Generic[SessionT]):
         self._session = session
         self._settings = settings
         self._info = info
-        self._contexts: set[str] = set()
+        self._contexts = KnownContexts()
         self._is_deleted = False
         self._is_detached = False
 
@@ -98,10 +99,13 @@ class ProcessHandle(Generic[SessionT]):
 class ContextHandle(Generic[SessionT]):
     """A context by its id."""
 
-    def __init__(self, session: SessionT, sandbox: str, info: ContextInfo) -> None:
+    def __init__(
+        self, session: SessionT, sandbox: str, info: ContextInfo, known: KnownContexts
+    ) -> None:
         self._session = session
         self._sandbox = sandbox
         self._info = info
+        self._known = known
 
     @property
     def id(self) -> str:

@@ -98,6 +98,7 @@ class SandboxParts(SandboxHandle[Session]):
     def rollback(self, snapshot: SnapshotHandle[Session] | str) -> None:
         """Back to a snapshot of its own. What happened since is lost, that is the point."""
         self._info = self._session.run(_living.rollback(self.id, snapshot_id(snapshot)))
+        self._contexts.forget()
 
     def lifecycle(self) -> Lifecycle:
         """How long it lives."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping
 
-from . import _code, _commands
+from . import _code, _commands, _contexts
+from ._code import OnResult
 from ._commands import Command
 from ._handles import context_id
-from ._options import LogWhenFull, RunMode
+from ._options import Language, LogWhenFull, RunMode
 from ._sandbox_parts import SandboxParts
 from ._tools import OnOutput
 from .context import CodeContext
@@ -133,39 +134,80 @@ class SandboxRuns(SandboxParts):
         return Process(self._session, self.id, info)
 
     def run(
-        self, code: str, *, mode: RunMode | None = None, timeout_seconds: float | None = None
+        self,
+        code: str,
+        *,
+        mode: RunMode | None = None,
+        timeout_seconds: float | None = None,
+        max_output_bytes: int | None = None,
+        report_changes: bool | None = None,
     ) -> Execution:
         """Runs ``code`` as the template means it.
 
         A command line in ``base``, ``agent`` and ``code-interpreter``; in ``python-data`` Python
         that keeps its state from call to call. ``mode`` overrides it: ``"shell"``, ``"python"``
-        (a fresh interpreter) or ``"python_context"``.
+        (a fresh interpreter) or ``"python_context"``. The others are as for ``run_code``.
         """
-        return self._session.run(_code.run(self.id, code, mode, timeout_seconds))
+        run = _code.run(self.id, code, mode, timeout_seconds, max_output_bytes, report_changes)
+        return self._session.run(run)
 
     def run_code(
         self,
         code: str,
-        language: str = "python",
+        language: Language = "python",
         context: CodeContext | str | None = None,
         timeout_seconds: float | None = None,
+        *,
+        max_output_bytes: int | None = None,
+        report_changes: bool | None = None,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
+        on_result: OnResult | None = None,
     ) -> Execution:
         """Runs code in a context, by default in the sandbox's own, which keeps its state.
 
         In templates without contexts, such as ``base``, each call is a fresh interpreter. Code
-        that raises is no error here: see ``Execution.error``.
+        that raises is no error here: see ``Execution.error``. A call that is cancelled, or ended
+        by Ctrl-C, interrupts its code and leaves the context free. An interpreter that has ended
+        is started again by the next call, whose ``Execution.state_lost`` is set then.
+
+        - ``language``: ``"python"``, ``"bash"`` or ``"javascript"``, each with its own context.
+        - ``context``: another one, by handle or by name.
+        - ``timeout_seconds``: past it the code is interrupted, the state stays, and
+          ``SandboxTimeout`` is raised with the output until then.
+        - ``max_output_bytes``, ``report_changes``: as for ``exec``.
+        - ``on_stdout``, ``on_stderr``, ``on_result``: are told output and displayed results as
+          they come.
         """
+        wish = _code.CodeWish(
+            code,
+            timeout_seconds,
+            max_output_bytes,
+            report_changes,
+            on_stdout,
+            on_stderr,
+            on_result,
+        )
         if context is None:
-            run = _code.run_in_default(self.id, code, language, timeout_seconds, self._contexts)
+            run = _code.run_in_default(self.id, language, wish, self._contexts)
         else:
-            run = _code.run_in_context(self.id, context_id(context), code, timeout_seconds)
+            run = _code.run_in(self.id, context_id(context), wish, self._contexts)
         return self._session.run(run)
 
-    def create_context(self, language: str = "python", cwd: str | None = None) -> CodeContext:
+    def create_context(self, language: Language = "python", cwd: str | None = None) -> CodeContext:
         """A further interpreter, apart from all others."""
-        language = _code.language_name(language)
-        info = self._session.run(_code.create_context(self.id, language, cwd))
-        return CodeContext(self._session, self.id, info)
+        name = _contexts.language_name(language)
+        info = self._session.run(_contexts.create_context(self.id, name, cwd))
+        return CodeContext(self._session, self.id, info, self._contexts)
+
+    def context(self, name: str) -> CodeContext:
+        """The context of that name: ``"default"`` is the one that ``run_code`` uses.
+
+        Those of other languages are ``"default-bash"`` and ``"default-javascript"``.
+        """
+        info = self._session.run(_contexts.find_context(self.id, name))
+        return CodeContext(self._session, self.id, info, self._contexts)
 
     def contexts(self) -> builtins.list[ContextInfo]:
-        return self._session.run(_code.list_contexts(self.id))
+        """The contexts that there are, and whether each is ``idle``, ``busy`` or ``dead``."""
+        return self._session.run(_contexts.list_contexts(self.id))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ._code import change_context, delete_context, run_in_context, stream_in_context
-from ._follow import OnOutput
+from ._code import CodeWish, OnResult, run_in
+from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
 from ._sync import Session
+from ._tools import OnOutput
 from .errors import DayflyError
 from .execution import Execution
 
@@ -16,42 +17,55 @@ class CodeContext(ContextHandle[Session]):
     ::
 
         with sandbox.create_context("python") as context:
-            context.run_code("x = 41")
-            print(context.run_code("x + 1").text)   # 42
+            context.run("x = 41")
+            print(context.run("x + 1").text)   # 42
     """
 
-    def run_code(
+    def run(
         self,
         code: str,
         timeout_seconds: float | None = None,
+        *,
+        max_output_bytes: int | None = None,
+        report_changes: bool | None = None,
         on_stdout: OnOutput | None = None,
         on_stderr: OnOutput | None = None,
+        on_result: OnResult | None = None,
     ) -> Execution:
         """Runs code. Code that raises is no error here: see ``Execution.error``.
 
         Past ``timeout_seconds`` it is interrupted, ``SandboxTimeout`` is raised, and the state
-        stays.
+        stays. ``Sandbox.run_code`` says what the other arguments mean.
         """
-        if on_stdout is None and on_stderr is None:
-            run = run_in_context(self._sandbox, self.id, code, timeout_seconds)
-        else:
-            run = stream_in_context(
-                self._sandbox, self.id, code, timeout_seconds, on_stdout, on_stderr
-            )
+        wish = CodeWish(
+            code,
+            timeout_seconds,
+            max_output_bytes,
+            report_changes,
+            on_stdout,
+            on_stderr,
+            on_result,
+        )
+        run = run_in(self._sandbox, self.id, wish, self._known)
         return self._session.run(run)
 
-    run = run_code
+    run_code = run
 
     def interrupt(self) -> None:
         """Ends what runs now and keeps the state."""
-        self._session.run(change_context(self._sandbox, self.id, "interrupt"))
+        self._session.run(interrupt_context(self._sandbox, self.id))
 
     def restart(self) -> None:
         """Forgets the state."""
-        self._session.run(change_context(self._sandbox, self.id, "restart"))
+        self._session.run(restart_context(self._sandbox, self.id, self._known))
+
+    def delete(self) -> None:
+        """Ends it for good."""
+        self._session.run(delete_context(self._sandbox, self.id, self._known))
 
     def close(self) -> None:
-        self._session.run(delete_context(self._sandbox, self.id))
+        """What the end of ``with`` does: deletes it."""
+        self.delete()
 
     def __enter__(self) -> CodeContext:
         return self
