@@ -1,0 +1,219 @@
+"""What went wrong, in the words of somebody who writes Python."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Create
+from fake_daemon import SANDBOX, FakeDaemon, Reply, Stream, refusal, sandbox_body
+from settled import settled
+
+from dayfly import (
+    AnswerTimeout,
+    AsyncSandbox,
+    ExecInterrupted,
+    GuestUnavailable,
+    NotFound,
+    Unsupported,
+)
+from dayfly._hints import worded
+from dayfly.errors import error_of_code
+from dayfly.execution import execution_from_wire
+
+CREATE = "/v1/sandboxes"
+ONE = f"{CREATE}/{SANDBOX}"
+REST_WORDS = re.compile(r"\b(GET|PUT|POST|PATCH|DELETE) |/v1/|Bearer|Idempotency-Key")
+
+
+def call(create: Create, method: str, *arguments: Any, **options: Any) -> Any:
+    async def scenario() -> Any:
+        target = await settled(create())
+        for name in method.split("."):
+            target = getattr(target, name)
+        return await settled(target(*arguments, **options))
+
+    return asyncio.run(scenario())
+
+
+def test_no_hint_of_the_server_is_in_words_of_rest() -> None:
+    sources = Path(__file__).resolve().parents[3] / "crates" / "control" / "src"
+    if not sources.exists():
+        pytest.skip("the server is not beside the SDK")
+    codes = {
+        "send the header `Authorization: Bearer <key>`": "unauthorized",
+        "use a new Idempotency-Key for a new request": "idempotency_conflict",
+    }
+    found: set[str] = set()
+    for source in sources.rglob("*.rs"):
+        text = source.read_text(encoding="utf-8")
+        found |= set(re.findall(r'\.hint\(\s*(?:format!\()?"([^"]*)"', text))
+    assert len(found) > 10
+    for hint in sorted(found):
+        told = worded(hint.replace("{name}", "tools"), codes.get(hint, ""))
+        assert not REST_WORDS.search(told or ""), f"{hint!r} is told as {told!r}"
+
+
+def test_known_hints_name_calls_of_this_package() -> None:
+    denied = (
+        "denied a.org (not_allowed); `dayfly net allow sb-1 a.org` or "
+        "POST .../network/allow lets it through"
+    )
+    allow = 'sandbox.network.allow("a.org")'
+    assert worded(denied) == f"denied a.org (not_allowed); {allow} lets it through"
+    kept = "its output is kept: GET processes/ex-1/output"
+    assert worded(kept) == 'its output is kept: sandbox.process("ex-1").output()'
+    error = error_of_code("unauthorized", "this needs an API key", hint="send the header")
+    assert "DAYFLY_API_KEY" in str(error)
+    assert "api_key=" in str(error)
+    assert execution_from_wire({"hint": denied}).hint == worded(denied)
+    assert worded("something of a later version") == "something of a later version"
+
+
+@pytest.mark.parametrize(
+    ("result", "options", "said"),
+    [
+        ({"reason": "out_of_memory"}, {}, "of 512 MiB was used up"),
+        (
+            {"reason": "limit_exceeded", "limits_hit": ["memory"]},
+            {"memory_mb": 64},
+            "its own limit of 64 MiB",
+        ),
+        ({"reason": "out_of_memory", "hint": "told"}, {}, "told"),
+    ],
+)
+def test_a_command_without_memory_says_so(
+    fake: FakeDaemon, create: Create, result: dict[str, Any], options: dict[str, Any], said: str
+) -> None:
+    fake.on("POST", CREATE, Reply(201, sandbox_body(memory_mb=512)))
+    fake.on(
+        "POST", f"{ONE}/exec", Reply(200, {"stdout": "", "stderr": "", "exit_code": 137, **result})
+    )
+    found = call(create, "exec", "make", **options)
+    assert said in found.hint
+    assert said in found.for_model()
+
+
+def test_of_a_sandbox_that_is_gone_nothing_goes_on(fake: FakeDaemon, create: Create) -> None:
+    kept = "its output is kept: GET processes/ex-1/output"
+    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", hint=kept))
+    fake.on("GET", ONE, refusal(404, "not_found"))
+    with pytest.raises(GuestUnavailable, match="ttl_seconds") as caught:
+        call(create, "exec", "sleep 30")
+    assert "kept" not in str(caught.value)
+    started = ("started", {"exec_id": "ex-1"})
+    fake.on("POST", f"{ONE}/exec/stream", Stream([started], is_cut=True))
+    with pytest.raises(ExecInterrupted, match="ttl_seconds") as interrupted:
+        call(create, "exec", "sleep 30", on_stdout=len)
+    assert "go on" not in str(interrupted.value)
+
+
+def test_of_a_sandbox_that_is_there_the_output_is_kept(fake: FakeDaemon, create: Create) -> None:
+    kept = "its output is kept: GET processes/ex-1/output"
+    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", hint=kept))
+    with pytest.raises(GuestUnavailable, match=re.escape('process("ex-1").output')):
+        call(create, "exec", "sleep 30")
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "request_line"),
+    [
+        ("files.read", ("/workspace/a",), ("GET", f"{ONE}/fs")),
+        ("files.write", ("/workspace/a", "x"), ("PUT", f"{ONE}/fs")),
+        ("files.stat", ("/workspace/a",), ("GET", f"{ONE}/fs/stat")),
+        ("files.list", ("/workspace/a",), ("GET", f"{ONE}/fs/dir")),
+        ("files.mkdir", ("/workspace/a",), ("POST", f"{ONE}/fs/mkdir")),
+        ("files.move", ("/workspace/a", "/b"), ("POST", f"{ONE}/fs/move")),
+        ("files.remove", ("/workspace/a",), ("DELETE", f"{ONE}/fs")),
+        ("files.chmod", ("/workspace/a", 0o600), ("POST", f"{ONE}/fs/chmod")),
+    ],
+)
+def test_a_refused_file_says_which(
+    fake: FakeDaemon,
+    create: Create,
+    method: str,
+    arguments: tuple[Any, ...],
+    request_line: tuple[str, str],
+) -> None:
+    fake.on(*request_line, refusal(404, "not_found"))
+    with pytest.raises(NotFound, match=r"^/workspace/a: no: not_found"):
+        call(create, method, *arguments)
+
+
+@pytest.mark.parametrize("data", [{"a": 1}, 7, None])
+def test_a_write_says_what_it_takes(fake: FakeDaemon, create: Create, data: Any) -> None:
+    with pytest.raises(TypeError, match="takes str or bytes, not"):
+        call(create, "files.write", "/workspace/a", data)
+
+
+def test_an_upload_into_a_directory_is_like_cp(
+    fake: FakeDaemon, create: Create, tmp_path: Path
+) -> None:
+    (tmp_path / "big.bin").write_bytes(b"x")
+    fake.on("PUT", f"{ONE}/fs", Reply(200, {"bytes": 1}))
+    call(create, "files.upload", tmp_path / "big.bin", "/workspace/new/")
+    assert "path=%2Fworkspace%2Fnew%2Fbig.bin" in fake.seen("PUT", f"{ONE}/fs")[0].path
+
+
+def test_a_port_is_waited_for(
+    fake: FakeDaemon, create: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dayfly._living.PORT_PAUSE_FIRST", 0.001)
+    nothing = Reply(200, {"ports": []})
+    fake.on("GET", f"{ONE}/ports", nothing, nothing, Reply(200, {"ports": [{"port": 8000}]}))
+    assert call(create, "wait_for_port", 8000).port == 8000
+    assert len(fake.seen("GET", f"{ONE}/ports")) == 3
+    with pytest.raises(AnswerTimeout, match="nothing listens on port 9"):
+        call(create, "wait_for_port", 9, timeout_seconds=0.01)
+
+
+def test_the_asynchronous_one_is_created_by_create() -> None:
+    kind: Any = AsyncSandbox
+    with pytest.raises(TypeError, match=r"await AsyncSandbox.create\(\.\.\.\)"):
+        kind("base")
+
+
+def test_a_language_says_where_it_is(fake: FakeDaemon, create: Create) -> None:
+    fake.on("POST", f"{ONE}/repl/sessions", refusal(501, "not_implemented"))
+    with pytest.raises(Unsupported, match="code-interpreter"):
+        call(create, "run_code", "1", "javascript")
+
+
+def test_a_create_that_waits_says_so(
+    fake: FakeDaemon, create: Create, caplog: pytest.LogCaptureFixture
+) -> None:
+    baking = refusal(503, "template_baking", "0.1", percent=40)
+    fake.on("POST", CREATE, baking, baking, Reply(201, sandbox_body()))
+    with caplog.at_level(logging.WARNING, logger="dayfly"):
+        asyncio.run(settled(create()))
+    assert [record.getMessage() for record in caplog.records] == [
+        "a create waits: no: template_baking (40%)"
+    ]
+
+
+def test_the_status_is_what_was_known_last(fake: FakeDaemon, create: Create) -> None:
+    fake.on("POST", f"{ONE}/hibernate", Reply(204))
+    fake.on("GET", ONE, Reply(200, sandbox_body(status="waking")))
+
+    async def scenario() -> None:
+        sandbox = await settled(create())
+        assert sandbox.status == "running"
+        await settled(sandbox.hibernate())
+        assert sandbox.status == "hibernated"
+        assert not fake.seen("GET", ONE)
+        assert (await settled(sandbox.refresh())).status == "waking"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("options", "sent"), [({}, True), ({"keep_siblings": True}, False)])
+def test_a_promote_deletes_siblings_unless_they_are_to_be_kept(
+    fake: FakeDaemon, create: Create, options: dict[str, Any], sent: bool
+) -> None:
+    fake.on("POST", f"{ONE}/promote", Reply(200, {"winner": SANDBOX, "tree_id": "t"}))
+    call(create, "promote", **options)
+    assert fake.seen("POST", f"{ONE}/promote")[0].json == {"cleanup_siblings": sent}
