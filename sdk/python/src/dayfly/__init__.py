@@ -10,6 +10,7 @@ from ._async_client import AsyncClient
 from ._async_context import AsyncCodeContext
 from ._async_filesystem import AsyncFilesystem, AsyncWatch
 from ._async_process import AsyncAttached, AsyncProcess
+from ._async_pty import AsyncPty
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_snapshot import AsyncSnapshot
 from ._async_volume import AsyncVolume
@@ -92,6 +93,7 @@ from .models import (
 )
 from .network import NetworkLog, NetworkPolicy, NetworkRecord, NetworkRule, NetworkSuggestion
 from .process import Attached, Process
+from .pty import Pty
 from .sandbox import Sandbox, me, templates
 from .snapshot import Snapshot
 from .volume import Volume
@@ -107,6 +109,7 @@ __all__ = [
     "AsyncCodeContext",
     "AsyncFilesystem",
     "AsyncProcess",
+    "AsyncPty",
     "AsyncSandbox",
     "AsyncSnapshot",
     "AsyncVolume",
@@ -162,6 +165,7 @@ __all__ = [
     "Progress",
     "Promoted",
     "ProtocolError",
+    "Pty",
     "QuotaExceeded",
     "RateLimited",
     "Result",

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 
 from . import _code, _commands, _contexts
 from ._async_context import AsyncCodeContext
-from ._async_ending import run_and_undo
+from ._async_ending import Making, run_and_undo
 from ._async_process import AsyncProcess
+from ._async_pty import AsyncPty
 from ._async_sandbox_parts import AsyncSandboxParts
 from ._code import OnResult
 from ._commands import Command
 from ._handles import context_id
 from ._options import Language, LogWhenFull, RunMode
+from ._terminal import terminal
 from ._tools import OnOutput
 from .execution import Execution
 from .models import ContextInfo, ExecResult
@@ -133,6 +135,27 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         """The command of that id."""
         info = await self._session.run(_commands.get_process(self.id, exec_id))
         return AsyncProcess(self._session, self.id, info)
+
+    def pty(
+        self,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        command: Command | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+    ) -> Making[AsyncPty]:
+        """Opens a terminal for a command, by default for a shell that somebody types into.
+
+        ::
+
+            async with sandbox.pty(cols=120, rows=40) as pty:
+                await pty.write("ls --color\\n")
+                print(await pty.read())
+        """
+        opened = terminal(cols, rows, command, env, cwd, user)
+        return Making(AsyncPty.open(self._session, self.id, opened))
 
     async def run(
         self,

@@ -11,11 +11,13 @@ from ._commands import Command
 from ._handles import context_id
 from ._options import Language, LogWhenFull, RunMode
 from ._sandbox_parts import SandboxParts
+from ._terminal import terminal
 from ._tools import OnOutput
 from .context import CodeContext
 from .execution import Execution
 from .models import ContextInfo, ExecResult
 from .process import Process
+from .pty import Pty
 
 
 class SandboxRuns(SandboxParts):
@@ -132,6 +134,27 @@ class SandboxRuns(SandboxParts):
         """The command of that id."""
         info = self._session.run(_commands.get_process(self.id, exec_id))
         return Process(self._session, self.id, info)
+
+    def pty(
+        self,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        command: Command | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+    ) -> Pty:
+        """Opens a terminal for a command, by default for a shell that somebody types into.
+
+        ::
+
+            with sandbox.pty(cols=120, rows=40) as pty:
+                pty.write("ls --color\\n")
+                print(pty.read())
+        """
+        opened = terminal(cols, rows, command, env, cwd, user)
+        return Pty.open(self._session, self.id, opened)
 
     def run(
         self,
