@@ -12,6 +12,7 @@ from ._async_filesystem import AsyncFilesystem, AsyncWatch
 from ._async_process import AsyncAttached, AsyncProcess
 from ._async_pty import AsyncPty
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
+from ._async_sandbox_pool import AsyncAcquired, AsyncSandboxPool
 from ._async_snapshot import AsyncSnapshot
 from ._async_volume import AsyncVolume
 from ._children import AsyncChildren, Children
@@ -95,14 +96,17 @@ from .network import NetworkLog, NetworkPolicy, NetworkRecord, NetworkRule, Netw
 from .process import Attached, Process
 from .pty import Pty
 from .sandbox import Sandbox, me, templates
+from .sandbox_pool import Acquired, ClosedPool, PoolFull, PoolStatus, SandboxPool
 from .snapshot import Snapshot
 from .volume import Volume
 
 __all__ = [
+    "Acquired",
     "AlreadyExists",
     "AnswerLost",
     "AnswerTimeout",
     "ApiError",
+    "AsyncAcquired",
     "AsyncAttached",
     "AsyncChildren",
     "AsyncClient",
@@ -111,6 +115,7 @@ __all__ = [
     "AsyncProcess",
     "AsyncPty",
     "AsyncSandbox",
+    "AsyncSandboxPool",
     "AsyncSnapshot",
     "AsyncVolume",
     "AsyncWatch",
@@ -120,6 +125,7 @@ __all__ = [
     "ChangedFile",
     "Children",
     "Client",
+    "ClosedPool",
     "CodeContext",
     "CodeFailed",
     "CommandFailed",
@@ -158,6 +164,8 @@ __all__ = [
     "OnTimeout",
     "Output",
     "OutputChunk",
+    "PoolFull",
+    "PoolStatus",
     "Port",
     "PortLink",
     "Process",
@@ -172,6 +180,7 @@ __all__ = [
     "RunMode",
     "Sandbox",
     "SandboxInfo",
+    "SandboxPool",
     "SandboxTimeout",
     "ServerError",
     "ServerUnreachable",
