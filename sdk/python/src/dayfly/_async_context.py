@@ -7,6 +7,7 @@ from ._async_ending import run_and_undo
 from ._code import CodeWish, OnResult, run_in
 from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
+from ._keywords import known_keywords
 from ._tools import OnOutput
 from .errors import DayflyError
 from .execution import Execution
@@ -15,6 +16,7 @@ from .execution import Execution
 class AsyncCodeContext(ContextHandle[AsyncSession]):
     """As ``CodeContext``, for asyncio."""
 
+    @known_keywords
     async def run(
         self,
         code: str,

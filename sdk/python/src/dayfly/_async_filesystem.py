@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import _files
 from ._async import AsyncSession
+from ._keywords import known_keywords
 from ._watching import WatchState, open_watch
 from .models import ChangedFile, FileChange, FileEntry
 
@@ -47,6 +48,7 @@ class AsyncFilesystem:
         self._session = session
         self._sandbox = sandbox
 
+    @known_keywords
     async def read(
         self,
         path: str,
@@ -58,12 +60,14 @@ class AsyncFilesystem:
         """The content of a file, or a part of it."""
         return await self._session.run(_files.read(self._sandbox, path, user, offset, length))
 
+    @known_keywords
     async def read_text(
         self, path: str, encoding: str = "utf-8", *, user: str | None = None
     ) -> str:
         """The content of a file as text."""
         return (await self.read(path, user=user)).decode(encoding)
 
+    @known_keywords
     async def write(
         self,
         path: str,
@@ -83,18 +87,21 @@ class AsyncFilesystem:
         )
         return await self._session.run(write)
 
+    @known_keywords
     async def upload(
         self, local: str | PathLike[str], remote: str, *, user: str | None = None
     ) -> int:
         """Copies a local file or directory into the sandbox; with ``remote`` ``"dir/"`` into it."""
         return await self._session.run(_files.upload(self._sandbox, Path(local), remote, user))
 
+    @known_keywords
     async def download(
         self, remote: str, local: str | PathLike[str], *, user: str | None = None
     ) -> Path:
         """Copies a file or directory out of the sandbox and gives its local path."""
         return await self._session.run(_files.download(self._sandbox, remote, Path(local), user))
 
+    @known_keywords
     async def list(
         self, path: str = "/workspace", *, depth: int | None = None, user: str | None = None
     ) -> builtins.list[FileEntry]:
@@ -103,6 +110,7 @@ class AsyncFilesystem:
 
     listdir = list
 
+    @known_keywords
     async def walk(
         self, path: str = "/workspace", *, user: str | None = None
     ) -> AsyncIterator[tuple[str, builtins.list[str], builtins.list[str]]]:
@@ -115,18 +123,22 @@ class AsyncFilesystem:
         while (found := await self._session.run(walk.next())) is not None:
             yield found
 
+    @known_keywords
     async def stat(self, path: str, *, user: str | None = None) -> FileEntry:
         """What a path is, without following a link; ``NotFound`` when it is not there."""
         return await self._session.run(_files.stat(self._sandbox, path, user))
 
+    @known_keywords
     async def exists(self, path: str, *, user: str | None = None) -> bool:
         """Whether there is something at a path."""
         return await self._session.run(_files.exists(self._sandbox, path, user))
 
+    @known_keywords
     async def remove(self, path: str, *, recursive: bool = False, user: str | None = None) -> None:
         """Removes a file or an empty directory; with ``recursive`` a whole one."""
         await self._session.run(_files.remove(self._sandbox, path, recursive=recursive, user=user))
 
+    @known_keywords
     async def mkdir(
         self,
         path: str,
@@ -139,6 +151,7 @@ class AsyncFilesystem:
         make = _files.make_directory(self._sandbox, path, parents=parents, mode=mode, user=user)
         await self._session.run(make)
 
+    @known_keywords
     async def move(
         self, source: str, target: str, *, replace: bool = False, user: str | None = None
     ) -> None:
@@ -146,10 +159,12 @@ class AsyncFilesystem:
         move = _files.move(self._sandbox, source, target, replace_target=replace, user=user)
         await self._session.run(move)
 
+    @known_keywords
     async def chmod(self, path: str, mode: int, *, user: str | None = None) -> None:
         """Changes permission bits: ``chmod(path, 0o755)``."""
         await self._session.run(_files.change_mode(self._sandbox, path, mode, user))
 
+    @known_keywords
     async def watch(
         self, path: str = "/workspace", *, recursive: bool = False, user: str | None = None
     ) -> AsyncWatch:
@@ -157,6 +172,7 @@ class AsyncFilesystem:
         state = await self._session.run(open_watch(self._sandbox, path, recursive, user))
         return AsyncWatch(self._session, state)
 
+    @known_keywords
     async def changes(
         self, path: str = "/", *, since: str | None = None
     ) -> builtins.list[ChangedFile]:

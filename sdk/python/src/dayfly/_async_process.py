@@ -19,6 +19,7 @@ from ._commands import (
     wait_process,
 )
 from ._handles import ProcessHandle
+from ._keywords import known_keywords
 from ._options import StreamName
 from ._tools import OnOutput
 from .models import ExecResult, Output, OutputChunk, ProcessInfo
@@ -66,6 +67,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         """Whether it still runs. Asks the server."""
         return (await self.info()).is_running
 
+    @known_keywords
     async def wait(self, timeout_seconds: float | None = None) -> ExecResult:
         """Waits for its end. After ``timeout_seconds`` raises ``AnswerTimeout``; it goes on."""
         return await self._session.run(wait_process(self._sandbox, self.exec_id, timeout_seconds))
@@ -93,6 +95,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         stderr_offset: int = 0,
     ) -> Awaitable[ExecResult]: ...
 
+    @known_keywords
     def attach(
         self,
         on_stdout: OnOutput | None = None,
@@ -119,6 +122,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         """What is kept of its output, as text."""
         return await self._session.run(read_logs(self._sandbox, self.exec_id))
 
+    @known_keywords
     async def output_bytes(
         self, stream: StreamName = "stdout", offset: int = 0, limit: int | None = None
     ) -> bytes:
@@ -126,6 +130,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         read = read_output(self._sandbox, self.exec_id, stream, offset, limit)
         return await self._session.run(read)
 
+    @known_keywords
     async def send_stdin(self, data: str | bytes, *, close: bool = False) -> None:
         """Sends input. The command must have been started with ``stdin_open=True``."""
         content = data.encode() if isinstance(data, str) else data

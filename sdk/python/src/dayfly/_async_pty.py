@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from ._async import AsyncSession
+from ._keywords import known_keywords
 from ._terminal import (
     CLOSE_SECONDS,
     HANG_UP,
@@ -61,6 +62,7 @@ class AsyncPty:
     def pid(self) -> int:
         return self._terminal.pid
 
+    @known_keywords
     async def read(self, timeout_seconds: float | None = None) -> bytes:
         """The next output; nothing at its end. Past ``timeout_seconds`` ``AnswerTimeout``."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -74,6 +76,7 @@ class AsyncPty:
         """Types something. A line ends with ``\\n``; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
         await self._send(self._terminal.input(data))
 
+    @known_keywords
     async def resize(self, cols: int, rows: int) -> None:
         """Tells the command how large its terminal is."""
         await self._send(self._terminal.resize(cols, rows))
@@ -82,6 +85,7 @@ class AsyncPty:
         """Sends a signal to the process group of the command."""
         await self._send(self._terminal.signal(number))
 
+    @known_keywords
     async def wait(self, timeout_seconds: float | None = None) -> ExecResult:
         """Waits for the end of the command; ``stdout`` is what was not read until then."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds

@@ -17,6 +17,7 @@ from ._children import AsyncChildren
 from ._commands import Command
 from ._effects import Operation
 from ._exploring import Exploration, ExploreWish, Score, explore
+from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
@@ -48,6 +49,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         )
 
     @classmethod
+    @known_keywords
     def create(
         cls,
         template: str | None = None,
@@ -104,6 +106,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         return sandbox
 
     @classmethod
+    @known_keywords
     async def connect(
         cls,
         sandbox_id: str,
@@ -119,6 +122,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         return cls.of(session, await session.run(_living.get_sandbox(sandbox_id)))
 
     @classmethod
+    @known_keywords
     def list(
         cls,
         *,
@@ -185,6 +189,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         reseed_user_space: bool | None = None,
     ) -> Making[AsyncChildren[AsyncSandbox]]: ...
 
+    @known_keywords
     def fork(
         self,
         count: int | None = None,
@@ -226,6 +231,7 @@ class AsyncSandbox(AsyncSandboxRuns):
             return Making(self._first(fork))
         return Making(self._children(fork))
 
+    @known_keywords
     def fork_tree(
         self,
         count: int,
@@ -263,6 +269,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         children = [AsyncSandbox.of(self._session, info) for info in made.children]
         return AsyncChildren(self._session, children, made.failures)
 
+    @known_keywords
     async def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
         """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
 
@@ -270,6 +277,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         """
         return await self._session.run(_living.promote(self.id, not keep_siblings, tree_id))
 
+    @known_keywords
     async def explore(
         self,
         candidates: Sequence[Command | Callable[[AsyncSandbox], Any]],
@@ -312,6 +320,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         winner = None if found.winner is None else AsyncSandbox.of(self._session, found.winner)
         return Exploration(winner, found.best, found.attempts)
 
+    @known_keywords
     async def snapshot(
         self, name: str | None = None, retain_seconds: int | None = None
     ) -> AsyncSnapshot:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from . import _living
 from ._async import AsyncSession
 from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
+from ._keywords import known_keywords
 from ._living import UNCHANGED, Unchanged
 from ._options import NetworkMode, OnTimeout
 from .models import Lifecycle, Port, PortLink, SandboxInfo
@@ -109,6 +110,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         """A persistent one is never reaped for idleness, nor deleted at the end of ``with``."""
         return await self.set_lifecycle(persistent=persistent)
 
+    @known_keywords
     async def set_lifecycle(
         self,
         *,
@@ -130,6 +132,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
 
+    @known_keywords
     async def wait_for_port(self, port: int, timeout_seconds: float = 60.0) -> Port:
         """Waits until something listens there; ``AnswerTimeout`` when nothing does in time."""
         return await self._session.run(_living.wait_for_port(self.id, port, timeout_seconds))
@@ -138,6 +141,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         """What listens in it."""
         return await self._session.run(_living.list_ports(self.id))
 
+    @known_keywords
     async def port_link(
         self, port: int, ttl_seconds: int | None = None, public: bool = False
     ) -> PortLink:

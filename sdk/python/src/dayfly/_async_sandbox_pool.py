@@ -12,6 +12,7 @@ from ._async_client import AsyncClient
 from ._async_ending import Making, to_end, told_once
 from ._async_sandbox import AsyncSandbox
 from ._async_snapshot import AsyncSnapshot
+from ._keywords import known_keywords
 from ._making import MountLike
 from ._options import NetworkMode
 from ._pooling import ClosedPool, Member, PoolStatus, Shelf, retain_seconds
@@ -51,6 +52,7 @@ class AsyncAcquired:
 class AsyncSandboxPool:
     """As ``SandboxPool``, for asyncio. ``prepare`` may be a coroutine function."""
 
+    @known_keywords
     def __init__(
         self,
         size: int,
@@ -90,6 +92,7 @@ class AsyncSandboxPool:
             client=client,
         )
 
+    @known_keywords
     def acquire(self, timeout_seconds: float = WAIT_SECONDS) -> AsyncAcquired:
         """A sandbox for the time of ``with``. ``PoolFull`` when none is free in time."""
         return AsyncAcquired(lambda: self._take(timeout_seconds), self.release)

@@ -14,6 +14,7 @@ from ._async_sandbox_parts import AsyncSandboxParts
 from ._code import OnResult
 from ._commands import Command
 from ._handles import context_id
+from ._keywords import known_keywords
 from ._options import Language, LogWhenFull, RunMode
 from ._terminal import terminal
 from ._tools import OnOutput
@@ -24,6 +25,7 @@ from .models import ContextInfo, ExecResult
 class AsyncSandboxRuns(AsyncSandboxParts):
     """Commands and code of a sandbox."""
 
+    @known_keywords
     async def exec(
         self,
         cmd: Command,
@@ -88,6 +90,7 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         )
         return await self._session.run(run)
 
+    @known_keywords
     async def exec_background(
         self,
         cmd: Command,
@@ -136,6 +139,7 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         info = await self._session.run(_commands.get_process(self.id, exec_id))
         return AsyncProcess(self._session, self.id, info)
 
+    @known_keywords
     def pty(
         self,
         *,
@@ -157,6 +161,7 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         opened = terminal(cols, rows, command, env, cwd, user)
         return Making(AsyncPty.open(self._session, self.id, opened))
 
+    @known_keywords
     async def run(
         self,
         code: str,
@@ -175,6 +180,7 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         run = _code.run(self.id, code, mode, timeout_seconds, max_output_bytes, report_changes)
         return await self._session.run(run)
 
+    @known_keywords
     async def run_code(
         self,
         code: str,
@@ -218,6 +224,7 @@ class AsyncSandboxRuns(AsyncSandboxParts):
             run = _code.run_in(self.id, context_id(context), wish, self._contexts)
         return await run_and_undo(self._session, run)
 
+    @known_keywords
     async def create_context(
         self, language: Language = "python", cwd: str | None = None
     ) -> AsyncCodeContext:

@@ -12,6 +12,7 @@ from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
 from ._async_ending import run_and_undo
 from ._handles import SnapshotHandle
+from ._keywords import known_keywords
 from ._living import delete_sandbox, delete_snapshot, get_snapshot, list_snapshots
 from ._making import MountLike, SandboxWish, create
 from ._options import NetworkMode, OnTimeout
@@ -48,6 +49,7 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
         found = await session.run(list_snapshots(sandbox_id))
         return [cls(session, session.settings, one) for one in found]
 
+    @known_keywords
     async def create_sandbox(
         self,
         *,

@@ -7,6 +7,7 @@ import builtins
 from ._async import AsyncSession
 from ._async_client import AsyncClient, async_session_of
 from ._handles import VolumeHandle
+from ._keywords import known_keywords
 from ._living import create_volume, delete_volume, get_volume, grow_volume, list_volumes
 from .models import VolumeInfo
 
@@ -15,6 +16,7 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
     """As ``Volume``, for asyncio."""
 
     @classmethod
+    @known_keywords
     async def create(
         cls,
         name: str,
@@ -31,6 +33,7 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         return cls(session, await session.run(make))
 
     @classmethod
+    @known_keywords
     async def get_or_create(
         cls,
         name: str,
@@ -47,6 +50,7 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         return cls(session, await session.run(make))
 
     @classmethod
+    @known_keywords
     async def get(
         cls,
         name: str,
@@ -60,6 +64,7 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         return cls(session, await session.run(get_volume(name)))
 
     @classmethod
+    @known_keywords
     async def list(
         cls,
         *,
@@ -71,6 +76,7 @@ class AsyncVolume(VolumeHandle[AsyncSession]):
         session = async_session_of(client, api_url, api_key)
         return [cls(session, info) for info in await session.run(list_volumes())]
 
+    @known_keywords
     async def grow(self, size_gb: float | None = None, *, size_mb: int | None = None) -> None:
         """Makes it larger, while no sandbox has it."""
         self.info: VolumeInfo = await self._session.run(grow_volume(self.name, size_gb, size_mb))

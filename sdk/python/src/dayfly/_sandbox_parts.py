@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from . import _living
 from ._handles import SandboxHandle, SnapshotHandle, snapshot_id
+from ._keywords import known_keywords
 from ._living import UNCHANGED, Unchanged
 from ._options import NetworkMode, OnTimeout
 from ._sync import Session
@@ -112,6 +113,7 @@ class SandboxParts(SandboxHandle[Session]):
         """A persistent one is never reaped for idleness, nor deleted at the end of ``with``."""
         return self.set_lifecycle(persistent=persistent)
 
+    @known_keywords
     def set_lifecycle(
         self,
         *,
@@ -133,6 +135,7 @@ class SandboxParts(SandboxHandle[Session]):
         self._info = replace(self._info, persistent=life.persistent, ttl_seconds=life.ttl_seconds)
         return life
 
+    @known_keywords
     def wait_for_port(self, port: int, timeout_seconds: float = 60.0) -> Port:
         """Waits until something listens there; ``AnswerTimeout`` when nothing does in time."""
         return self._session.run(_living.wait_for_port(self.id, port, timeout_seconds))
@@ -141,6 +144,7 @@ class SandboxParts(SandboxHandle[Session]):
         """What listens in it."""
         return self._session.run(_living.list_ports(self.id))
 
+    @known_keywords
     def port_link(
         self, port: int, ttl_seconds: int | None = None, public: bool = False
     ) -> PortLink:

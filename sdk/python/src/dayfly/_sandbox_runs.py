@@ -9,6 +9,7 @@ from . import _code, _commands, _contexts
 from ._code import OnResult
 from ._commands import Command
 from ._handles import context_id
+from ._keywords import known_keywords
 from ._options import Language, LogWhenFull, RunMode
 from ._sandbox_parts import SandboxParts
 from ._terminal import terminal
@@ -23,6 +24,7 @@ from .pty import Pty
 class SandboxRuns(SandboxParts):
     """Commands and code of a sandbox."""
 
+    @known_keywords
     def exec(
         self,
         cmd: Command,
@@ -87,6 +89,7 @@ class SandboxRuns(SandboxParts):
         )
         return self._session.run(run)
 
+    @known_keywords
     def exec_background(
         self,
         cmd: Command,
@@ -135,6 +138,7 @@ class SandboxRuns(SandboxParts):
         info = self._session.run(_commands.get_process(self.id, exec_id))
         return Process(self._session, self.id, info)
 
+    @known_keywords
     def pty(
         self,
         *,
@@ -156,6 +160,7 @@ class SandboxRuns(SandboxParts):
         opened = terminal(cols, rows, command, env, cwd, user)
         return Pty.open(self._session, self.id, opened)
 
+    @known_keywords
     def run(
         self,
         code: str,
@@ -174,6 +179,7 @@ class SandboxRuns(SandboxParts):
         run = _code.run(self.id, code, mode, timeout_seconds, max_output_bytes, report_changes)
         return self._session.run(run)
 
+    @known_keywords
     def run_code(
         self,
         code: str,
@@ -217,6 +223,7 @@ class SandboxRuns(SandboxParts):
             run = _code.run_in(self.id, context_id(context), wish, self._contexts)
         return self._session.run(run)
 
+    @known_keywords
     def create_context(self, language: Language = "python", cwd: str | None = None) -> CodeContext:
         """A further interpreter, apart from all others."""
         name = _contexts.language_name(language)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._code import CodeWish, OnResult, run_in
 from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
+from ._keywords import known_keywords
 from ._sync import Session
 from ._tools import OnOutput
 from .errors import DayflyError
@@ -21,6 +22,7 @@ class CodeContext(ContextHandle[Session]):
             print(context.run("x + 1").text)   # 42
     """
 
+    @known_keywords
     def run(
         self,
         code: str,

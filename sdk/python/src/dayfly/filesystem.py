@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from . import _files
+from ._keywords import known_keywords
 from ._sync import Session
 from ._watching import WatchState, open_watch
 from .models import ChangedFile, FileChange, FileEntry
@@ -54,6 +55,7 @@ class Filesystem:
         self._session = session
         self._sandbox = sandbox
 
+    @known_keywords
     def read(
         self,
         path: str,
@@ -65,10 +67,12 @@ class Filesystem:
         """The content of a file, or a part of it."""
         return self._session.run(_files.read(self._sandbox, path, user, offset, length))
 
+    @known_keywords
     def read_text(self, path: str, encoding: str = "utf-8", *, user: str | None = None) -> str:
         """The content of a file as text."""
         return self.read(path, user=user).decode(encoding)
 
+    @known_keywords
     def write(
         self,
         path: str,
@@ -88,14 +92,17 @@ class Filesystem:
         )
         return self._session.run(write)
 
+    @known_keywords
     def upload(self, local: str | PathLike[str], remote: str, *, user: str | None = None) -> int:
         """Copies a local file or directory into the sandbox; with ``remote`` ``"dir/"`` into it."""
         return self._session.run(_files.upload(self._sandbox, Path(local), remote, user))
 
+    @known_keywords
     def download(self, remote: str, local: str | PathLike[str], *, user: str | None = None) -> Path:
         """Copies a file or directory out of the sandbox and gives its local path."""
         return self._session.run(_files.download(self._sandbox, remote, Path(local), user))
 
+    @known_keywords
     def list(
         self, path: str = "/workspace", *, depth: int | None = None, user: str | None = None
     ) -> builtins.list[FileEntry]:
@@ -104,6 +111,7 @@ class Filesystem:
 
     listdir = list
 
+    @known_keywords
     def walk(
         self, path: str = "/workspace", *, user: str | None = None
     ) -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
@@ -116,18 +124,22 @@ class Filesystem:
         while (found := self._session.run(walk.next())) is not None:
             yield found
 
+    @known_keywords
     def stat(self, path: str, *, user: str | None = None) -> FileEntry:
         """What a path is, without following a link; ``NotFound`` when it is not there."""
         return self._session.run(_files.stat(self._sandbox, path, user))
 
+    @known_keywords
     def exists(self, path: str, *, user: str | None = None) -> bool:
         """Whether there is something at a path."""
         return self._session.run(_files.exists(self._sandbox, path, user))
 
+    @known_keywords
     def remove(self, path: str, *, recursive: bool = False, user: str | None = None) -> None:
         """Removes a file or an empty directory; with ``recursive`` a whole one."""
         self._session.run(_files.remove(self._sandbox, path, recursive=recursive, user=user))
 
+    @known_keywords
     def mkdir(
         self,
         path: str,
@@ -140,6 +152,7 @@ class Filesystem:
         make = _files.make_directory(self._sandbox, path, parents=parents, mode=mode, user=user)
         self._session.run(make)
 
+    @known_keywords
     def move(
         self, source: str, target: str, *, replace: bool = False, user: str | None = None
     ) -> None:
@@ -147,10 +160,12 @@ class Filesystem:
         move = _files.move(self._sandbox, source, target, replace_target=replace, user=user)
         self._session.run(move)
 
+    @known_keywords
     def chmod(self, path: str, mode: int, *, user: str | None = None) -> None:
         """Changes permission bits: ``chmod(path, 0o755)``."""
         self._session.run(_files.change_mode(self._sandbox, path, mode, user))
 
+    @known_keywords
     def watch(
         self, path: str = "/workspace", *, recursive: bool = False, user: str | None = None
     ) -> Watch:
@@ -158,6 +173,7 @@ class Filesystem:
         state = self._session.run(open_watch(self._sandbox, path, recursive, user))
         return Watch(self._session, state)
 
+    @known_keywords
     def changes(self, path: str = "/", *, since: str | None = None) -> builtins.list[ChangedFile]:
         """What differs since the sandbox began, or since one of its snapshots (its id)."""
         return self._session.run(_files.changes(self._sandbox, path, since))

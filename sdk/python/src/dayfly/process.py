@@ -18,6 +18,7 @@ from ._commands import (
     wait_process,
 )
 from ._handles import ProcessHandle
+from ._keywords import known_keywords
 from ._options import StreamName
 from ._sync import Session
 from ._tools import OnOutput
@@ -81,6 +82,7 @@ class Process(ProcessHandle[Session]):
         """Whether it still runs. Asks the server."""
         return self.info().is_running
 
+    @known_keywords
     def wait(self, timeout_seconds: float | None = None) -> ExecResult:
         """Waits for its end. After ``timeout_seconds`` raises ``AnswerTimeout``; it goes on."""
         return self._session.run(wait_process(self._sandbox, self.exec_id, timeout_seconds))
@@ -108,6 +110,7 @@ class Process(ProcessHandle[Session]):
         stderr_offset: int = 0,
     ) -> ExecResult: ...
 
+    @known_keywords
     def attach(
         self,
         on_stdout: OnOutput | None = None,
@@ -134,6 +137,7 @@ class Process(ProcessHandle[Session]):
         """What is kept of its output, as text."""
         return self._session.run(read_logs(self._sandbox, self.exec_id))
 
+    @known_keywords
     def output_bytes(
         self, stream: StreamName = "stdout", offset: int = 0, limit: int | None = None
     ) -> bytes:
@@ -141,6 +145,7 @@ class Process(ProcessHandle[Session]):
         read = read_output(self._sandbox, self.exec_id, stream, offset, limit)
         return self._session.run(read)
 
+    @known_keywords
     def send_stdin(self, data: str | bytes, *, close: bool = False) -> None:
         """Sends input. The command must have been started with ``stdin_open=True``."""
         content = data.encode() if isinstance(data, str) else data

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 
+from ._keywords import known_keywords
 from ._sync import Session
 from ._terminal import (
     CLOSE_SECONDS,
@@ -70,6 +71,7 @@ class Pty:
     def pid(self) -> int:
         return self._terminal.pid
 
+    @known_keywords
     def read(self, timeout_seconds: float | None = None) -> bytes:
         """The next output; nothing at its end. Past ``timeout_seconds`` ``AnswerTimeout``."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -83,6 +85,7 @@ class Pty:
         """Types something. A line ends with ``\\n``; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
         self._send(self._terminal.input(data))
 
+    @known_keywords
     def resize(self, cols: int, rows: int) -> None:
         """Tells the command how large its terminal is."""
         self._send(self._terminal.resize(cols, rows))
@@ -91,6 +94,7 @@ class Pty:
         """Sends a signal to the process group of the command."""
         self._send(self._terminal.signal(number))
 
+    @known_keywords
     def wait(self, timeout_seconds: float | None = None) -> ExecResult:
         """Waits for the end of the command; ``stdout`` is what was not read until then."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds

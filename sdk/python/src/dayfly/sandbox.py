@@ -9,6 +9,7 @@ from . import _living, _making
 from ._children import Children
 from ._commands import Command
 from ._exploring import Exploration, ExploreWish, Score, explore
+from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
@@ -50,6 +51,7 @@ class Sandbox(SandboxRuns):
     - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``; or ``client``.
     """
 
+    @known_keywords
     def __init__(
         self,
         template: str | None = None,
@@ -93,6 +95,7 @@ class Sandbox(SandboxRuns):
         super().__init__(session, session.settings, session.run(_making.create(wish)))
 
     @classmethod
+    @known_keywords
     def create(
         cls,
         template: str | None = None,
@@ -145,6 +148,7 @@ class Sandbox(SandboxRuns):
         return sandbox
 
     @classmethod
+    @known_keywords
     def connect(
         cls,
         sandbox_id: str,
@@ -161,6 +165,7 @@ class Sandbox(SandboxRuns):
         return cls.of(session, session.run(_living.get_sandbox(sandbox_id)))
 
     @classmethod
+    @known_keywords
     def list(
         cls,
         *,
@@ -226,6 +231,7 @@ class Sandbox(SandboxRuns):
         reseed_user_space: bool | None = None,
     ) -> Children[Sandbox]: ...
 
+    @known_keywords
     def fork(
         self,
         count: int | None = None,
@@ -266,6 +272,7 @@ class Sandbox(SandboxRuns):
         children = self._children(self._session.run(fork))
         return children[0] if count is None else children
 
+    @known_keywords
     def fork_tree(
         self,
         count: int,
@@ -299,6 +306,7 @@ class Sandbox(SandboxRuns):
         children = [Sandbox.of(self._session, info) for info in made.children]
         return Children(self._session, children, made.failures)
 
+    @known_keywords
     def promote(self, *, keep_siblings: bool = False, tree_id: str | None = None) -> Promoted:
         """Keeps this child of a fork and deletes the others, unless ``keep_siblings``.
 
@@ -306,6 +314,7 @@ class Sandbox(SandboxRuns):
         """
         return self._session.run(_living.promote(self.id, not keep_siblings, tree_id))
 
+    @known_keywords
     def explore(
         self,
         candidates: Sequence[Command | Callable[[Sandbox], Any]],
@@ -344,6 +353,7 @@ class Sandbox(SandboxRuns):
         winner = None if found.winner is None else Sandbox.of(self._session, found.winner)
         return Exploration(winner, found.best, found.attempts)
 
+    @known_keywords
     def snapshot(self, name: str | None = None, retain_seconds: int | None = None) -> Snapshot:
         """Keeps this moment; the sandbox goes on."""
         info = self._session.run(_making.take_snapshot(self.id, name, retain_seconds))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ._keywords import known_keywords
 from ._making import MountLike
 from ._options import NetworkMode
 from ._pooling import ClosedPool, Member, PoolFull, PoolStatus, Shelf, retain_seconds
@@ -64,6 +65,7 @@ class SandboxPool:
     Threads may share a pool. At the end of ``with`` its sandboxes and snapshots are deleted.
     """
 
+    @known_keywords
     def __init__(
         self,
         size: int,
@@ -103,6 +105,7 @@ class SandboxPool:
             client=client,
         )
 
+    @known_keywords
     def acquire(self, timeout_seconds: float = WAIT_SECONDS) -> Acquired:
         """A sandbox for the time of ``with``. ``PoolFull`` when none is free in time."""
         return Acquired(lambda: self._take(timeout_seconds), self.release)

@@ -9,6 +9,7 @@ from typing import Any
 # The module, not its class: the two name each other, and the sandbox is loaded first.
 from . import sandbox
 from ._handles import SnapshotHandle
+from ._keywords import known_keywords
 from ._living import delete_snapshot, get_snapshot, list_snapshots
 from ._making import MountLike, SandboxWish, create
 from ._options import NetworkMode, OnTimeout
@@ -53,6 +54,7 @@ class Snapshot(SnapshotHandle[Session]):
         found = session.run(list_snapshots(sandbox_id))
         return [cls(session, session.settings, one) for one in found]
 
+    @known_keywords
     def create_sandbox(
         self,
         *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 
 from ._handles import VolumeHandle
+from ._keywords import known_keywords
 from ._living import create_volume, delete_volume, get_volume, grow_volume, list_volumes
 from ._sync import Session
 from .client import Client, session_of
@@ -22,6 +23,7 @@ class Volume(VolumeHandle[Session]):
     """
 
     @classmethod
+    @known_keywords
     def create(
         cls,
         name: str,
@@ -38,6 +40,7 @@ class Volume(VolumeHandle[Session]):
         return cls(session, session.run(make))
 
     @classmethod
+    @known_keywords
     def get_or_create(
         cls,
         name: str,
@@ -67,6 +70,7 @@ class Volume(VolumeHandle[Session]):
         return cls(session, session.run(get_volume(name)))
 
     @classmethod
+    @known_keywords
     def list(
         cls,
         *,
@@ -78,6 +82,7 @@ class Volume(VolumeHandle[Session]):
         session = session_of(client, api_url, api_key)
         return [cls(session, info) for info in session.run(list_volumes())]
 
+    @known_keywords
     def grow(self, size_gb: float | None = None, *, size_mb: int | None = None) -> None:
         """Makes it larger, while no sandbox has it."""
         self.info: VolumeInfo = self._session.run(grow_volume(self.name, size_gb, size_mb))
