@@ -17,7 +17,7 @@ from ._handles import context_id
 from ._keywords import known_keywords
 from ._options import Language, LogWhenFull, RunMode
 from ._terminal import terminal
-from ._tools import OnOutput
+from ._tools import OnOutput, Own
 from .execution import Execution
 from .models import ContextInfo, ExecResult
 
@@ -31,20 +31,20 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         cmd: Command,
         *,
         timeout_seconds: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Own[Mapping[str, str] | None] = None,
         cwd: str | None = None,
-        user: str | None = None,
-        stdin: str | bytes | None = None,
-        check: bool = False,
-        on_stdout: OnOutput | None = None,
-        on_stderr: OnOutput | None = None,
-        max_output_bytes: int | None = None,
-        report_changes: bool | None = None,
-        memory_mb: int | None = None,
-        cpu_seconds: float | None = None,
-        max_processes: int | None = None,
-        log_max_bytes: int | None = None,
-        log_when_full: LogWhenFull | None = None,
+        user: Own[str | None] = None,
+        stdin: Own[str | bytes | None] = None,
+        check: Own[bool] = False,
+        on_stdout: Own[OnOutput | None] = None,
+        on_stderr: Own[OnOutput | None] = None,
+        max_output_bytes: Own[int | None] = None,
+        report_changes: Own[bool | None] = None,
+        memory_mb: Own[int | None] = None,
+        cpu_seconds: Own[float | None] = None,
+        max_processes: Own[int | None] = None,
+        log_max_bytes: Own[int | None] = None,
+        log_when_full: Own[LogWhenFull | None] = None,
     ) -> ExecResult:
         """Runs a command: a text for the shell, or a program with its arguments as a list.
 
@@ -185,14 +185,14 @@ class AsyncSandboxRuns(AsyncSandboxParts):
         self,
         code: str,
         language: Language = "python",
-        context: AsyncCodeContext | str | None = None,
+        context: Own[AsyncCodeContext | str | None] = None,
         timeout_seconds: float | None = None,
         *,
-        max_output_bytes: int | None = None,
-        report_changes: bool | None = None,
-        on_stdout: OnOutput | None = None,
-        on_stderr: OnOutput | None = None,
-        on_result: OnResult | None = None,
+        max_output_bytes: Own[int | None] = None,
+        report_changes: Own[bool | None] = None,
+        on_stdout: Own[OnOutput | None] = None,
+        on_stderr: Own[OnOutput | None] = None,
+        on_result: Own[OnResult | None] = None,
     ) -> Execution:
         """Runs code in a context, by default in the sandbox's own, which keeps its state.
 
