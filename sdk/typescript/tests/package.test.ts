@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import * as imported from "dayfly";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -27,6 +28,15 @@ test("the version is that of the package, which depends on nothing", () => {
   const described = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as Record<string, unknown>;
   assert.equal(imported.VERSION, described["version"]);
   assert.equal(described["dependencies"], undefined);
+});
+
+test("the package has its licence, and no more generated types than it uses", async () => {
+  assert.equal(readFileSync(`${root}LICENSE`, "utf8"), readFileSync(`${root}../../LICENSE`, "utf8"));
+  const pack = promisify(execFile)("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], { cwd: root });
+  const [packed] = JSON.parse((await pack).stdout) as [{ files: { path: string; size: number }[]; unpackedSize: number }];
+  assert.ok(packed.files.some(({ path }) => path === "LICENSE"));
+  const generated = packed.files.filter(({ path }) => path.endsWith("generated/api.d.ts"));
+  assert.ok(generated.every(({ size }) => size < 100_000), JSON.stringify(generated));
 });
 
 test("the lock names no registry", () => {
