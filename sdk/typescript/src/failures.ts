@@ -1,41 +1,67 @@
 /** Failures that the server did not word: of the connection, of a command, of code. */
 
-import { DayflyError } from "./errors.js";
+import { DayflyError, NotFound } from "./errors.js";
 import type { ExecResult } from "./exec-result.js";
 import type { ExecutionError } from "./execution.js";
+import { GONE } from "./hints.js";
 
 /** The call cannot be made as it is. Nothing was sent. */
 export class InvalidSettings extends DayflyError {
-  constructor(message: string) {
-    super(message, { code: "invalid_settings" });
+  constructor(message: string, hint?: string) {
+    super(message, { code: "invalid_settings", hint });
   }
 }
 
 /** The server cannot be reached. Nothing was sent. */
 export class ServerUnreachable extends DayflyError {
-  constructor(url: string, cause: unknown) {
-    super(`cannot reach ${url}`, { code: "server_unreachable", cause, hint: "is the daemon running?" });
+  constructor(url: string, cause: unknown, hint = UNREACHABLE_HINT) {
+    super(`cannot reach ${url}`, { code: "server_unreachable", cause, hint });
   }
+}
+
+const UNREACHABLE_HINT = "is dayflyd running there? The address comes from apiUrl, DAYFLY_API_URL or `dayfly login`";
+
+/** The certificate of the server is not one to trust. Nothing was sent, and asking again does not help. */
+export class CertificateRefused extends DayflyError {
+  constructor(url: string, cause: unknown) {
+    const reason = innermostText(cause);
+    super(`the certificate of ${url} is refused${reason === "" ? "" : `: ${reason}`}`, {
+      code: "certificate_refused",
+      cause,
+      hint: "name the file of its authority in NODE_EXTRA_CA_CERTS (Deno: DENO_CERT), or give a `fetch` that knows it",
+    });
+  }
+}
+
+/** What the library at the bottom said. */
+function innermostText(error: unknown): string {
+  let text = "";
+  let next = error;
+  for (let step = 0; step < 16 && next instanceof Error; step += 1) {
+    text = next.message;
+    next = next.cause;
+  }
+  return text;
 }
 
 /** The request went out and its answer did not come: whether it was carried out is not known. */
 export class AnswerLost extends DayflyError {
-  constructor(cause?: unknown, message = "the connection to the server was lost", code = "answer_lost") {
-    super(message, { code, cause });
+  constructor(cause?: unknown, message = "the connection to the server was lost", code = "answer_lost", hint?: string) {
+    super(message, { code, cause, hint });
   }
 }
 
-/** The server did not answer in time. */
+/** The server did not answer in time, or what was waited for did not happen. */
 export class AnswerTimeout extends AnswerLost {
-  constructor(limitMs: number) {
-    super(undefined, `no answer from the server within ${limitMs / 1000} s`, "answer_timeout");
+  constructor(limitMs: number, message = `no response from the server within ${limitMs / 1000} s`, hint?: string) {
+    super(undefined, message, "answer_timeout", hint);
   }
 }
 
 /** The answer does not fit the documented shape. */
 export class ProtocolError extends DayflyError {
-  constructor(what: string, cause?: unknown) {
-    super(`the server's answer makes no sense: ${what}`, { code: "protocol_error", cause });
+  constructor(what: string, cause?: unknown, hint?: string) {
+    super(`the response is not one of a Dayfly server: ${what}`, { code: "protocol_error", cause, hint });
   }
 }
 
@@ -74,10 +100,31 @@ export class ExecInterrupted extends DayflyError {
   readonly stderr: string;
 
   constructor(execId: string, stdout: string, stderr: string, cause: unknown) {
-    super("the outcome of the command is unknown", { code: "exec_interrupted", cause });
+    // A sandbox that is gone has taken its commands along.
+    const hint = cause instanceof NotFound ? GONE : `the command may still run: sandbox.process("${execId}") finds it`;
+    super("the outcome of the command is unknown", { code: "exec_interrupted", cause, hint });
     this.execId = execId;
     this.stdout = stdout;
     this.stderr = stderr;
+  }
+}
+
+/** Not all children of a fork could be made. Those that were have been deleted; none stays. */
+export class ForkFailed extends DayflyError {
+  /** The ids of the children that were made, and are deleted. */
+  readonly children: readonly string[];
+  /** Why a child was not made, by the id that it would have had. */
+  readonly failures: Readonly<Record<string, string>>;
+
+  constructor(children: readonly string[], failures: Readonly<Record<string, string>>) {
+    const reasons = Object.values(failures);
+    const count = children.length + reasons.length;
+    super(`${reasons.length} of ${count} children could not be made: ${reasons[0] ?? "no reason was given"}`, {
+      code: "fork_failed",
+      hint: "partial: true keeps those that can be made",
+    });
+    this.children = children;
+    this.failures = failures;
   }
 }
 
