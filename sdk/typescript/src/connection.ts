@@ -1,13 +1,22 @@
 /** Requests to one server. The only place that calls `fetch`. */
 
-import type { ConnectionConfig, ConnectionOptions } from "./config.js";
-import { resolveConfig } from "./config.js";
+import {
+  type ClientOptions,
+  completeConfig,
+  type ConnectionConfig,
+  givenConfig,
+  type GivenConfig,
+  type Logger,
+} from "./config.js";
 import { Deadline } from "./deadline.js";
 import { DayflyError, errorFromAnswer } from "./errors.js";
-import { ServerUnreachable, AnswerLost, ProtocolError } from "./failures.js";
-import { CALL_DEADLINE_MS, STREAM_SILENCE_MS } from "./limits.js";
-import { causeCodes, repeat } from "./retry.js";
-import { type SseEvent, SseParser } from "./sse.js";
+import { readEvents } from "./event-reader.js";
+import { InvalidSettings, ProtocolError } from "./failures.js";
+import { STREAM_SILENCE_MS } from "./limits.js";
+import { repeat } from "./retry.js";
+import { isBun } from "./runtime.js";
+import type { SseEvent } from "./sse.js";
+import { transportError } from "./transport-error.js";
 import { VERSION } from "./version.js";
 
 export type QueryValue = string | number | boolean | undefined;
@@ -45,35 +54,37 @@ export interface OpenContent {
   headers: Headers;
 }
 
-/** Codes of failures before the first byte of a request was sent. */
-const UNSENT_CODES = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-];
-
 /** @internal */
 export class Connection {
-  readonly #config: ConnectionConfig;
+  readonly #given: GivenConfig;
+  /** What was given and what files say, once somebody had to know. */
+  #complete: Promise<ConnectionConfig> | undefined;
+  #apiUrl: string;
+  readonly #background = new Set<Promise<void>>();
+  readonly #exchanges = new Set<Deadline>();
+  #isClosed = false;
 
-  constructor(options?: ConnectionOptions) {
-    this.#config = resolveConfig(options);
+  constructor(options?: ClientOptions) {
+    this.#given = givenConfig(options);
+    this.#apiUrl = this.#given.apiUrl ?? "";
   }
 
+  /** The address of the server. Known when a call was made. */
   get apiUrl(): string {
-    return this.#config.apiUrl;
+    return this.#apiUrl;
+  }
+
+  get logger(): Logger | undefined {
+    return this.#given.logger;
   }
 
   /** Makes a call whose answer is a JSON object. */
   async json<T>(call: Call): Promise<T> {
-    const { bytes } = await this.content(call);
+    const { bytes, headers } = await this.content(call);
     try {
       return JSON.parse(new TextDecoder().decode(bytes)) as T;
     } catch (error) {
-      throw new ProtocolError("it is no JSON", error);
+      throw strangeContent(headers, error);
     }
   }
 
@@ -84,98 +95,167 @@ export class Connection {
 
   /** Makes a call and reads its whole answer. The deadline counts from the last byte that came. */
   content(call: Call): Promise<Content> {
-    return this.#repeated(call, async () => {
-      const deadline = new Deadline(call.deadlineMs ?? CALL_DEADLINE_MS, call.signal);
-      try {
-        const response = await this.#send(call, deadline);
-        return { bytes: await readWhole(response, deadline), headers: response.headers };
-      } catch (error) {
-        throw this.#meaning(error, deadline);
-      } finally {
-        deadline.end();
-      }
+    return this.#exchange(call, async (response, deadline) => {
+      return { bytes: await readWhole(response, deadline), headers: response.headers };
     });
   }
 
   /** Makes a call and gives the body as it comes. The caller reads or cancels it. */
   open(call: Call): Promise<OpenContent> {
-    return this.#repeated(call, async () => {
-      const deadline = new Deadline(call.deadlineMs ?? CALL_DEADLINE_MS, call.signal);
+    return this.#exchange(call, (response) => {
+      return { body: response.body ?? new Blob([]).stream(), headers: response.headers } as OpenContent;
+    });
+  }
+
+  /** Opens a stream of events. What is thrown here was thrown before the first of them. */
+  async events(call: Call): Promise<AsyncGenerator<SseEvent, void, undefined>> {
+    const { body, headers } = await this.open({ ...call, headers: { ...call.headers, accept: "text/event-stream" } });
+    if (headers.get("content-type")?.startsWith("text/html") === true) {
+      body.cancel().catch(() => undefined);
+      throw strangeContent(headers);
+    }
+    return readEvents(body, () => this.#deadline(STREAM_SILENCE_MS, call.signal));
+  }
+
+  /** Lets work go on that nobody waits for, and whose failure nobody hears of. */
+  inBackground(work: Promise<unknown>): void {
+    const quiet = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#background.add(quiet);
+    void quiet.then(() => this.#background.delete(quiet));
+  }
+
+  /** Waits for what goes on in the background, ends everything else, and allows no more. */
+  async close(): Promise<void> {
+    await Promise.all(this.#background);
+    this.#isClosed = true;
+    for (const exchange of this.#exchanges) exchange.stop(closed());
+  }
+
+  /** Sends a request, again where that is right, and takes its answer. */
+  async #exchange<T>(call: Call, take: (response: Response, deadline: Deadline) => T | Promise<T>): Promise<T> {
+    const config = await this.#config();
+    const isStream = call.content instanceof ReadableStream;
+    const rules = {
+      isRepeatable: !isStream && (call.isRepeatable ?? call.method !== "POST"),
+      // A stream that was begun cannot be sent again.
+      maxRetries: isStream || call.isSentOnce ? 0 : config.maxRetries,
+      waitsLong: call.waitsLong ?? false,
+      signal: call.signal,
+      onRepeat: (error: unknown, waitMs: number) => {
+        const why = error instanceof Error ? error.message : String(error);
+        config.logger?.debug?.(`${nameOf(call)}: again in ${Math.round(waitMs)} ms: ${why}`);
+      },
+    };
+    return await repeat(rules, async () => {
+      const deadline = this.#deadline(call.deadlineMs ?? config.timeoutMs, call.signal);
       try {
-        const response = await this.#send(call, deadline);
-        return { body: response.body ?? new Blob([]).stream(), headers: response.headers } as OpenContent;
+        return await take(await send(config, call, deadline), deadline);
       } catch (error) {
-        throw this.#meaning(error, deadline);
+        if (error instanceof DayflyError) throw error;
+        throw deadline.failure ?? transportError(error, config.apiUrl);
       } finally {
         deadline.end();
       }
     });
   }
 
-  /** Opens a stream of events. What is thrown here was thrown before the first of them. */
-  async events(call: Call): Promise<AsyncGenerator<SseEvent, void, undefined>> {
-    const headers = { ...call.headers, accept: "text/event-stream" };
-    const { body } = await this.open({ ...call, headers });
-    return readEvents(body, call.signal);
+  #deadline(limitMs: number, signal: AbortSignal | undefined): Deadline {
+    if (this.#isClosed) throw closed();
+    const deadline = new Deadline(limitMs, signal, (ended) => this.#exchanges.delete(ended));
+    this.#exchanges.add(deadline);
+    return deadline;
   }
 
-  #repeated<T>(call: Call, attempt: () => Promise<T>): Promise<T> {
-    const isStream = call.content instanceof ReadableStream;
-    const rules = {
-      isRepeatable: !isStream && (call.isRepeatable ?? call.method !== "POST"),
-      // A stream that was begun cannot be sent again.
-      maxRetries: isStream || call.isSentOnce ? 0 : this.#config.maxRetries,
-      waitsLong: call.waitsLong ?? false,
-      signal: call.signal,
-    };
-    return repeat(rules, attempt);
+  async #config(): Promise<ConnectionConfig> {
+    this.#complete ??= completeConfig(this.#given);
+    const config = await this.#complete;
+    this.#apiUrl = config.apiUrl;
+    return config;
   }
+}
 
-  /** Sends a request; anything but a success is an error. */
-  async #send(call: Call, deadline: Deadline): Promise<Response> {
-    const headers: Record<string, string> = { "user-agent": `dayfly-typescript/${VERSION}`, ...call.headers };
-    if (this.#config.apiKey !== undefined) headers["authorization"] = `Bearer ${this.#config.apiKey}`;
-    const init: RequestInit & { duplex?: "half" } = {
-      method: call.method,
-      headers,
-      // The key must not follow a redirect to another host.
-      redirect: "manual",
-      signal: deadline.signal,
-    };
-    if (call.json !== undefined) {
-      headers["content-type"] = "application/json";
-      init.body = JSON.stringify(call.json);
-    } else if (call.content !== undefined) {
-      headers["content-type"] ??= "application/octet-stream";
-      init.body = call.content as NonNullable<RequestInit["body"]>;
-      if (call.content instanceof ReadableStream) init.duplex = "half";
-    }
-    const response = await fetch(this.#address(call), init);
-    if (response.ok) return response;
-    // The status is known; a body that cannot be read does not change it.
-    const body = await response.text().catch(() => "");
-    if (response.status < 400) throw new ProtocolError(`it redirects (HTTP status ${response.status})`);
-    throw errorFromAnswer(response.status, response.headers.get("retry-after"), body);
-  }
+function closed(): InvalidSettings {
+  return new InvalidSettings("the client is closed");
+}
 
-  #address(call: Call): string {
-    const path = ["v1", ...call.path].map(encodeURIComponent).join("/");
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(call.query ?? {})) {
-      if (value !== undefined) query.set(name, String(value));
-    }
-    const text = query.toString();
-    return `${this.#config.apiUrl}/${path}${text === "" ? "" : `?${text}`}`;
-  }
+/** Sends a request; anything but a success is an error. */
+async function send(config: ConnectionConfig, call: Call, deadline: Deadline): Promise<Response> {
+  const start = Date.now();
+  const response = await (config.fetch ?? fetch)(address(config, call), requestOf(config, call, deadline));
+  const id = response.headers.get("x-request-id");
+  const took = `${response.status} in ${Date.now() - start} ms${id === null ? "" : `, request ${id}`}`;
+  config.logger?.debug?.(`${nameOf(call)}: ${took}`);
+  if (response.ok) return response;
+  // The status is known; a body that cannot be read does not change it.
+  const body = await response.text().catch(() => "");
+  if (response.status < 400) throw redirected(response, config.apiUrl);
+  throw errorFromAnswer(response.status, response.headers, body, config.apiKey !== undefined);
+}
 
-  /** Sorts what `fetch` threw by what the caller can know about the server's state. */
-  #meaning(error: unknown, deadline: Deadline): unknown {
-    if (error instanceof DayflyError) return error;
-    if (deadline.failure !== undefined) return deadline.failure;
-    const codes = causeCodes(error);
-    if (UNSENT_CODES.some((code) => codes.has(code))) return new ServerUnreachable(this.apiUrl, error);
-    return new AnswerLost(error);
+function requestOf(config: ConnectionConfig, call: Call, deadline: Deadline): RequestInit {
+  const headers: Record<string, string> = {
+    "user-agent": `dayfly-typescript/${VERSION}`,
+    ...config.headers,
+    ...call.headers,
+  };
+  if (config.apiKey !== undefined) headers["authorization"] = `Bearer ${config.apiKey}`;
+  const init: RequestInit & { duplex?: "half"; timeout?: false } = {
+    method: call.method,
+    headers,
+    // The key must not follow a redirect to another host.
+    redirect: "manual",
+    signal: deadline.signal,
+  };
+  if (isBun()) init.timeout = false;
+  if (call.json !== undefined) {
+    headers["content-type"] = "application/json";
+    init.body = JSON.stringify(call.json);
+  } else if (call.content !== undefined) {
+    headers["content-type"] ??= "application/octet-stream";
+    init.body = call.content as NonNullable<RequestInit["body"]>;
+    if (call.content instanceof ReadableStream) init.duplex = "half";
   }
+  return init;
+}
+
+function address(config: ConnectionConfig, call: Call): string {
+  const path = ["v1", ...call.path].map(encodeURIComponent).join("/");
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(call.query ?? {})) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  const text = query.toString();
+  return `${config.apiUrl}/${path}${text === "" ? "" : `?${text}`}`;
+}
+
+/** For the log. Without the query, which has paths of files. */
+function nameOf(call: Call): string {
+  return `${call.method} /v1/${call.path.join("/")}`;
+}
+
+/** Something stands before the server and sends its visitors elsewhere, most often to https. */
+function redirected(response: Response, apiUrl: string): ProtocolError {
+  const location = response.headers.get("location");
+  let target: string | undefined;
+  try {
+    const url = new URL(location ?? "", apiUrl);
+    target = url.origin + url.pathname.replace(/\/v1(\/.*)?$/, "").replace(/\/+$/, "");
+  } catch {
+    // Somewhere that cannot be told.
+  }
+  const what = `HTTP status ${response.status} redirects${target === undefined ? "" : ` to ${target}`}`;
+  const better = target === undefined || target === apiUrl ? "another address" : target;
+  return new ProtocolError(what, undefined, `set apiUrl or DAYFLY_API_URL to ${better}; redirects are not followed`);
+}
+
+/** A success whose body somebody else wrote. */
+function strangeContent(headers: Headers, cause?: unknown): ProtocolError {
+  const type = headers.get("content-type")?.split(";")[0] ?? "of no type";
+  const what = type === "text/html" ? "it is a web page (text/html)" : `it is no JSON (${type})`;
+  return new ProtocolError(what, cause, "is apiUrl or DAYFLY_API_URL the address of a Dayfly server?");
 }
 
 async function readWhole(response: Response, deadline: Deadline): Promise<Uint8Array> {
@@ -194,45 +274,4 @@ async function readWhole(response: Response, deadline: Deadline): Promise<Uint8A
     offset += piece.length;
   }
   return whole;
-}
-
-/** The events of a body. Ends with the body; only the caller knows whether that was an end. */
-async function* readEvents(
-  body: ReadableStream<Uint8Array>,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<SseEvent, void, undefined> {
-  const parser = new SseParser();
-  const reader = body.getReader();
-  try {
-    for (;;) {
-      const piece = await readPiece(reader, signal);
-      if (piece === undefined) return;
-      yield* parser.push(piece);
-    }
-  } finally {
-    // Hanging up is all that is left to do, and nobody waits for its outcome.
-    reader.cancel().catch(() => undefined);
-  }
-}
-
-/** The next bytes, however quiet or broken the connection is. */
-async function readPiece(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  signal: AbortSignal | undefined,
-): Promise<Uint8Array | undefined> {
-  const silence = new Deadline(STREAM_SILENCE_MS, signal);
-  const hush = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal?.aborted ? signal.reason : new AnswerLost(silence.failure));
-    if (silence.signal.aborted) stop();
-    else silence.signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    const { done, value } = await Promise.race([reader.read(), hush]);
-    return done ? undefined : value;
-  } catch (error) {
-    if (error instanceof DayflyError || signal?.aborted) throw error;
-    throw new AnswerLost(error);
-  } finally {
-    silence.end();
-  }
 }

@@ -7,13 +7,16 @@ export class Deadline {
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal | undefined;
   readonly #limitMs: number;
-  readonly #onCallerAbort = (): void => this.#controller.abort(this.#caller?.reason);
+  readonly #onEnd: (deadline: Deadline) => void;
+  readonly #onCallerAbort = (): void => this.stop(this.#caller?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #hasPassed = false;
+  #stopped: { reason: unknown } | undefined;
 
-  constructor(limitMs: number, caller?: AbortSignal) {
+  constructor(limitMs: number, caller?: AbortSignal, onEnd: (deadline: Deadline) => void = () => undefined) {
     this.#limitMs = limitMs;
     this.#caller = caller;
+    this.#onEnd = onEnd;
     if (caller?.aborted) this.#onCallerAbort();
     else caller?.addEventListener("abort", this.#onCallerAbort, { once: true });
     this.restart();
@@ -25,8 +28,20 @@ export class Deadline {
 
   /** What an aborted exchange means, or `undefined` when this deadline was not the reason. */
   get failure(): unknown {
-    if (this.#caller?.aborted) return this.#caller.reason;
+    if (this.#stopped !== undefined) return this.#stopped.reason;
     return this.#hasPassed ? new AnswerTimeout(this.#limitMs) : undefined;
+  }
+
+  /** Whether somebody on this side wanted it to end. */
+  get isCallers(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  /** Ends the exchange before its time. */
+  stop(reason: unknown): void {
+    if (this.#hasPassed) return;
+    this.#stopped ??= { reason };
+    this.#controller.abort(reason);
   }
 
   /** Begins to count anew: the other side has shown that it lives. */
@@ -44,6 +59,7 @@ export class Deadline {
   end(): void {
     clearTimeout(this.#timer);
     this.#caller?.removeEventListener("abort", this.#onCallerAbort);
+    this.#onEnd(this);
   }
 }
 

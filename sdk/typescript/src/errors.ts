@@ -3,6 +3,8 @@
  * which class it is depends on the server's stable `code` alone, never on a text.
  */
 
+import { hintFor } from "./hints.js";
+
 /** What is known about a failure besides its text. */
 export interface ErrorDetails {
   code?: string | undefined;
@@ -31,8 +33,8 @@ export class DayflyError extends Error {
   readonly code: string;
   /** The HTTP status, when the server answered. */
   readonly status: number | undefined;
-  /** What to do about it, when the server knows. */
-  readonly hint: string | undefined;
+  /** What to do about it, when that is known. */
+  hint: string | undefined;
   /** Finds the request in the server's log. */
   readonly requestId: string | undefined;
   /** When to ask again, when the server says so. */
@@ -164,15 +166,15 @@ const CLASS_BY_CODE: ReadonlyMap<string, ApiErrorClass> = new Map<string, ApiErr
   ["storage_full", DiskFull],
 ]);
 
-/** A refusal that an answer or a stream carried. */
+/** A refusal that an answer or a stream carried. @internal */
 export function apiError(message: string, details: ErrorDetails): ApiError {
   const ErrorClass = CLASS_BY_CODE.get(details.code ?? "") ?? ApiError;
   return new ErrorClass(message, details);
 }
 
-/** Reads the body of an answer that is not a success. Any body will do: a proxy may have written it. */
-export function errorFromAnswer(status: number, retryAfter: string | null, body: string): ApiError {
-  const seconds = Number.parseFloat(retryAfter ?? "");
+/** Reads the body of an answer that is not a success. Any body will do: a proxy may have written it. @internal */
+export function errorFromAnswer(status: number, headers: Headers, body: string, hasKey: boolean): ApiError {
+  const seconds = Number.parseFloat(headers.get("retry-after") ?? "");
   const retryAfterSeconds = Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
   let told: Record<string, unknown> = {};
   try {
@@ -186,12 +188,20 @@ export function errorFromAnswer(status: number, retryAfter: string | null, body:
     return typeof value === "string" && value !== "" ? value : undefined;
   };
   const code = text("code");
-  return apiError(text("error") ?? `HTTP status ${status} without an error text`, {
+  return apiError(text("error") ?? foreignText(status, headers), {
     code,
     status,
-    hint: text("hint") ?? (code === undefined ? "is this the address of a Dayfly server?" : undefined),
+    hint: code === undefined ? FOREIGN_HINT : hintFor(code, text("hint"), hasKey),
     requestId: text("request_id"),
     retryAfterSeconds,
     percent: typeof told["percent"] === "number" ? told["percent"] : undefined,
   });
+}
+
+const FOREIGN_HINT = "is apiUrl or DAYFLY_API_URL the address of a Dayfly server?";
+
+/** What a proxy, or another program altogether, has answered. */
+function foreignText(status: number, headers: Headers): string {
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true;
+  return `HTTP status ${status} ${isPage ? "with a web page" : "without an error text"}`;
 }

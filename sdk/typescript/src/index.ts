@@ -3,7 +3,8 @@
 /** Disposable microVM sandboxes. Begin with {@link Sandbox}. */
 
 export type { RunOptions } from "./code.js";
-export type { ConnectionOptions } from "./config.js";
+export { Client } from "./client.js";
+export type { ClientOptions, ConnectionOptions, Logger } from "./config.js";
 export { CodeContext } from "./context.js";
 export type { CreateOptions, LifecycleOptions, NetworkOptions, WaitProgress } from "./create.js";
 export * from "./errors.js";

@@ -6,6 +6,8 @@ export const CALL_DEADLINE_MS = 60_000;
 export const STATE_DEADLINE_MS = 180_000;
 /** A capture and as many restores as a fork may have. */
 export const FORK_DEADLINE_MS = 360_000;
+/** Whoever gave up on code should not wait long until it is interrupted. */
+export const INTERRUPT_DEADLINE_MS = 10_000;
 /** The longest that a command may run. */
 export const EXEC_SECONDS_MAX = 86_400;
 /** A stream says something at least every 10 s; six times that is a dead connection. */
@@ -14,6 +16,8 @@ export const STREAM_SILENCE_MS = 60_000;
 export const EVENT_BYTES_MAX = 1 << 20;
 /** What is kept of each stream of a followed command, as much as a plain one gives. */
 export const KEPT_OUTPUT_LENGTH_MAX = 8 << 20;
+/** A local file that is sent as a whole; larger ones are sent while they are read. */
+export const UPLOAD_WHOLE_BYTES_MAX = 8 << 20;
 /** An upload that is slower than this is as good as dead. */
 export const UPLOAD_BYTES_PER_MS_MIN = 256;
 
@@ -32,6 +36,8 @@ export const WAIT_PAUSE_DEFAULT_MS = 1_000;
 export const BAKING_WAIT_MS = 30 * 60_000;
 /** Room comes back when other sandboxes end, which nobody promises. */
 export const CAPACITY_WAIT_MS = 60_000;
+/** A node that is started is there within seconds. */
+export const NODE_WAIT_MS = 30_000;
 
 /**
  * How long a followed command is tried to be attached to again. A daemon that restarts is back
@@ -51,3 +57,8 @@ export const LISTING_PAGE_LENGTH = 1_000;
 export const LISTING_DEPTH_MAX = 64;
 /** Attempts of one `explore` at the same time. */
 export const EXPLORE_AT_ONCE = 4;
+/** How soon a pool tries again to create what it could not. */
+export const POOL_PAUSE_MS = 5_000;
+/** How long `waitForPort` waits when nobody says otherwise. */
+export const PORT_WAIT_SECONDS = 60;
+export const PORT_PAUSE_MS = 200;

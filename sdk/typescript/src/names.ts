@@ -47,3 +47,28 @@ function convert(value: unknown, rename: (name: string) => string): unknown {
   });
   return Object.fromEntries(entries);
 }
+
+/** Refuses options that nobody would read, with the nearest that is known. */
+export function refuseUnknown(what: string, options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const word = unknown.replaceAll("_", "").toLowerCase();
+  const far = (name: string): number => (name.toLowerCase().startsWith(word) ? 0 : distance(word, name.toLowerCase()));
+  const [best] = [...known].sort((a, b) => far(a) - far(b));
+  const isNear = best !== undefined && far(best) <= Math.min(3, word.length / 2);
+  throw new TypeError(`${what} has no option ${unknown}${isNear ? `; did you mean ${best}?` : ""}`);
+}
+
+/** How many letters have to be changed to make one word of another. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

@@ -13,6 +13,8 @@ export interface RetryRules {
   /** The answer may take longer than the platform waits for one; asking again is then no failure. */
   waitsLong: boolean;
   signal: AbortSignal | undefined;
+  /** Hears why a call is sent again. */
+  onRepeat?: ((error: unknown, waitMs: number) => void) | undefined;
 }
 
 /** Runs `attempt` until it succeeds, fails for good, or the budget is used up. */
@@ -33,6 +35,7 @@ export async function repeat<T>(rules: RetryRules, attempt: () => Promise<T>): P
       }
       if (!isPatience) tries += 1;
       spentMs += waitMs;
+      rules.onRepeat?.(error, waitMs);
       await pause(waitMs, rules.signal);
     }
   }
@@ -58,22 +61,36 @@ function mayPass(error: unknown, isRepeatable: boolean): boolean {
   return error instanceof ApiError && error.code === "" && [502, 503, 504].includes(error.status ?? 0);
 }
 
-/** The platform's `fetch` gives up on an answer's head after five minutes. */
+/** The platform's `fetch` gives up on a silent server: Node's after five minutes, by default. */
 function isHeadersTimeout(error: unknown): boolean {
-  return error instanceof AnswerLost && causeCodes(error).has("UND_ERR_HEADERS_TIMEOUT");
+  if (!(error instanceof AnswerLost) || error instanceof AnswerTimeout) return false;
+  const codes = causeCodes(error);
+  const isNodes = codes.has("UND_ERR_HEADERS_TIMEOUT") || codes.has("UND_ERR_BODY_TIMEOUT");
+  return isNodes || (error.cause as { name?: unknown } | undefined)?.name === "TimeoutError";
 }
 
 /** Every `code` in a chain of causes. */
 export function causeCodes(error: unknown): Set<string> {
-  const codes = new Set<string>();
+  const codes = causes(error).map(({ code }) => code);
+  return new Set(codes.filter((code) => typeof code === "string"));
+}
+
+/** Every text in a chain of causes. */
+export function causeTexts(error: unknown): string[] {
+  const texts = causes(error).map(({ message }) => message);
+  return texts.filter((text) => typeof text === "string");
+}
+
+function causes(error: unknown): { code?: unknown; message?: unknown }[] {
+  const found: { code?: unknown; message?: unknown }[] = [];
   const waiting = [error];
   for (let step = 0; step < 16 && waiting.length > 0; step += 1) {
     const next = waiting.pop();
     if (typeof next !== "object" || next === null) continue;
-    const { code, cause, errors } = next as { code?: unknown; cause?: unknown; errors?: unknown };
-    if (typeof code === "string") codes.add(code);
+    const { cause, errors } = next as { cause?: unknown; errors?: unknown };
+    found.push(next);
     waiting.push(cause);
     if (Array.isArray(errors)) waiting.push(...(errors as unknown[]));
   }
-  return codes;
+  return found;
 }

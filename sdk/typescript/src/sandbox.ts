@@ -1,8 +1,9 @@
 /** A sandbox: a small computer that is thrown away. */
 
 import { makeContext, runAsDeclared, runInDefaultContext, type RunOptions } from "./code.js";
+import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
-import { Connection } from "./connection.js";
+import type { Connection } from "./connection.js";
 import { CodeContext } from "./context.js";
 import { type CreateOptions, createWhenReady } from "./create.js";
 import { runCommand } from "./exec.js";
@@ -76,20 +77,20 @@ export class Sandbox implements AsyncDisposable {
    * or the host has no room. A lost answer does not make a second one.
    */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     return new Sandbox(connection, await createWhenReady(connection, options));
   }
 
   /** Finds a sandbox that exists. */
   static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const path = ["sandboxes", checkedName("sandbox id", id)];
     return new Sandbox(connection, await connection.json<Wire["Sandbox"]>({ method: "GET", path }));
   }
 
   /** The sandboxes of the key's project that have everything that is named, oldest first. */
   static async list(options: SandboxFilter & ConnectionOptions = {}): Promise<Sandbox[]> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const { status, template } = options;
     const metadata = options.metadata && JSON.stringify(options.metadata);
     const found: Sandbox[] = [];

@@ -1,7 +1,8 @@
 /** Moments that are kept. */
 
+import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
-import { Connection } from "./connection.js";
+import type { Connection } from "./connection.js";
 import { checkedName } from "./ids.js";
 import { toCamel } from "./names.js";
 import type { SnapshotInfo, Wire } from "./wire.js";
@@ -31,14 +32,14 @@ export class Snapshot {
   }
 
   static async get(id: string, options: ConnectionOptions = {}): Promise<Snapshot> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const path = ["snapshots", checkedName("snapshot id", id)];
     return new Snapshot(connection, await connection.json({ method: "GET", path }));
   }
 
   /** All snapshots, or those of one sandbox. */
   static async list(options: ConnectionOptions & { sandboxId?: string } = {}): Promise<Snapshot[]> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const query = { sandbox_id: options.sandboxId };
     const list = await connection.json<Wire["SnapshotList"]>({ method: "GET", path: ["snapshots"], query });
     return list.snapshots.map((wire) => new Snapshot(connection, wire));

@@ -1,7 +1,8 @@
 /** Disks that outlive sandboxes. */
 
+import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
-import { Connection } from "./connection.js";
+import type { Connection } from "./connection.js";
 import { NotFound } from "./errors.js";
 import { InvalidSettings } from "./failures.js";
 import { checkedName } from "./ids.js";
@@ -34,7 +35,7 @@ export class Volume {
 
   /** Makes a volume. The same name and size as one that exists gives that one. */
   static async create(name: string, options: VolumeSize & ConnectionOptions): Promise<Volume> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const json = { name, ...sizeBody(options) };
     // The same name and size again answers with the same volume.
     const call = { method: "POST", path: ["volumes"], json, isRepeatable: true } as const;
@@ -42,7 +43,7 @@ export class Volume {
   }
 
   static async get(name: string, options: ConnectionOptions = {}): Promise<Volume> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     return new Volume(connection, await connection.json({ method: "GET", path: volumePath(name) }));
   }
 
@@ -57,13 +58,13 @@ export class Volume {
   }
 
   static async list(options: ConnectionOptions = {}): Promise<Volume[]> {
-    const connection = new Connection(options);
+    const connection = connectionOf(options);
     const list = await connection.json<Wire["VolumeList"]>({ method: "GET", path: ["volumes"] });
     return list.items.map((wire) => new Volume(connection, wire));
   }
 
   static async delete(name: string, options: ConnectionOptions = {}): Promise<void> {
-    await new Connection(options).done({ method: "DELETE", path: volumePath(name) });
+    await connectionOf(options).done({ method: "DELETE", path: volumePath(name) });
   }
 
   get name(): string {

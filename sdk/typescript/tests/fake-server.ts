@@ -11,6 +11,7 @@ export interface Arrived {
   query: URLSearchParams;
   headers: IncomingMessage["headers"];
   body: string;
+  bytes: Buffer;
   json: Record<string, unknown>;
 }
 
@@ -23,14 +24,15 @@ export class FakeServer {
 
   private constructor(answer: Answer) {
     this.#server = createServer((request, response) => {
-      let body = "";
-      request.setEncoding("utf8");
-      request.on("data", (piece: string) => (body += piece));
+      const pieces: Buffer[] = [];
+      request.on("data", (piece: Buffer) => pieces.push(piece));
       request.on("end", () => {
+        const bytes = Buffer.concat(pieces);
+        const body = bytes.toString("utf8");
         const url = new URL(request.url ?? "/", "http://server");
         const json = isJson(body) ? (JSON.parse(body) as Record<string, unknown>) : {};
         const { method = "", headers } = request;
-        const arrived = { method, path: url.pathname, query: url.searchParams, headers, body, json };
+        const arrived = { method, path: url.pathname, query: url.searchParams, headers, body, bytes, json };
         this.arrived.push(arrived);
         void answer(arrived, response);
       });
@@ -52,6 +54,16 @@ export class FakeServer {
   get options(): { apiUrl: string; apiKey: string } {
     const { port } = this.#server.address() as AddressInfo;
     return { apiUrl: `http://127.0.0.1:${port}`, apiKey: "df_test" };
+  }
+
+  /** Waits until something arrived that fits. */
+  async until(fits: (arrived: Arrived) => boolean): Promise<Arrived> {
+    for (const start = Date.now(); Date.now() - start < 20_000; ) {
+      const found = this.arrived.find(fits);
+      if (found !== undefined) return found;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    throw new Error(`it did not arrive; there were ${this.arrived.map(({ path }) => path).join(" ")}`);
   }
 
   /** What arrived at a path. */
