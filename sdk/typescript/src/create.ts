@@ -2,18 +2,13 @@
 
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
+import { type WaitProgress, Waits } from "./create-wait.js";
 import { pause } from "./deadline.js";
-import { NoCapacity, TemplateBaking } from "./errors.js";
 import { freshKey } from "./ids.js";
-import {
-  BAKING_WAIT_MS,
-  CAPACITY_WAIT_MS,
-  WAIT_PAUSE_DEFAULT_MS,
-  WAIT_PAUSE_MAX_MS,
-  WAIT_PAUSE_MIN_MS,
-} from "./limits.js";
-import { toSnake } from "./names.js";
+import { CALL_DEADLINE_MS, STATE_DEADLINE_MS } from "./limits.js";
+import { refuseUnknown, toSnake } from "./names.js";
 import type { Snapshot } from "./snapshot.js";
+import { deleteSandboxes, makeOrUndo } from "./undo.js";
 import type { NetworkRuleWish, NetworkWish, OnTimeout, VolumeMount, Wire } from "./wire.js";
 
 /** How long a sandbox lives. */
@@ -35,23 +30,17 @@ export interface NetworkOptions {
   network?: NetworkWish | undefined;
 }
 
-/** News of a create that has to wait. Nothing has been created yet. */
-export interface WaitProgress {
-  reason: "template_baking" | "no_capacity";
-  /** How far a bake is, 0 to 100. */
-  percent: number | undefined;
-  /** The server's words. */
-  message: string;
-  /** Since the first refusal. */
-  waitedSeconds: number;
-}
-
 /** Options of `Sandbox.create`. */
 export interface CreateOptions extends ConnectionOptions, LifecycleOptions, NetworkOptions {
   /** Default `base`. */
   template?: string | undefined;
-  /** Continues from a snapshot instead. */
+  /** Continues from a snapshot instead: itself, its id or its name. */
   fromSnapshot?: string | Snapshot | undefined;
+  /**
+   * Of `fromSnapshot` the disk alone: a machine boots anew on it, with all files and no process. It
+   * takes the time of a boot, and works where the snapshot's memory cannot be restored any more.
+   */
+  diskOnly?: boolean | undefined;
   metadata?: Readonly<Record<string, string>> | undefined;
   /** Up to 3, made by `volume.mount`. */
   volumes?: readonly VolumeMount[] | undefined;
@@ -60,59 +49,72 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
   diskGb?: number | undefined;
   /** Hears why a create has to wait, and how far a bake is. */
   onProgress?: ((progress: WaitProgress) => void) | undefined;
-  /** How long to wait at most. Default: half an hour for a bake, a minute for room. */
+  /** How long to wait at most. Default: half an hour for a bake, a minute for room, half a minute for a node. */
   waitSeconds?: number | undefined;
+  /** Gives up waiting. What is made in spite of it is deleted. */
   signal?: AbortSignal | undefined;
 }
 
-/** Creates, and waits while the template is baked or the host has no room. @internal */
+/** @internal */
+export const CREATE_OPTIONS = [
+  ...["apiUrl", "apiKey", "maxRetries", "client", "ttlSeconds", "persistent", "idleSeconds", "onTimeout"],
+  ...["egressAllowlist", "network", "template", "fromSnapshot", "diskOnly", "metadata", "volumes", "cpu", "diskGb"],
+  ...["onProgress", "waitSeconds", "signal"],
+];
+
+/** Creates, and waits while the template is baked, the host has no room or the node starts. @internal */
 export async function createWhenReady(connection: Connection, options: CreateOptions): Promise<Wire["Sandbox"]> {
+  refuseUnknown("Sandbox.create", options, CREATE_OPTIONS);
   const body = createBody(options);
+  const waits = new Waits(options.waitSeconds);
   let firstRefusalAt: number | undefined;
+  let hasWarned = false;
   for (;;) {
     try {
-      return await connection.json<Wire["Sandbox"]>({
-        method: "POST",
-        path: ["sandboxes"],
-        json: body,
-        // A refusal has created nothing, so every attempt that follows one is a new request.
-        headers: { "idempotency-key": freshKey() },
-        isRepeatable: true,
-        signal: options.signal,
-      });
+      return await createOnce(connection, body, options);
     } catch (error) {
-      if (!(error instanceof TemplateBaking) && !(error instanceof NoCapacity)) throw error;
       firstRefusalAt ??= Date.now();
-      const waitedMs = Date.now() - firstRefusalAt;
-      const waitMs = waitAfter(error, waitedMs, options);
-      if (waitMs === undefined) throw error;
-      options.onProgress?.({
-        reason: error instanceof TemplateBaking ? "template_baking" : "no_capacity",
-        percent: error instanceof TemplateBaking ? error.percent : undefined,
-        message: error.message,
-        waitedSeconds: waitedMs / 1000,
-      });
-      await pause(waitMs, options.signal);
+      const wait = waits.after(error, Date.now() - firstRefusalAt);
+      if (wait === undefined) throw error;
+      options.onProgress?.(wait.progress);
+      if (!hasWarned && options.onProgress === undefined) hasWarned = warn(connection, wait.progress);
+      await pause(wait.pauseMs, options.signal);
     }
   }
 }
 
-/** How long to wait after a refusal; `undefined` when it has lasted too long. */
-function waitAfter(error: TemplateBaking | NoCapacity, waitedMs: number, options: CreateOptions): number | undefined {
-  const usualMs = error instanceof TemplateBaking ? BAKING_WAIT_MS : CAPACITY_WAIT_MS;
-  const limitMs = options.waitSeconds === undefined ? usualMs : options.waitSeconds * 1000;
-  if (waitedMs >= limitMs) return undefined;
-  const askedMs = error.retryAfterSeconds === undefined ? WAIT_PAUSE_DEFAULT_MS : error.retryAfterSeconds * 1000;
-  const waitMs = Math.min(Math.max(askedMs, WAIT_PAUSE_MIN_MS), WAIT_PAUSE_MAX_MS);
-  return Math.min(waitMs, limitMs - waitedMs);
+/** A bake takes minutes; whoever waits should know for what. */
+function warn(connection: Connection, { reason, message }: WaitProgress): boolean {
+  if (reason !== "template_baking") return false;
+  const { logger = console } = connection;
+  logger.warn?.(`dayfly: a create waits: ${message}`);
+  return true;
+}
+
+/** One attempt. Every one that follows a refusal, which has created nothing, is a new request. */
+function createOnce(connection: Connection, json: object, options: CreateOptions): Promise<Wire["Sandbox"]> {
+  const call = {
+    method: "POST",
+    path: ["sandboxes"],
+    json,
+    headers: { "idempotency-key": freshKey() },
+    isRepeatable: true,
+    deadlineMs: options.diskOnly === true ? STATE_DEADLINE_MS : CALL_DEADLINE_MS,
+  } as const;
+  return makeOrUndo(
+    connection,
+    options.signal,
+    () => connection.json<Wire["Sandbox"]>(call),
+    ({ id }) => deleteSandboxes(connection, [id]),
+  );
 }
 
 function createBody(options: CreateOptions): Record<string, unknown> {
   // Named one by one: what is only for this side must not be sent.
-  const { fromSnapshot, template, metadata, volumes, cpu, diskGb } = options;
+  const { fromSnapshot, diskOnly, template, metadata, volumes, cpu, diskGb } = options;
   const { ttlSeconds, persistent, idleSeconds, onTimeout, egressAllowlist, network } = options;
   const snapshotId = typeof fromSnapshot === "object" ? fromSnapshot.id : fromSnapshot;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
-  const origin = { template, fromSnapshot: snapshotId, volumes, cpu, diskGb };
+  const origin = { template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, diskGb };
   return toSnake({ ...origin, ...lifecycle, metadata, egressAllowlist, network });
 }

@@ -78,6 +78,7 @@ test("volumes become mounts, and names are the server's", async () => {
     egressAllowlist: ["example.com"],
     diskGb: 4,
     fromSnapshot: "snap-1",
+    diskOnly: true,
   });
   assert.deepEqual(fake.at("POST", "/v1/sandboxes")[0]?.json, {
     volumes: [
@@ -89,6 +90,7 @@ test("volumes become mounts, and names are the server's", async () => {
     egress_allowlist: ["example.com"],
     disk_gb: 4,
     from_snapshot: "snap-1",
+    disk_only: true,
   });
 });
 
