@@ -56,7 +56,7 @@ export const LISTING_PAGE_LENGTH = 1_000;
 /** The deepest that a listing goes. */
 export const LISTING_DEPTH_MAX = 64;
 /** Attempts of one `explore` at the same time. */
-export const EXPLORE_AT_ONCE = 4;
+export const EXPLORE_MAX_PARALLEL = 4;
 /** How soon a pool tries again to create what it could not. */
 export const POOL_PAUSE_MS = 5_000;
 /** How long `waitForPort` waits when nobody says otherwise. */

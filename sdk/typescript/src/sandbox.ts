@@ -10,22 +10,23 @@ import { runCommand } from "./exec.js";
 import { type BackgroundOptions, type Command, commandBody, type ExecOptions } from "./exec-options.js";
 import type { ExecResult } from "./exec-result.js";
 import type { Execution } from "./execution.js";
-import { Files } from "./files.js";
 import {
   type Candidate,
+  checkExploration,
   type Exploration,
   type ExploreOptions,
   exploreIn,
-  type ForkOptions,
-  type ForkTree,
-  requestFork,
-} from "./forks.js";
+} from "./explore.js";
+import { ForkFailed } from "./failures.js";
+import { Files } from "./files.js";
+import { type Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
 import { LISTING_PAGE_LENGTH, STATE_DEADLINE_MS } from "./limits.js";
-import { toCamel, toSnake } from "./names.js";
+import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { Network } from "./network.js";
 import { Process } from "./process.js";
 import { Snapshot } from "./snapshot.js";
+import { deleteSandboxes } from "./undo.js";
 import type {
   ContextInfo,
   Lifecycle,
@@ -77,7 +78,11 @@ export class Sandbox implements AsyncDisposable {
    * or the host has no room. A lost answer does not make a second one.
    */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const connection = connectionOf(options);
+    return await Sandbox.createOn(connectionOf(options), options);
+  }
+
+  /** @internal */
+  static async createOn(connection: Connection, options: CreateOptions): Promise<Sandbox> {
     return new Sandbox(connection, await createWhenReady(connection, options));
   }
 
@@ -229,29 +234,38 @@ export class Sandbox implements AsyncDisposable {
     return child as Sandbox;
   }
 
-  /** Makes several children from one moment. All of them, or an error, unless `allOrNothing` is false. */
-  async forkMany(count: number, options: ForkOptions = {}): Promise<Sandbox[]> {
-    const wish = { allOrNothing: true, ...options };
-    const forked = await requestFork(this.#connection, this.id, "fork", count, wish);
-    return forked.children.map((wire) => new Sandbox(this.#connection, wire));
+  /**
+   * Makes several children from one moment.
+   *
+   * @throws ForkFailed when not all could be made, after those that were are deleted; unless `partial`.
+   */
+  async forkMany(count: number, options: ForkManyOptions = {}): Promise<Children> {
+    const { children, failures } = await this.#fork("fork", count, options);
+    return Object.assign(children, { failures });
   }
 
-  /** Makes several children and tells what became of each. */
-  async forkTree(count: number, options: ForkOptions = {}): Promise<ForkTree> {
-    const forked = await requestFork(this.#connection, this.id, "fork-tree", count, options);
+  /**
+   * Makes several children, of which one is to be kept: see `promote`.
+   *
+   * @throws ForkFailed as `forkMany` does.
+   */
+  async forkTree(count: number, options: ForkManyOptions = {}): Promise<ForkTree> {
+    const { children, failures, wire } = await this.#fork("fork-tree", count, options);
     return {
-      treeId: forked.children[0]?.metadata["fork_tree_id"] ?? "",
-      children: forked.children.map((wire) => new Sandbox(this.#connection, wire)),
-      failures: forked.failures,
-      renewed: forked.renewed,
-      notRenewed: forked.not_renewed,
-      capture: toCamel(forked.capture),
+      treeId: wire.children[0]?.metadata["fork_tree_id"] ?? "",
+      children,
+      failures,
+      renewed: wire.renewed,
+      notRenewed: wire.not_renewed,
+      capture: toCamel(wire.capture),
     };
   }
 
-  /** Keeps this child of a fork. With `cleanupSiblings` the others are deleted, never the source. */
-  async promote(options: { cleanupSiblings?: boolean; treeId?: string } = {}): Promise<Promoted> {
-    const call = { method: "POST", path: this.#path("promote"), json: toSnake(options), isRepeatable: true } as const;
+  /** Keeps this child of a fork and deletes the others, never the source; with `keepSiblings` none. */
+  async promote(options: { keepSiblings?: boolean; treeId?: string } = {}): Promise<Promoted> {
+    refuseUnknown("Sandbox.promote", options, ["keepSiblings", "treeId"]);
+    const json = { cleanup_siblings: options.keepSiblings !== true, tree_id: options.treeId };
+    const call = { method: "POST", path: this.#path("promote"), json, isRepeatable: true } as const;
     return toCamel(await this.#connection.json<Wire["Promoted"]>(call));
   }
 
@@ -265,10 +279,12 @@ export class Sandbox implements AsyncDisposable {
    * });
    * ```
    */
-  async explore(candidates: readonly Candidate[], options: ExploreOptions = {}): Promise<Exploration> {
-    if (candidates.length === 0) throw new RangeError("there is nothing to explore");
-    const { ttlSeconds } = options;
-    const { children } = await this.forkTree(candidates.length, { ttlSeconds, allOrNothing: true });
+  async explore<Value = ExecResult>(
+    candidates: readonly Candidate<Value>[],
+    options: ExploreOptions<Value> = {},
+  ): Promise<Exploration<Value>> {
+    checkExploration(candidates, options);
+    const { children } = await this.forkTree(candidates.length, { ttlSeconds: options.ttlSeconds });
     return await exploreIn(children, candidates, options);
   }
 
@@ -358,6 +374,23 @@ export class Sandbox implements AsyncDisposable {
   async revokePortLink(port: number, linkId: string): Promise<void> {
     const path = this.#path("ports", String(port), "links", checkedName("link id", linkId));
     await this.#connection.done({ method: "DELETE", path });
+  }
+
+  async #fork(
+    route: "fork" | "fork-tree",
+    count: number,
+    options: ForkManyOptions,
+  ): Promise<{ children: Sandbox[]; failures: Readonly<Record<string, string>>; wire: Wire["Forked"] }> {
+    refuseUnknown("a fork", options, FORK_OPTIONS);
+    const wire = await requestFork(this.#connection, this.#info, route, count, options);
+    const children = wire.children.map((child) => new Sandbox(this.#connection, child));
+    const { failures } = wire;
+    if (Object.keys(failures).length > 0 && options.partial !== true) {
+      const ids = children.map(({ id }) => id);
+      await deleteSandboxes(this.#connection, ids);
+      throw new ForkFailed(ids, failures);
+    }
+    return { children, failures, wire };
   }
 
   #path(...rest: string[]): string[] {

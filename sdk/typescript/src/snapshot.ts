@@ -3,8 +3,10 @@
 import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
+import type { CreateOptions } from "./create.js";
 import { checkedName } from "./ids.js";
 import { toCamel } from "./names.js";
+import { Sandbox } from "./sandbox.js";
 import type { SnapshotInfo, Wire } from "./wire.js";
 
 /**
@@ -43,6 +45,15 @@ export class Snapshot {
     const query = { sandbox_id: options.sandboxId };
     const list = await connection.json<Wire["SnapshotList"]>({ method: "GET", path: ["snapshots"], query });
     return list.snapshots.map((wire) => new Snapshot(connection, wire));
+  }
+
+  get template(): string {
+    return this.info.template;
+  }
+
+  /** A new sandbox that goes on from this moment, or with `diskOnly` boots on its disk. */
+  createSandbox(options: Omit<CreateOptions, "template" | "fromSnapshot" | keyof ConnectionOptions> = {}): Promise<Sandbox> {
+    return Sandbox.createOn(this.#connection, { ...options, fromSnapshot: this });
   }
 
   /** Deletes it. One that is gone already is a success. */

@@ -32,6 +32,21 @@ test("an aborted create fails at once, and what it made is deleted", async () =>
   assert.equal((await server.until(isDelete)).path, "/v1/sandboxes/sb-1");
 });
 
+test("an aborted fork deletes every child", async () => {
+  const { server, letGo } = await slowServer("/v1/sandboxes/sb-1/fork");
+  const sandbox = await Sandbox.connect("sb-1", server.options);
+  const controller = new AbortController();
+  const forks = sandbox.forkMany(2, { signal: controller.signal });
+  const { json } = await server.until(({ path }) => path.endsWith("/fork"));
+  assert.equal(json["signal"], undefined);
+  controller.abort(REASON);
+  await assert.rejects(forks, REASON);
+  const children = ["sb-2", "sb-3"].map((id) => ({ ...SANDBOX, id }));
+  letGo({ children, failures: {}, renewed: [], not_renewed: [], capture: {} });
+  await server.until(({ path }) => path === "/v1/sandboxes/sb-2");
+  await server.until(({ path }) => path === "/v1/sandboxes/sb-3");
+});
+
 test("a create whose response is lost after the abort is asked for again and deleted", async () => {
   let tries = 0;
   const server = await FakeServer.start((request, response) => {
