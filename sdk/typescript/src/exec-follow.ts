@@ -9,10 +9,12 @@ import type { Call, Connection } from "./connection.js";
 import { pause } from "./deadline.js";
 import { apiError, DayflyError, GuestUnavailable, NodeUnavailable, SandboxTimeout, TooMany } from "./errors.js";
 import type { OutputListener } from "./exec-options.js";
-import { ExecResult } from "./exec-result.js";
+import { ExecResult, type Omission } from "./exec-result.js";
 import { AnswerLost, ExecInterrupted, ProtocolError, ServerUnreachable } from "./failures.js";
-import { KEPT_OUTPUT_LENGTH_MAX, REATTACH_ALIVE_PATIENCE_MS, REATTACH_PATIENCE_MS, REATTACH_PAUSE_MAX_MS } from "./limits.js";
+import { KeptText } from "./kept-text.js";
+import { REATTACH_ALIVE_PATIENCE_MS, REATTACH_PATIENCE_MS, REATTACH_PAUSE_MAX_MS } from "./limits.js";
 import { OutputPosition } from "./output-position.js";
+import type { OutputName } from "./process-output.js";
 import type { SseEvent } from "./sse.js";
 import type { Wire } from "./wire.js";
 
@@ -21,26 +23,49 @@ export interface Listeners {
   onStdout?: OutputListener | undefined;
   onStderr?: OutputListener | undefined;
   signal?: AbortSignal | undefined;
+  /** Where to begin, in bytes. Default: at the start of what is kept. */
+  stdoutOffset?: number | undefined;
+  stderrOffset?: number | undefined;
+}
+
+/** What is kept of each stream for the result. @internal */
+export interface Keeping {
+  maxOutputBytes?: number | undefined;
 }
 
 /** One stream: where the reader is in it, what is kept of it, and who hears it. */
 class FollowedStream {
-  readonly position = new OutputPosition();
-  kept = "";
-  isTruncated = false;
+  readonly position: OutputPosition;
+  readonly #kept: KeptText;
+  hasGap = false;
   readonly #listener: OutputListener | undefined;
+  readonly #offset: number;
 
-  constructor(listener: OutputListener | undefined) {
+  constructor(listener: OutputListener | undefined, keptBytesMax: number | undefined, offset = 0) {
+    this.position = new OutputPosition(offset);
+    this.#kept = new KeptText(keptBytesMax);
+    this.#offset = offset;
     this.#listener = listener;
   }
 
   async take(chunk: string): Promise<void> {
     const text = this.position.take(chunk);
     if (text === "") return;
-    const room = KEPT_OUTPUT_LENGTH_MAX - this.kept.length;
-    this.kept += text.slice(0, Math.max(room, 0));
-    if (text.length > room) this.isTruncated = true;
+    this.#kept.add(text);
     await this.#listener?.(text);
+  }
+
+  get kept(): string {
+    return this.#kept.give().text;
+  }
+
+  /** What is kept, and the part that is not; the guest still has it. */
+  give(stream: OutputName): { text: string; omitted: Omission[] } {
+    const { text, leftOut } = this.#kept.give();
+    // Behind a gap, or bytes that were replaced, the place of a part is not known.
+    const offset = this.#offset + (leftOut?.offset ?? 0);
+    const omitted = leftOut === undefined ? [] : [{ stream, offset, bytes: leftOut.bytes, readable: !this.hasGap }];
+    return { text, omitted };
   }
 }
 
@@ -55,13 +80,13 @@ export class Follower {
   /** Since when nothing has come, while the connection is lost again and again. */
   #lostSince: number | undefined;
 
-  constructor(connection: Connection, sandboxId: string, execId: string, listeners: Listeners) {
+  constructor(connection: Connection, sandboxId: string, execId: string, listeners: Listeners & Keeping) {
     this.#connection = connection;
     this.#sandboxId = sandboxId;
     this.#execId = execId;
     this.#signal = listeners.signal;
-    this.#stdout = new FollowedStream(listeners.onStdout);
-    this.#stderr = new FollowedStream(listeners.onStderr);
+    this.#stdout = new FollowedStream(listeners.onStdout, listeners.maxOutputBytes, listeners.stdoutOffset);
+    this.#stderr = new FollowedStream(listeners.onStderr, listeners.maxOutputBytes, listeners.stderrOffset);
   }
 
   /** Starts the command and follows it to its end. */
@@ -75,7 +100,7 @@ export class Follower {
     });
   }
 
-  /** Follows a command that was started before, from its beginning. */
+  /** Follows a command that was started before, from where the listeners want to begin. */
   attach(): Promise<ExecResult> {
     return this.#follow(this.#attachCall());
   }
@@ -129,7 +154,7 @@ export class Follower {
       case "gap": {
         const stream = data["stream"] === "stderr" ? this.#stderr : this.#stdout;
         stream.position.gap(Number(data["offset"]), Number(data["bytes"]));
-        stream.isTruncated = true;
+        stream.hasGap = true;
         return undefined;
       }
       case "exit":
@@ -143,12 +168,15 @@ export class Follower {
 
   #result(exit: ExitData): ExecResult {
     if (typeof exit.exit_code !== "number") throw new ProtocolError("an exit without a status");
+    const [stdout, stderr] = [this.#stdout.give("stdout"), this.#stderr.give("stderr")];
+    const omitted = [...stdout.omitted, ...stderr.omitted];
     return new ExecResult({
       ...exit,
-      stdout: this.#stdout.kept,
-      stderr: this.#stderr.kept,
+      stdout: stdout.text,
+      stderr: stderr.text,
       exec_id: this.#execId,
-      truncated: this.#stdout.isTruncated || this.#stderr.isTruncated,
+      omitted,
+      truncated: this.#stdout.hasGap || this.#stderr.hasGap || omitted.length > 0,
     });
   }
 

@@ -43,9 +43,9 @@ export interface ExecOptions extends CommandOptions {
   onStderr?: OutputListener | undefined;
   /** Ends the command, and throws the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Shapes long output for a model: its head, its tail and the lines around errors. */
+  /** Shapes long output for a model: its head, its tail and, unless it is listened to, the lines around errors. */
   maxOutputBytes?: number | undefined;
-  /** Lists the files that changed while the command ran. */
+  /** Lists the files that changed while the command ran. Not together with a listener. */
   reportChanges?: boolean | undefined;
 }
 
@@ -54,6 +54,18 @@ export interface BackgroundOptions extends CommandOptions {
   /** Leaves standard input open for `process.sendStdin`. */
   stdinOpen?: boolean | undefined;
 }
+
+const COMMAND_OPTIONS = [
+  ...["timeoutSeconds", "env", "cwd", "user", "stdin", "memoryMb", "cpuSeconds", "maxProcesses", "execId"],
+  ...["logMaxBytes", "logWhenFull"],
+];
+/** @internal */
+export const EXEC_OPTIONS = [
+  ...COMMAND_OPTIONS,
+  ...["check", "onStdout", "onStderr", "signal", "maxOutputBytes", "reportChanges"],
+];
+/** @internal */
+export const BACKGROUND_OPTIONS = [...COMMAND_OPTIONS, "stdinOpen"];
 
 /** A request's body. It always has an id of our own, so that it may be sent again. */
 export function commandBody(

@@ -1,6 +1,8 @@
 /** How a command ended. */
 
 import { CommandFailed } from "./failures.js";
+import { worded } from "./hints.js";
+import { modelText, type ModelTextOptions } from "./model-text.js";
 import type { Wire } from "./wire.js";
 
 /** A part of the output that is not in the result. */
@@ -8,7 +10,7 @@ export interface Omission {
   stream: string;
   offset: number;
   bytes: number;
-  /** Whether `process.read` still gives it. */
+  /** Whether `process.outputBytes` still gives it. */
   readable: boolean;
 }
 
@@ -30,7 +32,7 @@ export class ExecResult {
   readonly reason: string;
   readonly signal: number | undefined;
   readonly durationMs: number;
-  /** A stream was longer than what is given here; `sandbox.process(execId).read` has the rest. */
+  /** A stream was longer than what is given here; `sandbox.process(execId).outputBytes` has the rest. */
   readonly truncated: boolean;
   /** How long the streams really were, where that is known. */
   readonly stdoutBytes: number | undefined;
@@ -58,7 +60,7 @@ export class ExecResult {
     this.execId = wire.exec_id;
     this.limitsHit = wire.limits_hit ?? [];
     this.omitted = wire.omitted ?? [];
-    this.hint = wire.hint ?? undefined;
+    this.hint = worded(wire.hint ?? undefined) ?? memoryHint(wire.reason);
     this.changedFiles = wire.changed_files ?? undefined;
   }
 
@@ -67,9 +69,26 @@ export class ExecResult {
     return this.exitCode === 0;
   }
 
+  /** Everything as one text for a model: the output, how it ended unless with 0, and the hint. */
+  forModel(options: ModelTextOptions = {}): string {
+    const status = this.ok ? undefined : `[exit ${this.exitCode}]`;
+    const changed = this.changedFiles?.map((name) => `[changed: ${name}]`) ?? [];
+    const reason = ["exited", "signaled", ""].includes(this.reason) ? undefined : `[${this.reason}]`;
+    const hint = this.hint === undefined ? undefined : `[hint: ${this.hint}]`;
+    const nothing = "[the command succeeded and printed nothing]";
+    return modelText([this.stdout, this.stderr, status, ...changed, reason, hint], nothing, options);
+  }
+
   /** Throws `CommandFailed` unless it ended with 0; otherwise gives this back. */
   check(): this {
     if (!this.ok) throw new CommandFailed(this);
     return this;
   }
+}
+
+/** Why a command that says nothing was killed. */
+function memoryHint(reason: string): string | undefined {
+  if (reason !== "out_of_memory") return undefined;
+  const what = "the sandbox's memory was used up, and the command was killed";
+  return `${what}; use less of it at once, or a template with more memory`;
 }

@@ -1,11 +1,12 @@
 /** Running a command to its end. */
 
 import type { Connection } from "./connection.js";
-import { SandboxTimeout } from "./errors.js";
+import { GuestUnavailable, NotFound, SandboxTimeout } from "./errors.js";
 import { Follower } from "./exec-follow.js";
 import { type Command, commandBody, type ExecOptions } from "./exec-options.js";
 import { ExecResult } from "./exec-result.js";
-import { AnswerLost, ExecInterrupted } from "./failures.js";
+import { AnswerLost, ExecInterrupted, InvalidSettings } from "./failures.js";
+import { GONE } from "./hints.js";
 import { CALL_DEADLINE_MS, EXEC_SECONDS_MAX } from "./limits.js";
 import { readOutputText } from "./process-output.js";
 import type { Wire } from "./wire.js";
@@ -18,13 +19,17 @@ export async function runCommand(
   options: ExecOptions,
 ): Promise<ExecResult> {
   const { check, onStdout, onStderr, signal, ...wish } = options;
+  const isFollowed = onStdout !== undefined || onStderr !== undefined;
+  if (isFollowed && wish.reportChanges === true) {
+    throw new InvalidSettings("reportChanges cannot be had together with onStdout or onStderr");
+  }
   const body = commandBody(command, wish);
+  const { maxOutputBytes } = wish;
   signal?.throwIfAborted();
   let result: ExecResult;
   try {
-    const isFollowed = onStdout !== undefined || onStderr !== undefined;
     result = isFollowed
-      ? await new Follower(connection, sandboxId, body.exec_id, { onStdout, onStderr, signal }).start(body)
+      ? await new Follower(connection, sandboxId, body.exec_id, { onStdout, onStderr, signal, maxOutputBytes }).start(body)
       : await runPlain(connection, sandboxId, body, options);
   } catch (error) {
     if (signal?.aborted) await endQuietly(connection, sandboxId, body.exec_id);
@@ -54,7 +59,17 @@ async function runPlain(
   } catch (error) {
     if (error instanceof AnswerLost) throw new ExecInterrupted(body.exec_id, "", "", error);
     if (error instanceof SandboxTimeout) await addOutput(connection, sandboxId, body.exec_id, error);
+    if (error instanceof GuestUnavailable) await sayIfGone(connection, sandboxId, error);
     throw error;
+  }
+}
+
+/** A guest that is gone because its sandbox is has left no output to look for. */
+async function sayIfGone(connection: Connection, sandboxId: string, error: GuestUnavailable): Promise<void> {
+  try {
+    await connection.done({ method: "GET", path: ["sandboxes", sandboxId] });
+  } catch (other) {
+    if (other instanceof NotFound) error.hint = GONE;
   }
 }
 

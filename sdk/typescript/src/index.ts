@@ -13,9 +13,11 @@ export type { BackgroundOptions, Command, CommandOptions, ExecOptions, OutputLis
 export { ExecResult, type Omission } from "./exec-result.js";
 export { Execution, type ExecutionError, Result } from "./execution.js";
 export type { Attempt, Candidate, Exploration, ExploreOptions } from "./explore.js";
+export type { Listeners } from "./exec-follow.js";
 export * from "./failures.js";
 export { type FileData, Files, type ReadOptions, type UserOption, type WriteOptions } from "./files.js";
 export type { Children, ForkManyOptions, ForkOptions, ForkTree } from "./forks.js";
+export type { ModelTextOptions } from "./model-text.js";
 export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
 export { Process } from "./process.js";
 export type { OutputName, OutputPart } from "./process-output.js";

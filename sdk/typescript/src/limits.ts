@@ -15,7 +15,7 @@ export const STREAM_SILENCE_MS = 60_000;
 /** One event of a stream. The server keeps to 64 KiB. */
 export const EVENT_BYTES_MAX = 1 << 20;
 /** What is kept of each stream of a followed command, as much as a plain one gives. */
-export const KEPT_OUTPUT_LENGTH_MAX = 8 << 20;
+export const KEPT_OUTPUT_BYTES_MAX = 8 << 20;
 /** A local file that is sent as a whole; larger ones are sent while they are read. */
 export const UPLOAD_WHOLE_BYTES_MAX = 8 << 20;
 /** An upload that is slower than this is as good as dead. */

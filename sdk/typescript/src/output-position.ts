@@ -13,10 +13,14 @@ const encoder = new TextEncoder();
 
 export class OutputPosition {
   /** The last offset that is known exactly. */
-  #offset = 0;
+  #offset: number;
   /** Characters that were taken behind it. Not code units: one mark may stand for a pair. */
   #charactersBehind = 0;
   #charactersToSkip = 0;
+
+  constructor(offset = 0) {
+    this.#offset = offset;
+  }
 
   /** Where to attach again. */
   attachAgain(): number {

@@ -1,7 +1,7 @@
 /** What the guest kept of a command's output. */
 
 import type { Connection } from "./connection.js";
-import { KEPT_OUTPUT_LENGTH_MAX, OUTPUT_PART_BYTES } from "./limits.js";
+import { KEPT_OUTPUT_BYTES_MAX, OUTPUT_PART_BYTES } from "./limits.js";
 
 export type OutputName = "stdout" | "stderr";
 
@@ -46,7 +46,7 @@ export async function readOutputText(
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let text = "";
   let offset = 0;
-  while (text.length < KEPT_OUTPUT_LENGTH_MAX) {
+  while (text.length < KEPT_OUTPUT_BYTES_MAX) {
     const part = await readOutputPart(connection, sandboxId, execId, stream, offset);
     if (part.bytes.length === 0) break;
     text += decoder.decode(part.bytes, { stream: true });

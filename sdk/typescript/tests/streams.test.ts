@@ -212,3 +212,43 @@ test("a watch tells changes and does not hide that it was cut off", async () => 
     for await (const change of cut) assert.ok(change.kind);
   }, /lost/);
 });
+
+test("a command whose sandbox is gone does not send its caller to look for it", async () => {
+  let isGone = false;
+  const server = await FakeServer.start((request, response) => {
+    if (isGone) return refuse(response, 404, "not_found");
+    if (request.method === "GET") return sendJson(response, 200, SANDBOX);
+    isGone = true;
+    if (request.path.endsWith("/exec")) {
+      return refuse(response, 502, "guest_unavailable", { hint: "its output is kept: GET processes/ex-1/output" });
+    }
+    begin(response);
+    return void response.end(event("started", {}));
+  });
+  for (const options of [{}, { onStdout: () => undefined }]) {
+    isGone = false;
+    const sandbox = await Sandbox.connect("sb-1", server.options);
+    await assert.rejects(sandbox.exec("sleep 30", options), (error: unknown) => {
+      assert.match((error as { hint?: string }).hint ?? "", /the sandbox is gone/);
+      return true;
+    });
+  }
+});
+
+test("of a long output that is listened to the head and the tail are kept", async () => {
+  const [sandbox] = await sandboxOf((_, response) => {
+    begin(response);
+    for (let index = 0; index < 200; index += 1) response.write(event("stdout", { chunk: `line é ${index}\n` }));
+    response.end(EXIT);
+  });
+  let heard = 0;
+  const result = await sandbox.exec("seq", { maxOutputBytes: 300, onStdout: () => void (heard += 1) });
+  assert.equal(heard, 200);
+  assert.match(result.stdout, /^line é 0\n[^]*\[\.\.\. \d+ bytes left out, from offset \d+ \.\.\.\]\n[^]*line é 199\n$/);
+  assert.ok(!result.stdout.includes("\uFFFD"));
+  assert.ok(Buffer.byteLength(result.stdout) < 400);
+  const [omitted] = result.omitted;
+  assert.equal(result.truncated, true);
+  assert.deepEqual([omitted?.stream, omitted?.readable], ["stdout", true]);
+  await assert.rejects(sandbox.exec("x", { reportChanges: true, onStdout: () => undefined }), /together/);
+});
