@@ -2,6 +2,7 @@
 
 /** Disposable microVM sandboxes. Begin with {@link Sandbox}. */
 
+export { Attachment, type OutputChunk } from "./attachment.js";
 export type { RunOptions } from "./code.js";
 export { Client } from "./client.js";
 export type { ClientOptions, ConnectionOptions, Logger } from "./config.js";
@@ -17,6 +18,7 @@ export type { Listeners } from "./exec-follow.js";
 export * from "./failures.js";
 export { type FileData, Files, type ReadOptions, type UserOption, type WriteOptions } from "./files.js";
 export type { Children, ForkManyOptions, ForkOptions, ForkTree } from "./forks.js";
+export { Listing } from "./listing.js";
 export type { ModelTextOptions } from "./model-text.js";
 export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
 export { Process } from "./process.js";

@@ -1,14 +1,15 @@
 /** A command that runs by itself. */
 
+import { Attachment } from "./attachment.js";
 import type { Connection } from "./connection.js";
 import { pause } from "./deadline.js";
-import { SandboxTimeout } from "./errors.js";
+import { NotFound, SandboxTimeout } from "./errors.js";
 import { Follower, type Listeners } from "./exec-follow.js";
 import { ExecResult } from "./exec-result.js";
 import { AnswerTimeout } from "./failures.js";
 import { checkedName } from "./ids.js";
 import { CALL_DEADLINE_MS, PROCESS_WAIT_SECONDS } from "./limits.js";
-import { toCamel } from "./names.js";
+import { refuseUnknown, toCamel } from "./names.js";
 import { type OutputName, type OutputPart, readOutputPart, readOutputText } from "./process-output.js";
 import type { ProcessInfo, Wire } from "./wire.js";
 
@@ -23,6 +24,8 @@ const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
   SIGCONT: 18,
   SIGSTOP: 19,
 };
+
+const ATTACH_OPTIONS = ["onStdout", "onStderr", "signal", "stdoutOffset", "stderrOffset"];
 
 /**
  * A command in the background. It belongs to its sandbox: losing this object, or the connection,
@@ -42,17 +45,39 @@ export class Process {
   readonly #sandboxId: string;
   /** How much input was sent, so that a repetition is not taken twice. */
   #stdinOffset: number | undefined;
+  #lastSent: Promise<void> = Promise.resolve();
+  #known: ProcessInfo | undefined;
 
   /** @internal */
-  constructor(connection: Connection, sandboxId: string, execId: string) {
+  constructor(connection: Connection, sandboxId: string, execId: string, known?: Wire["Process"]) {
     this.#connection = connection;
     this.#sandboxId = sandboxId;
     this.execId = checkedName("exec id", execId);
+    this.#known = known && toCamel(known);
+  }
+
+  /** The beginning of the command, as far as this object knows; `info` asks. */
+  get title(): string | undefined {
+    return this.#known?.title;
+  }
+
+  get pid(): number | undefined {
+    return this.#known?.pid;
+  }
+
+  /** `running` or `exited`, as far as this object knows; `info` asks. */
+  get status(): string | undefined {
+    return this.#known?.state;
   }
 
   /** What the server says about it now. */
   async info(): Promise<ProcessInfo> {
-    return toCamel(await this.#get(undefined, undefined));
+    return (this.#known = toCamel(await this.#get(undefined, undefined)));
+  }
+
+  /** Whether it runs now. Asks the server. */
+  async isRunning(): Promise<boolean> {
+    return (await this.info()).state === "running";
   }
 
   /**
@@ -77,12 +102,24 @@ export class Process {
     }
   }
 
-  /** Follows its output from the beginning to its end, across lost connections. */
-  attach(listeners: Listeners = {}): Promise<ExecResult> {
-    return new Follower(this.#connection, this.#sandboxId, this.execId, listeners).attach();
+  /**
+   * Follows its output to its end, across lost connections: from the beginning, or from the offsets.
+   * Listeners hear it, or a loop does; the result has what came since the offsets.
+   *
+   * @example
+   * ```ts
+   * for await (const { text } of process.attach()) console.log(text);
+   * const { exitCode } = await process.attach({ onStderr: console.error });
+   * ```
+   */
+  attach(listeners: Listeners = {}): Attachment {
+    refuseUnknown("Process.attach", listeners, ATTACH_OPTIONS);
+    const follow = (to: Listeners): Promise<ExecResult> =>
+      new Follower(this.#connection, this.#sandboxId, this.execId, to).attach();
+    return new Attachment(follow, { ...listeners });
   }
 
-  /** What it has written by now, as text. */
+  /** What is kept of its output by now, as text. */
   async output(): Promise<{ stdout: string; stderr: string }> {
     const read = (stream: OutputName): Promise<string> =>
       readOutputText(this.#connection, this.#sandboxId, this.execId, stream);
@@ -91,25 +128,18 @@ export class Process {
   }
 
   /** A part of its output as bytes. */
-  read(stream: OutputName, options: { offset?: number; limit?: number } = {}): Promise<OutputPart> {
+  outputBytes(stream: OutputName = "stdout", options: { offset?: number; limit?: number } = {}): Promise<OutputPart> {
     const { offset = 0, limit } = options;
     return readOutputPart(this.#connection, this.#sandboxId, this.execId, stream, offset, limit);
   }
 
   /** Sends input to a process that was started with `stdinOpen`. */
-  async sendStdin(data: string | Uint8Array, options: { close?: boolean } = {}): Promise<void> {
+  sendStdin(data: string | Uint8Array, options: { close?: boolean } = {}): Promise<void> {
     const content = typeof data === "string" ? new TextEncoder().encode(data) : data;
-    this.#stdinOffset ??= (await this.#get(undefined, undefined)).stdin_bytes;
-    // Counted before it is sent: two calls at once must not claim the same place.
-    const offset = this.#stdinOffset;
-    this.#stdinOffset += content.length;
-    await this.#connection.done({
-      method: "POST",
-      path: this.#path("stdin"),
-      query: { offset, close: options.close },
-      content,
-      isRepeatable: true,
-    });
+    // One after the other: the guest takes input by its place only.
+    const sent = this.#lastSent.then(() => this.#send(content, options));
+    this.#lastSent = sent.catch(() => undefined);
+    return sent;
   }
 
   /** Closes its input. */
@@ -117,16 +147,45 @@ export class Process {
     return this.sendStdin("", { close: true });
   }
 
-  /** Sends a signal, by number or name, to its process group. */
+  async #send(content: Uint8Array, options: { close?: boolean }): Promise<void> {
+    const offset = (this.#stdinOffset ??= (await this.#get(undefined, undefined)).stdin_bytes);
+    await this.#connection.done({
+      method: "POST",
+      path: this.#path("stdin"),
+      query: { offset, close: options.close },
+      content,
+      isRepeatable: true,
+    });
+    this.#stdinOffset = offset + content.length;
+  }
+
+  /** Sends a signal, by number or by name with or without `SIG`, to its process group. */
   async signal(signal: number | string): Promise<void> {
-    const number = typeof signal === "number" ? signal : SIGNAL_NUMBERS[signal.toUpperCase()];
+    const number = typeof signal === "number" ? signal : SIGNAL_NUMBERS[signal.toUpperCase().replace(/^(?!SIG)/, "SIG")];
     if (number === undefined) throw new TypeError(`not a known signal: ${signal}`);
     await this.#connection.done({ method: "POST", path: this.#path("signal"), json: { signal: number } });
   }
 
-  /** Ends it with everything that it started, and drops its output. May be repeated. */
+  /** Ends it with everything that it started. Its output is kept. May be repeated. */
   async kill(): Promise<void> {
+    const json = { signal: SIGNAL_NUMBERS["SIGKILL"] };
+    try {
+      await this.#connection.done({ method: "POST", path: this.#path("signal"), json, isRepeatable: true });
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+      // One that has ended takes no signal; one that never was is still an error.
+      if (await this.isRunning()) throw error;
+    }
+  }
+
+  /** Ends it with everything that it started, and drops its output. May be repeated. */
+  async delete(): Promise<void> {
     await this.#connection.done({ method: "DELETE", path: this.#path() });
+  }
+
+  /** Changes the size of its terminal. @internal */
+  async resize(size: { columns: number; rows: number }): Promise<void> {
+    await this.#connection.done({ method: "POST", path: this.#path("resize"), json: size, isRepeatable: true });
   }
 
   #path(...rest: string[]): string[] {

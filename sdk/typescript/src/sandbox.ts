@@ -7,7 +7,14 @@ import type { Connection } from "./connection.js";
 import { CodeContext } from "./context.js";
 import { type CreateOptions, createWhenReady } from "./create.js";
 import { runCommand } from "./exec.js";
-import { type BackgroundOptions, type Command, commandBody, type ExecOptions } from "./exec-options.js";
+import {
+  BACKGROUND_OPTIONS,
+  type BackgroundOptions,
+  type Command,
+  commandBody,
+  EXEC_OPTIONS,
+  type ExecOptions,
+} from "./exec-options.js";
 import type { ExecResult } from "./exec-result.js";
 import type { Execution } from "./execution.js";
 import {
@@ -22,6 +29,7 @@ import { Files } from "./files.js";
 import { type Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
 import { LISTING_PAGE_LENGTH, STATE_DEADLINE_MS } from "./limits.js";
+import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { Network } from "./network.js";
 import { Process } from "./process.js";
@@ -33,7 +41,6 @@ import type {
   OnTimeout,
   Port,
   PortLink,
-  ProcessInfo,
   Promoted,
   SandboxInfo,
   Wire,
@@ -93,19 +100,25 @@ export class Sandbox implements AsyncDisposable {
     return new Sandbox(connection, await connection.json<Wire["Sandbox"]>({ method: "GET", path }));
   }
 
-  /** The sandboxes of the key's project that have everything that is named, oldest first. */
-  static async list(options: SandboxFilter & ConnectionOptions = {}): Promise<Sandbox[]> {
+  /**
+   * The sandboxes of the key's project that have everything that is named, oldest first. Awaited, the
+   * whole list; in a `for await`, page by page.
+   */
+  static list(options: SandboxFilter & ConnectionOptions = {}): Listing<Sandbox> {
+    return new Listing(() => Sandbox.#pages(options));
+  }
+
+  static async *#pages(options: SandboxFilter & ConnectionOptions): AsyncGenerator<Sandbox[], void, undefined> {
     const connection = connectionOf(options);
     const { status, template } = options;
     const metadata = options.metadata && JSON.stringify(options.metadata);
-    const found: Sandbox[] = [];
     let cursor: string | undefined;
     for (;;) {
       const query = { status, template, metadata, limit: LISTING_PAGE_LENGTH, cursor };
       const page = await connection.json<Wire["SandboxList"]>({ method: "GET", path: ["sandboxes"], query });
-      found.push(...page.items.map((wire) => new Sandbox(connection, wire)));
+      yield page.items.map((wire) => new Sandbox(connection, wire));
       const next = page.next_cursor ?? undefined;
-      if (next === undefined || next === cursor) return found;
+      if (next === undefined || next === cursor) return;
       cursor = next;
     }
   }
@@ -169,26 +182,29 @@ export class Sandbox implements AsyncDisposable {
    * await sandbox.exec(["make", "test"], { check: true, onStdout: (text) => console.log(text) });
    * ```
    */
-  exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
-    return runCommand(this.#connection, this.id, command, options);
+  async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
+    refuseUnknown("Sandbox.exec", options, EXEC_OPTIONS);
+    return await runCommand(this.#connection, this.id, command, options);
   }
 
   /** Starts a command and leaves it running. It has no time limit unless you give one. */
   async execBackground(command: Command, options: BackgroundOptions = {}): Promise<Process> {
+    refuseUnknown("Sandbox.execBackground", options, BACKGROUND_OPTIONS);
     const json = { ...commandBody(command, { ...options }), background: true };
     // The id in the body keeps a repetition from starting a second process.
     const call = { method: "POST", path: this.#path("exec"), json, isRepeatable: true } as const;
     const wire = await this.#connection.json<Wire["Process"]>(call);
-    return this.process(wire.exec_id);
+    return new Process(this.#connection, this.id, wire.exec_id, wire);
   }
 
   /** Commands that run and ran. */
-  async processes(): Promise<ProcessInfo[]> {
+  async processes(): Promise<Process[]> {
     const call = { method: "GET", path: this.#path("processes") } as const;
-    return toCamel((await this.#connection.json<Wire["ProcessList"]>(call)).items);
+    const { items } = await this.#connection.json<Wire["ProcessList"]>(call);
+    return items.map((wire) => new Process(this.#connection, this.id, wire.exec_id, wire));
   }
 
-  /** A command by its id, to go on with it. */
+  /** A command by its id, to go on with it. Asks nothing. */
   process(execId: string): Process {
     return new Process(this.#connection, this.id, execId);
   }
