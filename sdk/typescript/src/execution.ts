@@ -1,6 +1,10 @@
 /** What code gave. */
 
+import type { Omission } from "./exec-result.js";
 import { CodeFailed } from "./failures.js";
+import { worded } from "./hints.js";
+import { modelText, type ModelTextOptions } from "./model-text.js";
+import { requireBuiltIn } from "./runtime.js";
 import type { Wire } from "./wire.js";
 
 /** The error that ended the code. */
@@ -75,6 +79,7 @@ export class Result {
 export class Execution {
   readonly results: readonly Result[];
   readonly stdout: string;
+  /** What the code wrote there; after an error it ends with the traceback, as on a terminal. */
   readonly stderr: string;
   readonly error: ExecutionError | undefined;
   /** 0, or 1 after an error; a command's own status where code runs as a command. */
@@ -89,20 +94,34 @@ export class Execution {
   readonly hint: string | undefined;
   /** With `reportChanges`: the files that changed meanwhile. */
   readonly changedFiles: readonly string[] | undefined;
+  /** With `maxOutputBytes`: the parts of the output that are left out. */
+  readonly omitted: readonly Omission[];
+  /** The interpreter had ended before, and the code ran in a new one. */
+  readonly stateLost: boolean;
+  readonly #wire: Wire["RunResult"];
 
   /** @internal */
-  constructor(wire: Wire["RunResult"]) {
+  constructor(wire: Wire["RunResult"], stateLost = false) {
+    this.#wire = wire;
+    this.stateLost = stateLost;
     this.results = wire.results.map((data) => new Result(data));
     this.stdout = wire.stdout;
-    this.stderr = wire.stderr;
     this.error = executionError(wire);
+    this.stderr = withTraceback(wire.stderr, this.error);
     this.exitCode = wire.exit_code;
     this.status = wire.status;
     this.durationMs = wire.duration_ms;
     this.executionCount = wire.execution_count ?? undefined;
     this.truncated = wire.truncated;
-    this.hint = wire.hint ?? undefined;
+    this.omitted = wire.omitted ?? [];
+    const hints = [stateLost ? STATE_LOST : undefined, worded(wire.hint ?? undefined)].filter((hint) => hint !== undefined);
+    this.hint = hints.length === 0 ? undefined : hints.join("; ");
     this.changedFiles = wire.changed_files ?? undefined;
+  }
+
+  /** The same, of code that ran in a new interpreter. @internal */
+  withLostState(): Execution {
+    return new Execution(this.#wire, true);
   }
 
   get ok(): boolean {
@@ -113,6 +132,27 @@ export class Execution {
   raiseForError(): this {
     if (this.error !== undefined) throw new CodeFailed(this.error);
     return this;
+  }
+
+  /** Writes the last PNG to a local file and gives its path. Needs Node, Bun or Deno. */
+  async savePng(path: string): Promise<string> {
+    const { png } = this;
+    if (png === undefined) throw new TypeError("the code displayed no PNG");
+    const { writeFile } = await requireBuiltIn("node:fs/promises", "savePng");
+    await writeFile(path, png);
+    return path;
+  }
+
+  /** Everything as one text for a model: what was printed and displayed, the error once, and the hint. */
+  forModel(options: ModelTextOptions = {}): string {
+    const shown = this.results.map((result) => result.text ?? result.markdown ?? `<${result.formats.join(", ")}>`);
+    const { error } = this;
+    const line = error === undefined || error.value === "" ? error?.name : `${error.name}: ${error.value}`;
+    const bare = error === undefined || error.traceback !== "" ? undefined : `[${line}]`;
+    const changed = this.changedFiles?.map((name) => `[changed: ${name}]`) ?? [];
+    const hint = this.hint === undefined ? undefined : `[hint: ${this.hint}]`;
+    const nothing = "[the code ran and printed nothing]";
+    return modelText([this.stdout, ...shown, this.stderr, bare, ...changed, hint], nothing, options);
   }
 
   get text(): string | undefined {
@@ -156,6 +196,8 @@ export class Execution {
   }
 }
 
+const STATE_LOST = "the interpreter had ended; a new one was started, and the state of before is lost";
+
 type ResultForm = "text" | "html" | "markdown" | "latex" | "svg" | "png" | "jpeg" | "json";
 
 /** The wire has the error as one line, `Name: text`. */
@@ -165,6 +207,13 @@ function executionError(wire: Wire["RunResult"]): ExecutionError | undefined {
   const colon = line.indexOf(": ");
   const name = colon === -1 ? line : line.slice(0, colon);
   return { name, value: colon === -1 ? "" : line.slice(colon + 2), traceback: (wire.traceback ?? []).join("\n") };
+}
+
+/** The wire has them apart; who reads `stderr` after a failure wants to see why. */
+function withTraceback(stderr: string, error: ExecutionError | undefined): string {
+  if (error === undefined || error.traceback === "") return stderr;
+  const gap = stderr === "" || stderr.endsWith("\n") ? "" : "\n";
+  return `${stderr}${gap}${error.traceback}\n`;
 }
 
 function decodeBase64(text: string | undefined): Uint8Array | undefined {

@@ -4,6 +4,7 @@
 
 export { Attachment, type OutputChunk } from "./attachment.js";
 export type { RunOptions } from "./code.js";
+export type { CodeListeners } from "./code-stream.js";
 export { Client } from "./client.js";
 export type { ClientOptions, ConnectionOptions, Logger } from "./config.js";
 export { CodeContext } from "./context.js";
@@ -23,7 +24,7 @@ export type { ModelTextOptions } from "./model-text.js";
 export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
 export { Process } from "./process.js";
 export type { OutputName, OutputPart } from "./process-output.js";
-export { Sandbox, type SandboxFilter } from "./sandbox.js";
+export { type RunCodeOptions, type RunMode, Sandbox, type SandboxFilter } from "./sandbox.js";
 export { me, templates } from "./server.js";
 export { Snapshot } from "./snapshot.js";
 export { VERSION } from "./version.js";

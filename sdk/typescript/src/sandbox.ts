@@ -1,6 +1,14 @@
 /** A sandbox: a small computer that is thrown away. */
 
-import { makeContext, runAsDeclared, runInDefaultContext, type RunOptions } from "./code.js";
+import {
+  checkRunOptions,
+  type CodePlace,
+  languageName,
+  makeContext,
+  runAsDeclared,
+  runInDefaultContext,
+  type RunOptions,
+} from "./code.js";
 import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
@@ -28,6 +36,7 @@ import { ForkFailed } from "./failures.js";
 import { Files } from "./files.js";
 import { type Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
+import { KnownContexts } from "./known-contexts.js";
 import { LISTING_PAGE_LENGTH, STATE_DEADLINE_MS } from "./limits.js";
 import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
@@ -55,6 +64,17 @@ export interface SandboxFilter {
   metadata?: Readonly<Record<string, string>> | undefined;
 }
 
+/** How code is run that has no context: as a command, in a fresh Python, or in one that stays. */
+export type RunMode = "shell" | "python" | "python_context";
+
+/** Options of `runCode`. */
+export interface RunCodeOptions extends RunOptions {
+  /** Default `python`. */
+  language?: string | undefined;
+  /** The interpreter, or its id, instead of the one that the sandbox has for the language. */
+  context?: CodeContext | string | undefined;
+}
+
 /**
  * A disposable microVM.
  *
@@ -70,12 +90,14 @@ export class Sandbox implements AsyncDisposable {
   readonly files: Files;
   readonly network: Network;
   readonly #connection: Connection;
+  readonly #place: CodePlace;
   #info: SandboxInfo;
 
   private constructor(connection: Connection, wire: Wire["Sandbox"]) {
     this.#connection = connection;
     this.#info = toCamel(wire);
     this.id = checkedName("sandbox id", this.#info.id);
+    this.#place = { connection, sandboxId: this.id, known: new KnownContexts() };
     this.files = new Files(connection, this.id);
     this.network = new Network(connection, this.id);
   }
@@ -214,28 +236,44 @@ export class Sandbox implements AsyncDisposable {
    * Such a run has no id of its own, so a lost answer is not asked for again; for code that takes
    * minutes, `runCode` is the better choice.
    */
-  run(code: string, options: RunOptions & { mode?: "shell" | "python" | "python_context" } = {}): Promise<Execution> {
-    return runAsDeclared(this.#connection, this.id, code, options);
+  async run(code: string, options: RunOptions & { mode?: RunMode | undefined } = {}): Promise<Execution> {
+    checkRunOptions("Sandbox.run", options, ["mode"]);
+    return await runAsDeclared(this.#connection, this.id, code, options);
   }
 
   /**
    * Runs code in an interpreter that keeps its state: the given context, or the one that the
-   * sandbox has for the language.
+   * sandbox has for the language. In templates without contexts each call is a fresh one.
+   *
+   * @example
+   * ```ts
+   * const execution = await sandbox.runCode("print(1 / 0)", { timeoutSeconds: 10, onStdout: console.log });
+   * console.log(execution.forModel());
+   * ```
    */
-  runCode(
-    code: string,
-    options: RunOptions & { language?: string | undefined; context?: CodeContext | undefined } = {},
-  ): Promise<Execution> {
+  async runCode(code: string, options: RunCodeOptions = {}): Promise<Execution> {
     const { context, language = "python", ...rest } = options;
-    if (context !== undefined) return context.runCode(code, rest);
-    return runInDefaultContext(this.#connection, this.id, language, code, rest);
+    checkRunOptions("Sandbox.runCode", rest, ["context", "language"]);
+    if (context === undefined) {
+      return await runInDefaultContext(this.#place, languageName(language), code, rest);
+    }
+    const chosen = typeof context === "string" ? this.context(context) : context;
+    return await chosen.run(code, rest);
   }
 
   /** Makes an interpreter that keeps its state, apart from all others. */
   async createContext(language = "python", options: { cwd?: string } = {}): Promise<CodeContext> {
-    const wish = { id: freshId("ctx"), language, ...options };
+    const wish = { id: freshId("ctx"), language: languageName(language), ...options };
     const wire = await makeContext(this.#connection, this.id, wish);
-    return new CodeContext(this.#connection, this.id, wire.id, wire.language);
+    return new CodeContext(this.#place, wire.id, wire.language);
+  }
+
+  /**
+   * An interpreter by its id. Asks nothing. `default` is the one of Python that `runCode` uses, and
+   * `default-LANGUAGE` that of another language.
+   */
+  context(id: string): CodeContext {
+    return new CodeContext(this.#place, id);
   }
 
   /** The interpreters that it has. */
@@ -322,6 +360,7 @@ export class Sandbox implements AsyncDisposable {
     const json = { snapshot_id: typeof snapshot === "string" ? snapshot : snapshot.id };
     const call = { method: "POST", path: this.#path("rollback"), json, deadlineMs: STATE_DEADLINE_MS } as const;
     this.#info = toCamel(await this.#connection.json<Wire["Sandbox"]>(call));
+    this.#place.known.dead.clear();
   }
 
   /** Stops its processors; memory stays taken. */

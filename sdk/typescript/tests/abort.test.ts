@@ -76,3 +76,26 @@ test("a signal that is aborted before sends nothing, and one that is not used st
   const full = await FakeServer.start((_, response) => refuse(response, 403, "forbidden"));
   await assert.rejects(Sandbox.create({ ...full.options, signal: controller.signal }), REASON);
 });
+
+test("code that is given up on is interrupted", async () => {
+  let isInterrupted = false;
+  const waiting: ServerResponse[] = [];
+  const server = await FakeServer.start((request, response) => {
+    if (request.path.endsWith("/run")) {
+      const answer = { results: [], stdout: "", stderr: "", exit: 0, exit_code: 0, status: "ok", duration_ms: 1 };
+      if (isInterrupted) sendJson(response, 200, { ...answer, truncated: false });
+      else waiting.push(response);
+    } else if (request.path.endsWith("/interrupt")) {
+      isInterrupted = true;
+      sendNothing(response);
+    } else sendJson(response, 200, SANDBOX);
+  });
+  const sandbox = await Sandbox.connect("sb-1", server.options);
+  const controller = new AbortController();
+  const run = sandbox.runCode("while True: pass", { signal: controller.signal });
+  await server.until(({ path }) => path.endsWith("/run"));
+  controller.abort(REASON);
+  await assert.rejects(run, REASON);
+  assert.equal(server.at("POST", "/v1/sandboxes/sb-1/repl/sessions/default/interrupt").length, 1);
+  assert.equal((await sandbox.runCode("1 + 1")).ok, true);
+});
