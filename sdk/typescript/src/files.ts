@@ -1,14 +1,14 @@
 /** Files of a sandbox. */
 
 import type { Connection, QueryValue } from "./connection.js";
-import { NotFound } from "./errors.js";
+import { type FileData, toContent } from "./content.js";
+import { ApiError, NotFound } from "./errors.js";
 import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
+import { Listing } from "./listing.js";
 import { toCamel } from "./names.js";
+import { download, type LocalPath, upload } from "./transfer.js";
 import { FileWatch } from "./watch.js";
 import type { ChangeList, FileEntry, FileWritten, Wire } from "./wire.js";
-
-/** What a file may be written from. */
-export type FileData = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array>;
 
 /** Whose permissions count. Default `agent`. */
 export interface UserOption {
@@ -58,7 +58,7 @@ export class Files {
     const headers = rangeHeader(options);
     const query = { path, user: options.user };
     const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
-    return (await this.#connection.content(call)).bytes;
+    return (await about(path, this.#connection.content(call))).bytes;
   }
 
   /** Reads a file as UTF-8. */
@@ -71,15 +71,18 @@ export class Files {
     const headers = rangeHeader(options);
     const query = { path, user: options.user };
     const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
-    return (await this.#connection.open(call)).body;
+    return (await about(path, this.#connection.open(call))).body;
   }
 
-  /** Writes a file and makes the directories above it. */
+  /**
+   * Writes a file and makes the directories above it. A stream, also one of Node, is sent while it is
+   * read; for a file of this computer see `upload`.
+   */
   async write(path: string, data: FileData, options: WriteOptions = {}): Promise<FileWritten> {
     const { signal, ...how } = options;
     const content = await toContent(data);
     const isStream = content instanceof ReadableStream;
-    const written = await this.#connection.json<Wire["FileWritten"]>({
+    const write = this.#connection.json<Wire["FileWritten"]>({
       method: "PUT",
       path: this.#path(),
       query: { path, ...how },
@@ -89,19 +92,20 @@ export class Files {
       deadlineMs: isStream ? Number.MAX_SAFE_INTEGER : uploadDeadlineMs(content.length),
       signal,
     });
-    return toCamel(written);
+    return toCamel(await about(path, write));
   }
 
-  /** Lists a directory, whole. With `depth` also what is below, names relative to it. */
-  async list(path: string, options: UserOption & { depth?: number } = {}): Promise<FileEntry[]> {
-    const entries: FileEntry[] = [];
-    for await (const entry of this.#pages(path, options)) entries.push(entry);
-    return entries;
+  /**
+   * Lists a directory. With `depth` also what is below, names relative to it. Awaited, the whole list;
+   * in a `for await`, page by page.
+   */
+  list(path = "/workspace", options: UserOption & { depth?: number } = {}): Listing<FileEntry> {
+    return new Listing(() => this.#pages(path, options));
   }
 
   /** Everything below a directory, a directory right before what is in it. */
-  walk(path: string, options: UserOption & { depth?: number } = {}): AsyncGenerator<FileEntry, void, undefined> {
-    return this.#pages(path, { depth: LISTING_DEPTH_MAX, ...options });
+  walk(path = "/workspace", options: UserOption & { depth?: number } = {}): AsyncGenerator<FileEntry, void, undefined> {
+    return this.list(path, { depth: LISTING_DEPTH_MAX, ...options })[Symbol.asyncIterator]();
   }
 
   /** What a path is, without following a link. */
@@ -124,23 +128,24 @@ export class Files {
 
   /** Removes a file, an empty directory, or with `recursive` a whole one. */
   async remove(path: string, options: UserOption & { recursive?: boolean } = {}): Promise<void> {
-    await this.#connection.done({ method: "DELETE", path: this.#path(), query: { path, ...options } });
+    const call = { method: "DELETE", path: this.#path(), query: { path, ...options } } as const;
+    await about(path, this.#connection.done(call));
   }
 
   /** Makes a directory, with those above it. One that is there is a success. */
-  async makeDirectory(path: string, options: UserOption & { mode?: string; parents?: boolean } = {}): Promise<void> {
-    await this.#post("mkdir", { path, parents: true, ...options }, true);
+  async mkdir(path: string, options: UserOption & { mode?: string; parents?: boolean } = {}): Promise<void> {
+    await this.#post("mkdir", path, { path, parents: true, ...options }, true);
   }
 
   /** Gives a file or a directory another path. */
   async move(from: string, to: string, options: UserOption & { replace?: boolean } = {}): Promise<void> {
     // Not repeated: the second one would find nothing at the old path.
-    await this.#post("move", { from, to, ...options }, false);
+    await this.#post("move", from, { from, to, ...options }, false);
   }
 
   /** Changes permission bits, in octal such as `0755`. Never follows a link. */
   async chmod(path: string, mode: string, options: UserOption = {}): Promise<void> {
-    await this.#post("chmod", { path, mode, ...options }, true);
+    await this.#post("chmod", path, { path, mode, ...options }, true);
   }
 
   /** Watches a directory. */
@@ -148,14 +153,38 @@ export class Files {
     return new FileWatch(this.#connection, { method: "GET", path: this.#path("watch"), query: { path, ...options } });
   }
 
+  /**
+   * Copies a file or a directory of this computer into the sandbox and gives the number of bytes. A
+   * `remote` that ends with a slash is the directory to put a file into; of a directory, what is in it
+   * is put into `remote`. Needs Node, Bun or Deno.
+   *
+   * @example
+   * ```ts
+   * await sandbox.files.upload("data.csv", "/workspace/");
+   * await sandbox.files.upload("src", "/workspace/src");
+   * ```
+   */
+  upload(local: LocalPath, remote: string, options: UserOption = {}): Promise<number> {
+    return upload(this, local, remote, options);
+  }
+
+  /**
+   * Copies a file or a directory out of the sandbox and gives its local path. A `local` that is a
+   * directory, or ends with a slash, is the directory to put a file into; of a directory, what is in it
+   * is put into `local`. Needs Node, Bun or Deno.
+   */
+  download(remote: string, local: LocalPath, options: UserOption = {}): Promise<string> {
+    return download(this, remote, local, options);
+  }
+
   /** A tree as a tar archive. */
-  async downloadTree(path: string, options: UserOption = {}): Promise<ReadableStream<Uint8Array>> {
+  async downloadArchive(path: string, options: UserOption = {}): Promise<ReadableStream<Uint8Array>> {
     const query = { path, user: options.user };
     return (await this.#connection.open({ method: "GET", path: this.#path("tar"), query })).body;
   }
 
   /** Unpacks a tar archive below a directory, which is made. */
-  async uploadTree(path: string, archive: FileData, options: UserOption = {}): Promise<FileWritten> {
+  async uploadArchive(path: string, archive: FileData, options: UserOption = {}): Promise<FileWritten> {
     const content = await toContent(archive);
     const isStream = content instanceof ReadableStream;
     const written = await this.#connection.json<Wire["FileWritten"]>({
@@ -174,12 +203,12 @@ export class Files {
     return toCamel(await this.#get<Wire["ChangeList"]>("changes", { path, since: options.since }));
   }
 
-  async *#pages(path: string, options: UserOption & { depth?: number }): AsyncGenerator<FileEntry, void, undefined> {
+  async *#pages(path: string, options: UserOption & { depth?: number }): AsyncGenerator<FileEntry[], void, undefined> {
     let after: string | undefined;
     do {
       const query = { path, ...options, limit: LISTING_PAGE_LENGTH, after };
       const page: Wire["DirectoryListing"] = await this.#get("dir", query);
-      yield* page.entries.map(toCamel);
+      yield page.entries.map(toCamel);
       after = page.has_more === true ? (page.next_after ?? undefined) : undefined;
     } while (after !== undefined);
   }
@@ -188,27 +217,37 @@ export class Files {
     return ["sandboxes", this.#sandboxId, "fs", ...rest];
   }
 
-  #get<T>(what: string, query: Record<string, QueryValue>): Promise<T> {
-    return this.#connection.json<T>({ method: "GET", path: this.#path(what), query });
+  #get<T>(what: string, query: Record<string, QueryValue> & { path: string }): Promise<T> {
+    return about(query.path, this.#connection.json<T>({ method: "GET", path: this.#path(what), query }));
   }
 
-  #post(what: string, json: object, isRepeatable: boolean): Promise<void> {
-    return this.#connection.done({ method: "POST", path: this.#path(what), json, isRepeatable });
+  #post(what: string, path: string, json: object, isRepeatable: boolean): Promise<void> {
+    return about(path, this.#connection.done({ method: "POST", path: this.#path(what), json, isRepeatable }));
   }
 }
+
+/** The guest's words do not say which path they are about. */
+async function about<T>(path: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof ApiError && GUEST_CODES.has(error.code) && !error.message.includes(path)) {
+      error.message = `${path}: ${error.message}`;
+    }
+    throw error;
+  }
+}
+
+/** Refusals that are about a path; others are about the sandbox or the key. */
+const GUEST_CODES: ReadonlySet<string> = new Set([
+  ...["invalid_request", "not_found", "forbidden", "already_exists", "disk_full"],
+]);
 
 function rangeHeader(options: ReadOptions): Record<string, string> {
   const { offset = 0, length } = options;
   if (offset === 0 && length === undefined) return {};
   if (length !== undefined && length <= 0) throw new RangeError("a range of no bytes cannot be asked for");
   return { range: `bytes=${offset}-${length === undefined ? "" : offset + length - 1}` };
-}
-
-async function toContent(data: FileData): Promise<Uint8Array | ReadableStream<Uint8Array>> {
-  if (typeof data === "string") return new TextEncoder().encode(data);
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  if (data instanceof Blob) return new Uint8Array(await data.arrayBuffer());
-  return data;
 }
 
 function uploadDeadlineMs(length: number): number {

@@ -71,7 +71,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
     return { size, is_dir: isDir };
   },
   exists: async (sandbox, given) => ({ exists: await sandbox.files.exists(path(given)) }),
-  make_directory: (sandbox, given) => nothing(sandbox.files.makeDirectory(path(given))),
+  make_directory: (sandbox, given) => nothing(sandbox.files.mkdir(path(given))),
   move: (sandbox, given) => nothing(sandbox.files.move(String(given["from"]), String(given["to"]))),
   remove: (sandbox, given) => nothing(sandbox.files.remove(path(given), { recursive: given["recursive"] === true })),
   fork: (sandbox) => sandbox.fork(),
