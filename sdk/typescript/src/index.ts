@@ -25,6 +25,7 @@ export type { ModelTextOptions } from "./model-text.js";
 export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
 export { Process } from "./process.js";
 export type { OutputName, OutputPart } from "./process-output.js";
+export { Pty, type PtyOptions, type TerminalSize } from "./pty.js";
 export { type RunCodeOptions, type RunMode, Sandbox, type SandboxFilter } from "./sandbox.js";
 export { me, templates } from "./server.js";
 export { Snapshot } from "./snapshot.js";

@@ -42,6 +42,7 @@ import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { Network } from "./network.js";
 import { Process } from "./process.js";
+import { Pty, PTY_COMMAND, PTY_OPTIONS, type PtyOptions } from "./pty.js";
 import { Snapshot } from "./snapshot.js";
 import { deleteSandboxes } from "./undo.js";
 import type {
@@ -212,11 +213,32 @@ export class Sandbox implements AsyncDisposable {
   /** Starts a command and leaves it running. It has no time limit unless you give one. */
   async execBackground(command: Command, options: BackgroundOptions = {}): Promise<Process> {
     refuseUnknown("Sandbox.execBackground", options, BACKGROUND_OPTIONS);
+    return await this.#start(command, options);
+  }
+
+  async #start(command: Command, options: BackgroundOptions): Promise<Process> {
     const json = { ...commandBody(command, { ...options }), background: true };
     // The id in the body keeps a repetition from starting a second process.
     const call = { method: "POST", path: this.#path("exec"), json, isRepeatable: true } as const;
     const wire = await this.#connection.json<Wire["Process"]>(call);
     return new Process(this.#connection, this.id, wire.exec_id, wire);
+  }
+
+  /**
+   * Starts a command, by default a login shell, in a terminal of its own.
+   *
+   * @example
+   * ```ts
+   * await using pty = await sandbox.pty({ cols: 100, rows: 30, command: ["python3"] });
+   * await pty.write("6 * 7\n");
+   * for await (const text of pty) if (text.includes("42")) break;
+   * ```
+   */
+  async pty(options: PtyOptions = {}): Promise<Pty> {
+    refuseUnknown("Sandbox.pty", options, PTY_OPTIONS);
+    const { cols = 80, rows = 24, command = PTY_COMMAND, env, ...rest } = options;
+    const wish = { ...rest, env: { TERM: "xterm-256color", ...env }, terminal: { columns: cols, rows }, stdinOpen: true };
+    return new Pty(await this.#start(command, wish));
   }
 
   /** Commands that run and ran. */
