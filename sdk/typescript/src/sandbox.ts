@@ -14,6 +14,7 @@ import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
 import { CodeContext } from "./context.js";
 import { type CreateOptions, createWhenReady } from "./create.js";
+import { pause } from "./deadline.js";
 import { runCommand } from "./exec.js";
 import {
   BACKGROUND_OPTIONS,
@@ -32,12 +33,12 @@ import {
   type ExploreOptions,
   exploreIn,
 } from "./explore.js";
-import { ForkFailed } from "./failures.js";
+import { AnswerTimeout, ForkFailed } from "./failures.js";
 import { Files } from "./files.js";
 import { type Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
 import { KnownContexts } from "./known-contexts.js";
-import { LISTING_PAGE_LENGTH, STATE_DEADLINE_MS } from "./limits.js";
+import { LISTING_PAGE_LENGTH, PORT_PAUSE_MS, PORT_WAIT_SECONDS, STATE_DEADLINE_MS } from "./limits.js";
 import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { Network } from "./network.js";
@@ -93,6 +94,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #place: CodePlace;
   #info: SandboxInfo;
+  #isDetached = false;
 
   private constructor(connection: Connection, wire: Wire["Sandbox"]) {
     this.#connection = connection;
@@ -159,14 +161,20 @@ export class Sandbox implements AsyncDisposable {
     return this.#info.metadata;
   }
 
-  /** As far as this object knows; `info` asks. */
+  /** What was known last; `refresh` asks. */
   get persistent(): boolean {
     return this.#info.persistent;
   }
 
-  /** As far as this object knows; `info` asks. */
+  /** `running`, `paused`, `hibernated`, ...: what was known last. `refresh` asks. */
   get status(): string {
     return this.#info.status;
+  }
+
+  /** Asks the server how it is now, and gives this back: `(await sandbox.refresh()).status`. */
+  async refresh(): Promise<this> {
+    await this.info();
+    return this;
   }
 
   /** What the server says about it now. */
@@ -186,9 +194,15 @@ export class Sandbox implements AsyncDisposable {
     return this.delete();
   }
 
-  /** Deletes it, unless it is persistent. What `await using` does at the end. */
+  /** Deletes it, unless it is persistent or detached. What `await using` does at the end. */
   async close(): Promise<void> {
-    if (!this.persistent) await this.delete();
+    if (!this.persistent && !this.#isDetached) await this.delete();
+  }
+
+  /** From now on `await using` and `close` leave it alone; its TTL ends it. Gives this back. */
+  detach(): this {
+    this.#isDetached = true;
+    return this;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -435,7 +449,39 @@ export class Sandbox implements AsyncDisposable {
     return toCamel((await this.#connection.json<Wire["PortList"]>({ method: "GET", path: this.#path("ports") })).ports);
   }
 
-  /** Opens a port to those who have the link, or with `public` to anybody. Default: for an hour. */
+  /**
+   * Waits until something listens on a port.
+   *
+   * @throws AnswerTimeout when nothing does after `timeoutSeconds`, 60 unless given.
+   */
+  async waitForPort(port: number, options: { timeoutSeconds?: number; signal?: AbortSignal } = {}): Promise<Port> {
+    refuseUnknown("Sandbox.waitForPort", options, ["timeoutSeconds", "signal"]);
+    const { timeoutSeconds = PORT_WAIT_SECONDS, signal } = options;
+    for (const start = Date.now(); ; ) {
+      const found = (await this.ports()).find((one) => one.port === port);
+      if (found !== undefined) return found;
+      if (Date.now() - start >= timeoutSeconds * 1000) {
+        const text = `nothing listens on port ${port} after ${timeoutSeconds} s`;
+        const hint = "sandbox.ports() says what listens, and process.output() why it does not";
+        throw new AnswerTimeout(timeoutSeconds * 1000, text, hint);
+      }
+      await pause(PORT_PAUSE_MS, signal);
+    }
+  }
+
+  /**
+   * The address of a service for programs that send the API key in the header `Authorization`. Opens
+   * nothing and asks nothing; for those who have no key, see `portLink`.
+   */
+  portUrl(port: number, path = "/"): string {
+    const base = ["v1", ...this.#path("ports", String(port), "http")].join("/");
+    return `${this.#connection.apiUrl}/${base}/${path.replace(/^\//, "")}`;
+  }
+
+  /**
+   * A link with a token: opens a port to those who have it, or with `public` to anybody. Default: for
+   * an hour. For programs that have the key, see `portUrl`.
+   */
   async portLink(port: number, options: { ttlSeconds?: number; public?: boolean } = {}): Promise<PortLink> {
     const call = { method: "POST", path: this.#path("ports", String(port), "links"), json: toSnake(options) } as const;
     return toCamel(await this.#connection.json<Wire["PortLink"]>(call));
@@ -448,8 +494,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Revokes a link. Connections that came by it are cut. */
-  async revokePortLink(port: number, linkId: string): Promise<void> {
-    const path = this.#path("ports", String(port), "links", checkedName("link id", linkId));
+  async revokeLink(link: Pick<PortLink, "port" | "id">): Promise<void> {
+    const path = this.#path("ports", String(link.port), "links", checkedName("link id", link.id));
     await this.#connection.done({ method: "DELETE", path });
   }
 
