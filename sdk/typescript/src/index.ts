@@ -23,6 +23,7 @@ export type { Children, ForkManyOptions, ForkOptions, ForkTree } from "./forks.j
 export { Listing } from "./listing.js";
 export type { ModelTextOptions } from "./model-text.js";
 export { Network, type NetworkPolicy, type NetworkSuggestion } from "./network.js";
+export { type PoolStatus, SandboxPool, type SandboxPoolOptions } from "./pool.js";
 export { Process } from "./process.js";
 export type { OutputName, OutputPart } from "./process-output.js";
 export { Pty, type PtyOptions, type TerminalSize } from "./pty.js";
