@@ -1,9 +1,12 @@
 // What the shared cases do not show, against a real daemon.
 
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
-import { NotFound, Sandbox, SandboxTimeout, Snapshot, templates, Volume } from "dayfly";
+import { Client, NotFound, Sandbox, SandboxTimeout, Snapshot, templates, Volume } from "dayfly";
 
 const apiUrl = process.env["DAYFLY_API_URL"] ?? "";
 const isRequired = process.env["DAYFLY_REQUIRE_VM"] === "1";
@@ -86,9 +89,13 @@ daemonTest("a process in the background takes input, signals and its end", async
   assert.equal((await sleeper.wait()).exitCode, 143);
   const other = await sandbox.execBackground("sleep 600", { timeoutSeconds: 1 });
   await assert.rejects(other.wait(), SandboxTimeout);
-  const last = await sandbox.execBackground("sleep 600");
+  const last = await sandbox.execBackground("echo kept; sleep 600");
+  for await (const { text } of last.attach()) if (text.includes("kept")) break;
   await last.kill();
-  assert.ok((await sandbox.processes()).every(({ state }) => state === "exited"));
+  assert.equal((await last.wait({ timeoutSeconds: 60 })).exitCode, 137);
+  await last.kill();
+  assert.equal((await last.output()).stdout, "kept\n");
+  assert.ok((await sandbox.processes()).every(({ status }) => status === "exited"));
   await assert.rejects(sandbox.process("exec-nobody").info(), NotFound);
 });
 
@@ -105,6 +112,65 @@ daemonTest("children are tried, the best stays and the source too", async () => 
   await Promise.all(tree.children.map((child) => child.delete()));
   assert.ok(ids.includes(sandbox.id) && ids.includes(winner.id));
   assert.ok(tree.notRenewed.length > 0);
+});
+
+daemonTest("a terminal takes input, shows it and knows its size", async () => {
+  await using sandbox = await Sandbox.create({ ttlSeconds: 300 });
+  await using pty = await sandbox.pty({ cols: 97, rows: 31, command: ["sh"] });
+  await pty.write("stty size; echo se''en\n");
+  let shown = "";
+  for await (const text of pty) if ((shown += text).includes("seen")) break;
+  assert.match(shown, /31 97/);
+  await pty.resize({ cols: 50, rows: 20 });
+  await pty.write("stty size\nexit 4\n");
+  const result = await pty.wait({ timeoutSeconds: 60 });
+  assert.equal(result.exitCode, 4);
+  assert.match(result.stdout, /20 50/);
+});
+
+daemonTest("a local directory goes up and comes down, and an aborted create leaves nothing", async () => {
+  await using sandbox = await Sandbox.create({ ttlSeconds: 300, metadata: { walk: "local" } });
+  const place = mkdtempSync(join(tmpdir(), "dayfly-daemon-"));
+  try {
+    const long = `${"long-".repeat(30)}name.txt`;
+    mkdirSync(join(place, "up", "below"), { recursive: true });
+    writeFileSync(join(place, "up", "below", long), "hello");
+    symlinkSync("below", join(place, "up", "link"));
+    await sandbox.files.upload(join(place, "up"), "/workspace/tree");
+    assert.equal((await sandbox.exec(["cat", `/workspace/tree/link/${long}`])).stdout, "hello");
+    await sandbox.files.download("/workspace/tree", join(place, "down"));
+    assert.equal(readFileSync(join(place, "down", "below", long), "utf8"), "hello");
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+  const client = new Client();
+  const metadata = { aborted: String(Date.now()) };
+  await assert.rejects(Sandbox.create({ client, ttlSeconds: 300, metadata, signal: AbortSignal.timeout(30) }));
+  // Waits for what goes on in the background, which is the deletion.
+  await client.close();
+  assert.equal((await Sandbox.list({ metadata })).length, 0);
+  const child = await sandbox.fork();
+  assert.equal(child.metadata["walk"], "local");
+  await child.delete();
+});
+
+daemonTest("code is heard, has its output past a limit, is aborted, and outlives its interpreter", async () => {
+  await using sandbox = await Sandbox.create({ template: "code-interpreter", ttlSeconds: 300 });
+  const heard: string[] = [];
+  const loud = await sandbox.runCode("print('a')\n1 + 1", {
+    onStdout: (text) => void heard.push(text),
+    onResult: (result) => void heard.push(result.text ?? ""),
+  });
+  assert.deepEqual([heard.join(""), loud.text], ["a\n2", "2"]);
+  const endless = "import time\nx = 7\nprint('begun', flush=True)\nwhile True: time.sleep(0.1)";
+  await assert.rejects(sandbox.runCode(endless, { timeoutSeconds: 3 }), (error: unknown) => {
+    return error instanceof SandboxTimeout && error.stdout === "begun\n";
+  });
+  await assert.rejects(sandbox.runCode(endless, { signal: AbortSignal.timeout(3_000) }), { name: "TimeoutError" });
+  assert.equal((await sandbox.runCode("x", { timeoutSeconds: 30 })).text, "7");
+  await sandbox.runCode("import os; os._exit(1)");
+  const revived = await sandbox.runCode("1 + 1");
+  assert.deepEqual([revived.text, revived.stateLost], ["2", true]);
 });
 
 daemonTest("a volume outlives its sandbox", async () => {
@@ -162,7 +228,7 @@ daemonTest("a port is opened by a link", async () => {
   const link = await sandbox.portLink(8000, { ttlSeconds: 60 });
   assert.ok(typeof link.token === "string" && link.url.includes(link.token));
   assert.deepEqual((await sandbox.portLinks(8000)).map(({ id }) => id), [link.id]);
-  await sandbox.revokePortLink(8000, link.id);
+  await sandbox.revokeLink(link);
   assert.deepEqual(await sandbox.portLinks(8000), []);
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -37,6 +37,35 @@ test("the package has its licence, and no more generated types than it uses", as
   assert.ok(packed.files.some(({ path }) => path === "LICENSE"));
   const generated = packed.files.filter(({ path }) => path.endsWith("generated/api.d.ts"));
   assert.ok(generated.every(({ size }) => size < 100_000), JSON.stringify(generated));
+});
+
+test("a first program compiles with what the README says", () => {
+  const [, options = ""] = /```json\n([^]*?)```/.exec(readFileSync(`${root}README.md`, "utf8")) ?? [];
+  const place = `${root}dist/tests/first`;
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(place, { recursive: true });
+  writeFileSync(`${place}/package.json`, '{ "type": "module" }');
+  writeFileSync(`${place}/tsconfig.json`, options.replace('"compilerOptions": {', '"files": ["first.ts"], "compilerOptions": { "types": [], "noEmit": true,'));
+  const program = 'import { Sandbox } from "dayfly";\nawait using sandbox = await Sandbox.create();\nconst { stdout } = await sandbox.exec("true");\nexport { stdout };\n';
+  writeFileSync(`${place}/first.ts`, program);
+  mkdirSync(`${place}/node_modules`);
+  symlinkSync(root, `${place}/node_modules/dayfly`);
+  const compiler = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+  try {
+    execFileSync(process.execPath, [compiler, "-p", place], { stdio: "inherit" });
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
+
+test("no module of the platform is imported before it is needed", () => {
+  for (const form of ["esm", "cjs"]) {
+    const files = readdirSync(`${root}dist/${form}`).filter((name) => name.endsWith(".js"));
+    assert.ok(files.length > 20);
+    for (const name of files) {
+      assert.doesNotMatch(readFileSync(`${root}dist/${form}/${name}`, "utf8"), /(from|require\() ?"node:/, name);
+    }
+  }
 });
 
 test("the lock names no registry", () => {

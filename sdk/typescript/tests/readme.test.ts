@@ -1,8 +1,8 @@
-// The example of the README, as it stands.
+// The examples of the README, as they stand.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,26 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const hasDaemon = (process.env["DAYFLY_API_URL"] ?? "") !== "";
 const isRequired = process.env["DAYFLY_REQUIRE_VM"] === "1";
 const skip = !hasDaemon && !isRequired && "DAYFLY_API_URL is not set: there is no daemon to run this against";
+
+test("every example of the README compiles", { timeout: 120_000 }, () => {
+  const place = `${root}dist/tests/readme`;
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(place, { recursive: true });
+  const examples = [...readFileSync(`${root}README.md`, "utf8").matchAll(/```ts\n([^]*?)```/g)];
+  assert.ok(examples.length >= 3);
+  const files = examples.map(([, example = ""], index) => {
+    writeFileSync(`${place}/example-${index}.mts`, example);
+    return `${place}/example-${index}.mts`;
+  });
+  const compiler = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+  const language = ["--target", "es2022", "--lib", "es2022,esnext.disposable", "--types", "node", "--strict"];
+  const how = ["--noEmit", "--module", "nodenext", ...language];
+  try {
+    execFileSync(process.execPath, [compiler, ...how, ...files], { cwd: root, stdio: "inherit" });
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+});
 
 test("the example of the README works", { skip, timeout: 120_000 }, async () => {
   assert.ok(hasDaemon, "DAYFLY_REQUIRE_VM=1 and DAYFLY_API_URL is not set");
