@@ -75,6 +75,10 @@ export class Volume {
     return this.#info.sizeMb;
   }
 
+  get sizeGb(): number {
+    return this.#info.sizeMb / 1024;
+  }
+
   /** As the server described it last. */
   get info(): VolumeInfo {
     return this.#info;
