@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/security/escape-suite.md from what a run of the tests says.
+"""Writes docs/evidence/escape-suite.md from what a run of the tests says.
 
     escape_suite.py [--check] TABLE JUNIT...
 

@@ -1,6 +1,6 @@
-"""Writes docs/conformance.md from the results of both suites, or compares it with them.
+"""Writes docs/evidence/conformance.md from the results of both suites, or compares it with them.
 
-    table.py --python FILE --typescript FILE --table docs/conformance.md [--check]
+    table.py --python FILE --typescript FILE --table docs/evidence/conformance.md [--check]
 """
 
 import argparse
