@@ -136,6 +136,27 @@ def test_a_timeout_is_of_the_client(fake: FakeDaemon, worlds: Worlds) -> None:
     done.set()
 
 
+def test_a_wait_on_the_server_is_not_of_the_clients_timeout(
+    fake: FakeDaemon, worlds: Worlds
+) -> None:
+    path = f"/v1/sandboxes/{SANDBOX}/processes/ex-1"
+    later = threading.Event()
+
+    def held_back(seen: Seen) -> Reply:
+        later.wait(0.6)
+        return Reply(200, {"exec_id": "ex-1", "state": "exited", "exit_code": 3})
+
+    fake.on("GET", path, Reply(200, {"exec_id": "ex-1", "state": "running", "pid": 7}), held_back)
+    fake.on("GET", f"{path}/output", Reply(200, b""))
+
+    async def scenario(client: Any) -> int:
+        sandbox = await settled(worlds.create(client))
+        process = await settled(sandbox.process("ex-1"))
+        return (await settled(process.wait(timeout_seconds=5))).exit_code
+
+    assert worlds.use(scenario, fake.url, timeout=0.2, max_retries=0) == 3
+
+
 def test_retries_are_counted(worlds: Worlds) -> None:
     with RawServer(b"", hangs_up=True) as server, pytest.raises(AnswerLost):
         worlds.use(worlds.me, server.url, max_retries=0)

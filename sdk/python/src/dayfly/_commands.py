@@ -21,6 +21,7 @@ from ._wire import (
     Request,
     delete,
     get,
+    get_waiting,
     new_id,
     path_of,
     send_json,
@@ -168,7 +169,7 @@ def get_process(
     sandbox: str, exec_id: str, wait_seconds: int | None = None
 ) -> Operation[ProcessInfo]:
     path = path_of("sandboxes", sandbox, "processes", exec_id)
-    answer = yield from call(get(with_query(path, wait_seconds=wait_seconds)))
+    answer = yield from call(get_waiting(path, wait_seconds))
     return from_wire(ProcessInfo, answer.json())
 
 

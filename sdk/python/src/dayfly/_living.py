@@ -16,6 +16,7 @@ from ._wire import (
     Json,
     delete,
     get,
+    get_waiting,
     path_of,
     send_json,
     with_query,
@@ -287,13 +288,9 @@ def allow_network(sandbox: str, rules: Sequence[RuleLike]) -> Operation[NetworkP
 def network_log(
     sandbox: str, after: int | None, limit: int | None, wait_seconds: int | None
 ) -> Operation[NetworkLog]:
-    address = with_query(
-        path_of("sandboxes", sandbox, "network", "log"),
-        after=after,
-        limit=limit,
-        wait_seconds=wait_seconds,
-    )
-    data = (yield from call(get(address))).json()
+    path = path_of("sandboxes", sandbox, "network", "log")
+    request = get_waiting(path, wait_seconds, after=after, limit=limit)
+    data = (yield from call(request)).json()
     records = [from_wire(NetworkRecord, record) for record in data.get("records", [])]
     return from_wire(NetworkLog, {**data, "records": records})
 

@@ -113,6 +113,12 @@ def get(path: str, *, timeout: float | None = CALL_SECONDS) -> Request:
     return Request("GET", path, is_repeatable=True, timeout=timeout)
 
 
+def get_waiting(path: str, wait_seconds: int | None, **query: int | None) -> Request:
+    """A request whose response the server may hold back for so long, until there is news."""
+    address = with_query(path, **query, wait_seconds=wait_seconds)
+    return get(address, timeout=CALL_SECONDS + (wait_seconds or 0))
+
+
 def delete(path: str) -> Request:
     return Request("DELETE", path, is_repeatable=True)
 
