@@ -150,8 +150,8 @@ def test_the_body_of_a_create() -> None:
         egress_allowlist=[],
         metadata={"a": "b"},
     )
+    # Without a template it is the server's default, as with every other client.
     assert wish.body() == {
-        "template": "code-interpreter",
         "volumes": [
             {"name": "v", "path": "/workspace"},
             {"name": "w"},

@@ -27,7 +27,6 @@ from .models import SandboxInfo, SnapshotInfo, VolumeMount, from_wire
 from .network import RuleLike
 
 UNDO_SECONDS = 10.0
-TEMPLATE_DEFAULT = "code-interpreter"
 
 # What a fork writes there itself, and what would change the TTL of a child.
 SERVER_METADATA = ("fork_parent_id", "fork_tree_id", "explore_ttl")
@@ -56,11 +55,8 @@ class SandboxWish:
     wait_seconds: float | None = None
 
     def body(self) -> Json:
-        template = self.template
-        if template is None and self.from_snapshot is None:
-            template = TEMPLATE_DEFAULT
         return without_none(
-            template=template,
+            template=self.template,
             from_snapshot=self.from_snapshot,
             disk_only=True if self.disk_only else None,
             ttl_seconds=checked_seconds("ttl_seconds", self.ttl_seconds),
