@@ -7,9 +7,9 @@ import { FORK_DEADLINE_MS } from "./limits.js";
 import { toSnake } from "./names.js";
 import type { Sandbox } from "./sandbox.js";
 import { deleteSandboxes, makeOrUndo } from "./undo.js";
-import type { Capture, SandboxInfo, Wire } from "./wire.js";
+import type { Capture, Wire } from "./wire.js";
 
-/** What every child gets. The TTL and the metadata are its source's unless they are given. */
+/** What every child gets. TTL, idle time and labels are its source's unless others are given. */
 export interface ForkOptions extends LifecycleOptions, NetworkOptions {
   metadata?: Readonly<Record<string, string>> | undefined;
   /** Also run the guest's reseed hooks, for generators in user space. */
@@ -55,8 +55,7 @@ export const FORK_OPTIONS = [
 /** Asks for children. Carries a fresh key, so a repetition makes no second set. @internal */
 export function requestFork(
   connection: Connection,
-  source: SandboxInfo,
-  route: "fork" | "fork-tree",
+  path: string[],
   count: number,
   options: ForkManyOptions,
 ): Promise<Wire["Forked"]> {
@@ -64,8 +63,8 @@ export function requestFork(
   const given = Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
   const call = {
     method: "POST",
-    path: ["sandboxes", source.id, route],
-    json: { ...toSnake({ ...inherited(source), ...given }), count },
+    path,
+    json: { ...toSnake(given), count },
     headers: { "idempotency-key": freshKey() },
     isRepeatable: true,
     waitsLong: true,
@@ -77,16 +76,4 @@ export function requestFork(
     () => connection.json<Wire["Forked"]>(call),
     ({ children }) => deleteSandboxes(connection, children.map(({ id }) => id)),
   );
-}
-
-/** Labels that the server gives, and refuses to be given. */
-const SERVER_METADATA: ReadonlySet<string> = new Set(["fork_parent_id", "fork_tree_id", "explore_ttl"]);
-
-/** What a child has of its source. */
-function inherited({ ttlSeconds, metadata }: SandboxInfo): ForkOptions {
-  const labels = Object.entries(metadata).filter(([name]) => !SERVER_METADATA.has(name));
-  return {
-    ...(ttlSeconds == null ? {} : { ttlSeconds }),
-    ...(labels.length === 0 ? {} : { metadata: Object.fromEntries(labels) }),
-  };
 }

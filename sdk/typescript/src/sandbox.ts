@@ -505,7 +505,7 @@ export class Sandbox implements AsyncDisposable {
     options: ForkManyOptions,
   ): Promise<{ children: Sandbox[]; failures: Readonly<Record<string, string>>; wire: Wire["Forked"] }> {
     refuseUnknown("a fork", options, FORK_OPTIONS);
-    const wire = await requestFork(this.#connection, this.#info, route, count, options);
+    const wire = await requestFork(this.#connection, this.#path(route), count, options);
     const children = wire.children.map((child) => new Sandbox(this.#connection, child));
     const { failures } = wire;
     if (Object.keys(failures).length > 0 && options.partial !== true) {

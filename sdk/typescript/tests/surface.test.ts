@@ -73,19 +73,18 @@ test("a fork is all of its children or an error, unless a part will do", async (
   await assert.rejects(sandbox.forkTree(3), ForkFailed);
 });
 
-test("children have the TTL and the labels of their source unless told otherwise", async () => {
-  const metadata = { task: "42", fork_parent_id: "sb-0", fork_tree_id: "t" };
+test("what children have of their source is left to the server", async () => {
   const [sandbox, server] = await sandboxOf((request, response) => {
     if (request.path.endsWith("/fork")) return sendJson(response, 201, forked(1, {}));
-    return sendJson(response, 201, { ...SANDBOX, ttl_seconds: 120, metadata });
+    return sendJson(response, 201, { ...SANDBOX, ttl_seconds: 120, metadata: { task: "42" } });
   });
   await sandbox.fork();
   await sandbox.fork({ ttlSeconds: undefined, metadata: { a: "b" } });
-  await sandbox.fork({ ttlSeconds: 5 });
+  await sandbox.fork({ persistent: true });
   assert.deepEqual(server.at("POST", "/v1/sandboxes/sb-1/fork").map(({ json }) => json), [
-    { ttl_seconds: 120, metadata: { task: "42" }, count: 1 },
-    { ttl_seconds: 120, metadata: { a: "b" }, count: 1 },
-    { ttl_seconds: 5, metadata: { task: "42" }, count: 1 },
+    { count: 1 },
+    { metadata: { a: "b" }, count: 1 },
+    { persistent: true, count: 1 },
   ]);
 });
 

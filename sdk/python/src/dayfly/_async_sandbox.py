@@ -224,7 +224,6 @@ class AsyncSandbox(AsyncSandboxRuns):
             network=network,
             egress_allowlist=egress_allowlist,
             reseed_user_space=reseed_user_space,
-            parent=self._info,
         )
         fork = _making.fork(self.id, count or 1, body, is_tree=False, is_partial=partial)
         if count is None:
@@ -256,7 +255,6 @@ class AsyncSandbox(AsyncSandboxRuns):
             network=network,
             egress_allowlist=egress_allowlist,
             reseed_user_space=reseed_user_space,
-            parent=self._info,
         )
         fork = _making.fork(self.id, count, body, is_tree=True, is_partial=partial)
         return Making(self._children(fork))

@@ -82,7 +82,7 @@ class ExploreWish(Generic[S]):
 
 
 def explore(sandbox: SandboxInfo, wish: ExploreWish[Any]) -> Operation[Exploration[SandboxInfo]]:
-    options = fork_options(ttl_seconds=wish.ttl_seconds, parent=sandbox)
+    options = fork_options(ttl_seconds=wish.ttl_seconds)
     forked = yield from fork(sandbox.id, len(wish.candidates), options, is_tree=True)
     children = forked.children
     try:

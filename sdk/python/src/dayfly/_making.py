@@ -28,9 +28,6 @@ from .network import RuleLike
 
 UNDO_SECONDS = 10.0
 
-# What a fork writes there itself, and what would change the TTL of a child.
-SERVER_METADATA = ("fork_parent_id", "fork_tree_id", "explore_ttl")
-
 MountLike = VolumeMount | str | Mapping[str, Any]
 
 
@@ -147,16 +144,10 @@ def fork_options(
     network: NetworkMode | Mapping[str, Any] | None = None,
     egress_allowlist: Iterable[RuleLike] | None = None,
     reseed_user_space: bool | None = None,
-    parent: SandboxInfo,
 ) -> Json:
-    """What each child has of its own. TTL and metadata are its parent's unless they are given."""
-    if metadata is None:
-        kept = parent.metadata.items()
-        metadata = {name: value for name, value in kept if name not in SERVER_METADATA} or None
+    """What each child has of its own. The rest is its source's, which the server knows."""
     return without_none(
-        ttl_seconds=checked_seconds(
-            "ttl_seconds", parent.ttl_seconds if ttl_seconds is None else ttl_seconds
-        ),
+        ttl_seconds=checked_seconds("ttl_seconds", ttl_seconds),
         persistent=persistent,
         metadata=checked_texts("metadata", metadata),
         idle_seconds=checked_seconds("idle_seconds", idle_seconds),

@@ -252,9 +252,10 @@ class Sandbox(SandboxRuns):
         made, those that were are deleted and ``ForkFailed`` is raised.
 
         - ``partial``: gives those that could be made; ``failures`` says why the others were not.
-        - ``ttl_seconds``, ``metadata``: by default those of this sandbox.
+        - ``ttl_seconds``, ``idle_seconds``, ``on_timeout``: by default those of this sandbox.
+        - ``metadata``: beside the labels of this sandbox, and over them.
+        - ``persistent``: not inherited.
         - ``network``, ``egress_allowlist``: by default what this one may reach, and never more.
-        - ``persistent``, ``idle_seconds``, ``on_timeout``: as for a create, not inherited.
         - ``reseed_user_space``: tells the hooks of the guest to seed random generators again.
         """
         body = _making.fork_options(
@@ -266,7 +267,6 @@ class Sandbox(SandboxRuns):
             network=network,
             egress_allowlist=egress_allowlist,
             reseed_user_space=reseed_user_space,
-            parent=self._info,
         )
         fork = _making.fork(self.id, count or 1, body, is_tree=False, is_partial=partial)
         children = self._children(self._session.run(fork))
@@ -297,7 +297,6 @@ class Sandbox(SandboxRuns):
             network=network,
             egress_allowlist=egress_allowlist,
             reseed_user_space=reseed_user_space,
-            parent=self._info,
         )
         fork = _making.fork(self.id, count, body, is_tree=True, is_partial=partial)
         return self._children(self._session.run(fork))
