@@ -162,7 +162,8 @@ pub(crate) async fn start(
     })
 }
 
-/// A command whose end is not known. With its sandbox, it and its output are gone.
+/// A command that took too long, or whose end is not known: with its sandbox, it and its output are
+/// gone.
 async fn broken_off(
     control: &Control,
     caller: &Caller,
@@ -170,7 +171,11 @@ async fn broken_off(
     exec: &ExecId,
     error: ExecError,
 ) -> ApiError {
-    match read::gone(control, &caller.project, id).await {
+    let gone = match &error {
+        ExecError::Lost(_) => read::gone(control, &caller.project, id).await,
+        ExecError::TimedOut { .. } | ExecError::TimedOutByNode => None,
+    };
+    match gone {
         Some(gone) => gone.into(),
         None => {
             let hint = format!("its output is kept: GET processes/{exec}/output");

@@ -1,8 +1,11 @@
 //! Finding sandboxes: rows, with the node's last word on each.
 
+use std::time::Duration;
+
 use dayfly_api::Sandbox;
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{EndReason, ProjectId, SandboxId};
+use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState};
+use tokio::time::Instant;
 
 use crate::control::Control;
 use crate::input::quantity;
@@ -44,6 +47,8 @@ pub async fn get(
     Ok(present_now(control, &row))
 }
 
+/// How long the word of a sandbox's end may be behind the end itself.
+const NEWS_DEADLINE: Duration = Duration::from_secs(2);
 /// What a sandbox is called that the node keeps and cannot use.
 const UNAVAILABLE: &str = "unavailable";
 
@@ -101,7 +106,7 @@ pub(crate) async fn gone(
     project: &ProjectId,
     id: &SandboxId,
 ) -> Option<FindError> {
-    let row = row(control, project, id).await.ok()?;
+    let row = after_the_news(control, project, id).await?;
     let now = now_ms();
     // The node may end it before it could say so.
     let is_going = !is_wanted(row.state) || row.is_past(now);
@@ -110,6 +115,28 @@ pub(crate) async fn gone(
         how: how_it_went(&row, row.deleted_at_ms.unwrap_or(now)),
     })
 }
+/// The row as soon as it says of a sandbox that runs that it does not, or has nothing to say of it.
+/// What breaks off with a sandbox is told by another stream of the node than its end, and may be first.
+async fn after_the_news(
+    control: &Control,
+    project: &ProjectId,
+    id: &SandboxId,
+) -> Option<SandboxRow> {
+    let deadline = Instant::now() + NEWS_DEADLINE;
+    loop {
+        let signal = control.store.new_event();
+        let mut told = std::pin::pin!(signal.notified());
+        // Before the look, so that what is written in between is not missed.
+        told.as_mut().enable();
+        let row = row(control, project, id).await.ok()?;
+        let is_over = row.state != SandboxState::Running
+            || tokio::time::timeout_at(deadline, told).await.is_err();
+        if is_over {
+            return Some(row);
+        }
+    }
+}
+
 
 fn how_it_went(row: &SandboxRow, at_ms: i64) -> String {
     let at = rfc3339(at_ms);

@@ -5,12 +5,13 @@ use std::time::Duration;
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
-    EndReason, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState, TemplateName,
+    EndReason, ErrorCode, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState,
+    TemplateName,
 };
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::{Setup, World, eventually};
+use crate::support::{Setup, Step, World, eventually};
 
 #[tokio::test]
 async fn what_the_node_says_is_seen_and_old_news_is_not() {
@@ -70,6 +71,28 @@ async fn epitaph(world: &World, id: &str) -> String {
     let answer = world.get(&format!("/v1/sandboxes/{id}")).await;
     assert_eq!(answer.refusal(), "not_found");
     answer.json()["error"].as_str().unwrap().to_owned()
+}
+
+/// Its end and what breaks off with it come by two ways, in either order.
+#[tokio::test]
+async fn a_command_that_breaks_off_before_the_word_of_the_end_waits_for_it() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let lost = NodeError::new(ErrorCode::GuestUnavailable, "the guest is gone");
+    world.node.script("cut", [Step::Fail(lost)]);
+    let path = format!("/v1/sandboxes/{id}/exec");
+    let (cut, ()) = tokio::join!(world.post(&path, json!({"cmd": "cut"})), async {
+        eventually("it broke off", async || world.node.last_exec().is_some()).await;
+        let sandbox = SandboxId::parse(&id).unwrap();
+        let mut report = world.node.sandbox(&sandbox).await.unwrap();
+        report.state = SandboxState::Deleted;
+        report.generation = Generation(9);
+        report.ended = Some(EndReason::Ttl);
+        world.node.put(report);
+    });
+    assert_eq!(cut.refusal(), "not_found");
+    let text = cut.text();
+    assert!(text.contains("its time to live of 3600 s ended"), "{text}");
 }
 
 #[tokio::test]
