@@ -43,7 +43,7 @@ use crate::http::answer::SocketRefusals;
 use crate::http::auth::{Caller, key_ended};
 use crate::http::error::ApiError;
 use crate::http::key_bound::bound_bytes;
-use crate::http::known_names::unfit;
+use crate::http::known_names;
 use crate::http::parameter::SandboxParameter;
 use crate::sandbox::read::locate;
 use crate::tenancy::key_ends::KeyEnd;
@@ -166,8 +166,7 @@ async fn begin(
     let Ok(Some(Ok(Message::Text(text)))) = first else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
-    let call: SocketCall =
-        serde_json::from_str(&text).map_err(|error| unfit(&error.to_string(), None))?;
+    let call: SocketCall = known_names::read(text.as_bytes(), None)?;
     let SocketCall::Start(request) = call else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
@@ -401,8 +400,7 @@ impl Input {
     }
 
     async fn call(&mut self, text: &str) -> Result<(), ApiError> {
-        let call: SocketCall =
-            serde_json::from_str(text).map_err(|error| unfit(&error.to_string(), None))?;
+        let call: SocketCall = known_names::read(text.as_bytes(), None)?;
         let Target {
             node,
             sandbox,

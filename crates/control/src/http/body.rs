@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::auth::key_ended;
 use super::error::ApiError;
 use super::key_bound::is_key_end;
-use super::known_names::unfit;
+use super::known_names;
 
 /// A body must arrive within this time, however slowly it is sent.
 const BODY_DEADLINE: Duration = Duration::from_secs(30);
@@ -77,7 +77,7 @@ fn parse<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, ApiError> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(bytes).map_err(|error| unfit(&error.to_string(), Some(&T::name())))
+    known_names::read(bytes, Some(&T::name()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::Method;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Deserializer, Value};
 
 use super::document::openapi;
 use super::error::ApiError;
@@ -20,6 +21,9 @@ const TOLD_CHARACTERS_MAX: usize = 64;
 /// A name is near another when at most about every third character differs.
 const CHARACTERS_PER_MISTAKE: usize = 3;
 const UNKNOWN_FIELD: &str = "unknown field `";
+/// How the parser calls the whole of a body, and what it has no name for.
+const WHOLE: &str = ".";
+const UNKNOWN_PLACE: &str = "?";
 
 #[derive(Debug, Default)]
 struct Known {
@@ -91,13 +95,29 @@ fn unknown_query(request: &Request) -> Option<ApiError> {
     Some(refusal("parameter", "query", unknown, known))
 }
 
-/// What is wrong with a body, in the words of the parser. `schema` names it in the document.
-pub(crate) fn unfit(text: &str, schema: Option<&str>) -> ApiError {
+/// Reads a body, or says which part of it is wrong. `schema` names it in the document.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8], schema: Option<&str>) -> Result<T, ApiError> {
+    let mut document = Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut document).map_err(|error| {
+        let place = error.path().to_string();
+        unfit(&place, &error.into_inner().to_string(), schema)
+    })?;
+    let end = document.end();
+    end.map_err(|error| unfit(WHOLE, &error.to_string(), schema))?;
+    Ok(read)
+}
+
+/// What is wrong at a place of a body, in the words of the parser.
+fn unfit(place: &str, text: &str, schema: Option<&str>) -> ApiError {
     let Some((name, rest)) = text
         .strip_prefix(UNKNOWN_FIELD)
         .and_then(|rest| rest.split_once('`'))
     else {
-        return ApiError::invalid(format!("the body does not fit: {text}"));
+        let place: String = place.chars().take(TOLD_CHARACTERS_MAX).collect();
+        return ApiError::invalid(match place.as_str() {
+            WHOLE | UNKNOWN_PLACE => format!("the body does not fit: {text}"),
+            place => format!("`{place}` in the body does not fit: {text}"),
+        });
     };
     // The parser quotes what it would have known, except where parts were put together.
     let quoted = rest.split('`').skip(1).step_by(2).map(str::to_owned);
@@ -168,13 +188,18 @@ mod tests {
     #[test]
     fn the_words_of_the_parser_become_a_question() {
         let parsed = unfit(
+            "a",
             "unknown field `a`, expected `b` or `c` at line 1 column 4",
             None,
         );
         assert_eq!(parsed.hint.as_deref(), Some("known here: b, c"));
-        let put_together = unfit("unknown field `cuont` at line 1 column 9", Some("ForkTree"));
+        let put_together = unfit(
+            "cuont",
+            "unknown field `cuont` at line 1 column 9",
+            Some("ForkTree"),
+        );
         assert!(put_together.message.contains("did you mean `count`?"));
-        let other = unfit("missing field `cmd`", None);
+        let other = unfit(WHOLE, "missing field `cmd`", None);
         assert!(other.message.contains("missing field `cmd`"));
     }
 }

@@ -70,6 +70,20 @@ async fn bodies_that_do_not_fit_are_refused() {
 }
 
 #[tokio::test]
+async fn a_value_that_does_not_fit_is_named_by_its_place() {
+    let world = World::start().await;
+    for (body, place) in [
+        (json!({"metadata": {"task": 1}}), "metadata.task"),
+        (json!({"volumes": [{"name": "a"}, {"name": 2}]}), "volumes"),
+        (json!({"persistent": "yes"}), "persistent"),
+    ] {
+        let refused = world.post("/v1/sandboxes", body).await;
+        let told = refused.json()["error"].as_str().unwrap().to_owned();
+        assert!(told.contains(&format!("`{place}")), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn the_framework_s_own_refusals_have_the_envelope() {
     let world = World::start().await;
     let missing = world.get("/v1/nonsense").await;
