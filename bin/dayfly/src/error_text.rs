@@ -112,6 +112,10 @@ fn client_hint(error: &ClientError, about: Subject) -> Option<String> {
         ClientError::Connect { .. } => {
             "is dayflyd running there? --url or DAYFLY_API_URL say where to look"
         }
+        ClientError::Untrusted { .. } => {
+            "give SSL_CERT_FILE the certificate of its authority, or add that to the system's"
+        }
+        ClientError::NoTls { .. } => "is it an http:// address? see --url and DAYFLY_API_URL",
         ClientError::OutcomeUnknown { .. } => {
             "the command may have run, in part or whole; look at what it did before running it again"
         }

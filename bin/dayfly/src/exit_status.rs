@@ -58,7 +58,9 @@ pub(crate) fn of_ending(exit: &ExecExitEvent) -> u8 {
 pub(crate) fn of_call(error: &ClientError) -> u8 {
     match error {
         ClientError::Api(refusal) if refusal.is_about_key() => KEY_REFUSED,
-        ClientError::Connect { .. } => UNREACHABLE,
+        ClientError::Connect { .. } | ClientError::Untrusted { .. } | ClientError::NoTls { .. } => {
+            UNREACHABLE
+        }
         ClientError::Api(_)
         | ClientError::Timeout { .. }
         | ClientError::Lost { .. }

@@ -51,6 +51,8 @@ impl fmt::Debug for ApiKey {
 pub enum InvalidConfig {
     #[error("{url:?} is not an http or https address")]
     Url { url: String },
+    #[error("{url:?} ends in /v1, which every request adds by itself")]
+    Versioned { url: String },
     #[error("the API key is empty or holds characters that no key has")]
     Key,
     #[error("cannot set up the HTTP client")]
@@ -70,6 +72,11 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, InvalidConfig> {
     let has_extras = url.query().is_some() || url.fragment().is_some();
     if !is_http || url.host_str().is_none() || has_extras || !url.username().is_empty() {
         return Err(invalid());
+    }
+    if url.path().trim_end_matches('/').ends_with("/v1") {
+        return Err(InvalidConfig::Versioned {
+            url: text.to_owned(),
+        });
     }
     Ok(url)
 }
@@ -111,6 +118,8 @@ mod tests {
             "http://",
             "http://a?b",
             "http://u:p@a",
+            "http://a/v1",
+            "https://a/prefix/v1/",
         ] {
             assert!(parse_url(text).is_err(), "{text:?} was accepted");
         }

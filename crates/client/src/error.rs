@@ -20,6 +20,20 @@ pub enum ClientError {
         #[source]
         source: io::Error,
     },
+    /// Nothing was sent.
+    #[error("{url} has a certificate that this machine does not trust")]
+    Untrusted {
+        url: String,
+        #[source]
+        source: rustls::Error,
+    },
+    /// Nothing was sent.
+    #[error("{url} does not speak TLS")]
+    NoTls {
+        url: String,
+        #[source]
+        source: rustls::Error,
+    },
     /// The request may or may not have been carried out.
     #[error("no response from the server within {} s", limit.as_secs())]
     Timeout { limit: Duration },
@@ -153,6 +167,8 @@ impl ClientError {
         match self {
             Self::Api(error) => error.known_code(),
             Self::Connect { .. }
+            | Self::Untrusted { .. }
+            | Self::NoTls { .. }
             | Self::Timeout { .. }
             | Self::Lost { .. }
             | Self::OutcomeUnknown { .. }
@@ -168,7 +184,9 @@ impl ClientError {
         match self {
             Self::Connect { .. } | Self::Lost { .. } => true,
             Self::Api(error) => error.known_code() == Some(ErrorCode::NodeUnavailable),
-            Self::Timeout { .. }
+            Self::Untrusted { .. }
+            | Self::NoTls { .. }
+            | Self::Timeout { .. }
             | Self::OutcomeUnknown { .. }
             | Self::Protocol { .. }
             | Self::InvalidName { .. }
@@ -180,9 +198,13 @@ impl ClientError {
     pub(crate) fn from_http(error: &reqwest::Error, url: &str) -> Self {
         let source = innermost(error);
         if error.is_connect() {
-            return Self::Connect {
-                url: url.to_owned(),
-                source,
+            let url = url.to_owned();
+            return match tls_failure(error) {
+                Some(source @ rustls::Error::InvalidCertificate(_)) => {
+                    Self::Untrusted { url, source }
+                }
+                Some(source) => Self::NoTls { url, source },
+                None => Self::Connect { url, source },
             };
         }
         if error.is_builder() {
@@ -191,6 +213,26 @@ impl ClientError {
             };
         }
         Self::Lost { source }
+    }
+}
+
+/// What TLS had against a server.
+fn tls_failure(error: &reqwest::Error) -> Option<rustls::Error> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(found) = cause {
+        if let Some(tls) = tls_inside(found) {
+            return Some(tls.clone());
+        }
+        cause = found.source();
+    }
+    None
+}
+
+/// An error of input and output does not give as its source what it is made of.
+fn tls_inside<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    match error.downcast_ref::<io::Error>() {
+        Some(outer) => tls_inside(outer.get_ref()?),
+        None => error.downcast_ref(),
     }
 }
 

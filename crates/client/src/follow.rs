@@ -255,7 +255,9 @@ impl Follower {
                 | ClientError::Lost { .. }
                 | ClientError::Timeout { .. }
                 | ClientError::OutcomeUnknown { .. } => true,
-                ClientError::Protocol { .. }
+                ClientError::Untrusted { .. }
+                | ClientError::NoTls { .. }
+                | ClientError::Protocol { .. }
                 | ClientError::InvalidName { .. }
                 | ClientError::Upload { .. } => false,
             };

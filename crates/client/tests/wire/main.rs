@@ -8,6 +8,8 @@ mod network;
 mod script;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod tls;
 
 use std::io;
 use std::time::Duration;
