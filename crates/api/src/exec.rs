@@ -295,6 +295,10 @@ pub struct ExecExitEvent {
     pub duration_ms: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<String>,
+    /// Help for whoever reads that it failed: hosts that the network denied, or how much memory there
+    /// is. Only for the request that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 fn text_schema(pattern: &str) -> ObjectBuilder {

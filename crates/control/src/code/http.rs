@@ -13,7 +13,7 @@ use dayfly_node_api::NodeError;
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::admission::limit::Permit;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
@@ -339,13 +339,17 @@ pub(crate) async fn stream(
 ) -> Result<Response, ApiError> {
     locate(&control, &caller.project, &sandbox).await?;
     caller.notebook.adds_detail(code_detail(&body.code));
-    let plan = plan(sandbox, context, &body)?;
+    let plan = plan(sandbox.clone(), context, &body)?;
     let place = control.limits.exec(&caller.project)?;
+    let began_ms = now_ms() - CLOCK_ERROR_MS;
     let started = sse::event("started", &json!({"run_id": plan.run.as_str()}));
     let observer = Observer::of_run(&caller, &plan);
     let run = Run::start(Arc::clone(&control.node), plan, observer).await?;
     let state = Streaming {
         run: Some(run),
+        control,
+        sandbox,
+        began_ms,
         pending: VecDeque::from([started]),
         _place: place,
     };
@@ -360,6 +364,9 @@ pub(crate) async fn stream(
 
 struct Streaming {
     run: Option<Run>,
+    control: Arc<Control>,
+    sandbox: SandboxId,
+    began_ms: i64,
     pending: VecDeque<Bytes>,
     _place: Permit,
 }
@@ -373,11 +380,29 @@ impl Streaming {
             let run = self.run.as_mut()?;
             match tokio::time::timeout(COMMENT_INTERVAL, run.next()).await {
                 Err(_) => return Some(Bytes::from_static(sse::COMMENT)),
+                Ok(Ok(Some(BridgeLine::End {
+                    status,
+                    execution_count,
+                    duration_ms,
+                }))) => {
+                    let data = json!({"status": status, "execution_count": execution_count,
+                        "duration_ms": duration_ms});
+                    self.end(status, data).await;
+                }
                 Ok(Ok(Some(line))) => self.take(line),
                 Ok(Ok(None)) => self.run = None,
                 Ok(Err(error)) => self.fail(error),
             }
         }
+    }
+
+    async fn end(&mut self, status: RunStatus, mut data: Value) {
+        if status != RunStatus::Ok
+            && let Some(hint) = denied_since(&self.control, &self.sandbox, self.began_ms).await
+        {
+            data["hint"] = hint.into();
+        }
+        self.pending.push_back(sse::event("end", &data));
     }
 
     fn take(&mut self, line: BridgeLine) {
@@ -404,16 +429,8 @@ impl Streaming {
                 sse::event("failure", &data)
             }
             BridgeLine::Dropped { bytes } => sse::event("dropped", &json!({"bytes": bytes})),
-            BridgeLine::End {
-                status,
-                execution_count,
-                duration_ms,
-            } => {
-                let data = json!({"status": status, "execution_count": execution_count,
-                    "duration_ms": duration_ms});
-                sse::event("end", &data)
-            }
-            BridgeLine::Created { .. }
+            BridgeLine::End { .. }
+            | BridgeLine::Created { .. }
             | BridgeLine::Contexts { .. }
             | BridgeLine::Done
             | BridgeLine::Refused { .. } => return,

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecRequest, ExecResult, ExecStreamEvent, Process};
 use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges, NodeCalls};
-use dayfly_types::exec::{ExecEnd, ExitReason};
+use dayfly_types::exec::ExecEnd;
 use dayfly_types::{ExecId, SandboxId};
 use http::StatusCode;
 
@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::exec::audit::Observer;
 use crate::exec::collect::{Collected, ExecError, collect};
 use crate::exec::follow::{Position, follow};
+use crate::exec::hint::Awaited;
 use crate::exec::process::{limits_hit, process};
 use crate::exec::spec::ExecPlan;
 use crate::exec::stream_http;
@@ -24,7 +25,6 @@ use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
-use crate::network::denials::denied_since;
 use crate::sandbox::read;
 use crate::time::now_ms;
 
@@ -65,12 +65,12 @@ pub(crate) async fn plain(
 
 /// Starts a command and waits for its end.
 pub(crate) async fn run_to_the_end(
-    control: &Control,
+    control: &Arc<Control>,
     caller: &Caller,
     id: &SandboxId,
     plan: &ExecPlan,
 ) -> Result<ExecResult, ApiError> {
-    let began_ms = now_ms();
+    let awaited = awaited(control, caller, id);
     let place = control.limits.exec(&caller.project)?;
     let started = start(control, caller, id, plan, place).await?;
     let collected = collect(
@@ -90,27 +90,21 @@ pub(crate) async fn run_to_the_end(
     } else {
         None
     };
-    let mut result = present(collected, &started.exec, plan.shaped_bytes.is_some());
-    result.changed_files = changed_files;
-    // Only of what failed: nobody waits for it otherwise.
-    if result.reason == ExitReason::OutOfMemory.as_str() {
-        result.hint = Some(out_of_memory(control, caller, id).await);
-    } else if result.exit_code != 0 {
-        result.hint = denied_since(control, id, began_ms).await;
-    }
-    Ok(result)
+    let hint = awaited.hint(&collected.end.exit).await;
+    let result = present(collected, &started.exec, plan.shaped_bytes.is_some());
+    Ok(ExecResult {
+        changed_files,
+        hint: hint.or(result.hint),
+        ..result
+    })
 }
 
-/// A program that the kernel ends says nothing about it.
-async fn out_of_memory(control: &Control, caller: &Caller, id: &SandboxId) -> String {
-    let what = "the command was ended because the sandbox has no memory left";
-    match read::get(control, &caller.project, id).await {
-        Ok(sandbox) => format!(
-            "{what}: it has {} MiB in all; use less at once, or a template with more",
-            sandbox.memory_mb
-        ),
-        // It is gone meanwhile, which the next call says.
-        Err(_) => what.to_owned(),
+fn awaited(control: &Arc<Control>, caller: &Caller, id: &SandboxId) -> Awaited {
+    Awaited {
+        control: Arc::clone(control),
+        project: caller.project.clone(),
+        sandbox: id.clone(),
+        began_ms: now_ms(),
     }
 }
 
@@ -128,6 +122,7 @@ pub(crate) async fn stream(
     JsonObject(body): JsonObject<ExecRequest>,
 ) -> Result<Response, ApiError> {
     let plan = ExecPlan::try_from(body)?;
+    let awaited = awaited(&control, &caller, &id);
     let place = control.limits.exec(&caller.project)?;
     let started = start(&control, &caller, &id, &plan, place).await?;
     let position = Position::start(id, started.exec);
@@ -135,6 +130,7 @@ pub(crate) async fn stream(
         started.events,
         &position,
         plan.limit,
+        Some(awaited),
         started.place,
     ))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub mod collect;
 pub mod follow;
+pub(crate) mod hint;
 pub(crate) mod http;
 pub(crate) mod logs_http;
 pub mod output;

@@ -45,5 +45,6 @@ pub(crate) fn exit_event(end: &ExecEnd) -> ExecExitEvent {
         signal: exit.signal,
         duration_ms: end.duration_ms,
         limits_hit: limits_hit(exit),
+        hint: None,
     }
 }

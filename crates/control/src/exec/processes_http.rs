@@ -138,7 +138,7 @@ pub(crate) async fn attach(
         stderr: Some(stderr),
     };
     let events = follow(Arc::clone(&control.node), position.clone(), events);
-    Ok(stream_http::response(events, &position, None, place))
+    Ok(stream_http::response(events, &position, None, None, place))
 }
 
 /// Gives a part of a stream as bytes, as far as it was written by now. The header

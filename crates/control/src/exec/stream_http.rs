@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
+use dayfly_api::ExecExitEvent;
 use dayfly_api::utf8::Utf8Pieces;
 use dayfly_node_api::{ExecEvents, NodeError};
 use dayfly_types::exec::{ExecEnd, ExecEvent, ExitReason, OutputStream};
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use crate::admission::limit::Permit;
 use crate::exec::collect::{ExecError, TIMEOUT_GRACE, failed, lost, timed_out};
 use crate::exec::follow::Position;
+use crate::exec::hint::Awaited;
 use crate::exec::process::exit_event;
 use crate::http::error::ApiError;
 use crate::http::sse;
@@ -34,6 +36,8 @@ struct State {
     position: Position,
     events: Option<ExecEvents>,
     limit: Option<Duration>,
+    /// Of a command that was started here; whoever attaches later does not know since when.
+    awaited: Option<Awaited>,
     /// When the node should long have ended the command.
     deadline: Option<Instant>,
     stdout: Utf8Pieces,
@@ -61,6 +65,7 @@ pub(crate) fn response(
     events: ExecEvents,
     position: &Position,
     limit: Option<Duration>,
+    awaited: Option<Awaited>,
     place: Permit,
 ) -> Response {
     let started = StartedEvent {
@@ -70,6 +75,7 @@ pub(crate) fn response(
         position: position.clone(),
         events: Some(events),
         limit,
+        awaited,
         deadline: limit.map(|limit| Instant::now() + limit + TIMEOUT_GRACE),
         stdout: Utf8Pieces::default(),
         stderr: Utf8Pieces::default(),
@@ -97,6 +103,7 @@ impl State {
             match tokio::time::timeout_at(wake_at, events.next()).await {
                 Err(_) if Some(wake_at) == self.deadline => self.end(timed_out(self.limit)),
                 Err(_) => return Some(Bytes::from_static(sse::COMMENT)),
+                Ok(Some(Ok(ExecEvent::Exited(end)))) => self.exit(&end).await,
                 Ok(event) => self.take(event.unwrap_or_else(|| Err(lost()))),
             }
         }
@@ -132,7 +139,8 @@ impl State {
                 let text = self.stderr.push(&bytes);
                 sse::output_events("stderr", &text, &mut self.pending);
             }
-            Ok(ExecEvent::Exited(end)) => self.exit(&end),
+            // Taken before: what it says may have to be asked for.
+            Ok(ExecEvent::Exited(_)) => {}
             Err(error) => {
                 let error = failed(error, self.limit);
                 self.end(error);
@@ -140,13 +148,21 @@ impl State {
         }
     }
 
-    fn exit(&mut self, end: &ExecEnd) {
+    async fn exit(&mut self, end: &ExecEnd) {
         if end.exit.reason == ExitReason::TimedOut {
             return self.end(timed_out(self.limit));
         }
         self.flush();
         self.events = None;
-        self.pending.push_back(sse::event("exit", &exit_event(end)));
+        let hint = match &self.awaited {
+            Some(awaited) => awaited.hint(&end.exit).await,
+            None => None,
+        };
+        let event = ExecExitEvent {
+            hint,
+            ..exit_event(end)
+        };
+        self.pending.push_back(sse::event("exit", &event));
     }
 
     fn end(&mut self, error: ExecError) {

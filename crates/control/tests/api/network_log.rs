@@ -247,4 +247,10 @@ async fn a_command_that_fails_is_told_what_was_denied_meanwhile() {
     assert!(hint.contains(&format!("dayfly net allow {id} pypi.test")));
     let worked = world.post(&path, json!({"cmd": "works"})).await.json();
     assert_eq!(worked.get("hint"), None);
+
+    let path = format!("{path}/stream");
+    let failed = world.post(&path, json!({"cmd": "fails"})).await;
+    assert!(failed.text().contains(hint), "{}", failed.text());
+    let worked = world.post(&path, json!({"cmd": "works"})).await;
+    assert!(!worked.text().contains("hint"), "{}", worked.text());
 }

@@ -38,6 +38,7 @@ fn exit(code: i32, reason: &str, signal: Option<i32>) -> Message {
         signal,
         duration_ms: 12,
         limits_hit: Vec::new(),
+        hint: None,
     }))
 }
 
