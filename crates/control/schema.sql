@@ -108,13 +108,16 @@ CREATE TABLE sandboxes (
     memory_mb BIGINT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     deleted_at_ms BIGINT
-, expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '', ended TEXT);
+, expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '', ended TEXT, name TEXT);
 
 CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX sandboxes_alive_by_project ON sandboxes (project_id, created_at_ms, id) WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX sandboxes_by_fork_tree ON sandboxes (project_id, fork_tree) WHERE fork_tree IS NOT NULL;
+
+CREATE UNIQUE INDEX sandboxes_by_name ON sandboxes (project_id, name)
+    WHERE name IS NOT NULL AND deleted_at_ms IS NULL AND state <> 'deleting';
 
 CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
     WHERE deleted_at_ms IS NULL AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch);

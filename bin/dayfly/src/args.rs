@@ -227,6 +227,9 @@ pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
     #[arg(long, short = 'T', value_name = "TEMPLATE")]
     pub(crate) template: Option<String>,
+    /// Name of your own, which stands for the id until the sandbox is deleted.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Start from this snapshot: its name, its id, or a unique prefix of the id.
     #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template")]
     pub(crate) from_snapshot: Option<String>,
@@ -296,14 +299,14 @@ pub(crate) struct ProcessArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExecArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -318,7 +321,7 @@ pub(crate) struct ExecArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShellArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// User to run as [default: agent].
@@ -331,7 +334,7 @@ pub(crate) struct ShellArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AttachArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it.
@@ -350,7 +353,7 @@ pub(crate) struct AttachArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct KillArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it.
@@ -363,7 +366,7 @@ pub(crate) struct KillArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// The command, as `dayfly ps` names it [default: all of them].
@@ -382,7 +385,7 @@ pub(crate) struct LogsArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
-    /// Sandbox ids, or unique prefixes of them.
+    /// Sandboxes: names, ids, or unique prefixes of ids.
     #[arg(
         value_name = "ID",
         required_unless_present = "all",

@@ -22,6 +22,11 @@ pub struct CreateSandbox {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[a-z0-9](\\.?[a-z0-9_-])*\\.?$", max_length = 64)]
     pub template: Option<String>,
+    /// A name of the caller's own, which stands for the sandbox wherever a path has its id, until
+    /// it is deleted: a second sandbox of the same name is refused (`already_exists`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
+    pub name: Option<String>,
     /// Labels of the caller's own, text to text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = metadata_schema)]
@@ -98,6 +103,9 @@ pub struct CreateSandbox {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sandbox {
     pub id: String,
+    /// What the project calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub template: String,
     /// creating, running, pausing, paused, resuming, hibernating, hibernated, waking, deleting,
     /// deleted, failed, or unavailable: the node keeps it and cannot use it until what `reason` says

@@ -32,6 +32,11 @@ export interface NetworkOptions {
 
 /** Options of `Sandbox.create`. */
 export interface CreateOptions extends ConnectionOptions, LifecycleOptions, NetworkOptions {
+  /**
+   * Stands for the id, as in `Sandbox.connect(name)`, until the sandbox is deleted. A second one of that
+   * name is refused (`AlreadyExists`); see `Sandbox.getOrCreate`.
+   */
+  name?: string | undefined;
   /** Default `base`. */
   template?: string | undefined;
   /** Continues from a snapshot instead: itself, its id or its name. */
@@ -58,7 +63,7 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
 /** @internal */
 export const CREATE_OPTIONS = [
   ...["apiUrl", "apiKey", "maxRetries", "client", "ttlSeconds", "persistent", "idleSeconds", "onTimeout"],
-  ...["egressAllowlist", "network", "template", "fromSnapshot", "diskOnly", "metadata", "volumes", "cpu", "diskGb"],
+  ...["egressAllowlist", "network", "name", "template", "fromSnapshot", "diskOnly", "metadata", "volumes", "cpu", "diskGb"],
   ...["onProgress", "waitSeconds", "signal"],
 ];
 
@@ -111,10 +116,10 @@ function createOnce(connection: Connection, json: object, options: CreateOptions
 
 function createBody(options: CreateOptions): Record<string, unknown> {
   // Named one by one: what is only for this side must not be sent.
-  const { fromSnapshot, diskOnly, template, metadata, volumes, cpu, diskGb } = options;
+  const { fromSnapshot, diskOnly, name, template, metadata, volumes, cpu, diskGb } = options;
   const { ttlSeconds, persistent, idleSeconds, onTimeout, egressAllowlist, network } = options;
   const snapshotId = typeof fromSnapshot === "object" ? fromSnapshot.id : fromSnapshot;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
-  const origin = { template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, diskGb };
+  const origin = { name, template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, diskGb };
   return toSnake({ ...origin, ...lifecycle, metadata, egressAllowlist, network });
 }

@@ -13,7 +13,7 @@ import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
 import { CodeContext } from "./context.js";
-import { type CreateOptions, createWhenReady } from "./create.js";
+import { CREATE_OPTIONS, type CreateOptions, createWhenReady } from "./create.js";
 import { pause } from "./deadline.js";
 import { runCommand } from "./exec.js";
 import {
@@ -24,6 +24,7 @@ import {
   EXEC_OPTIONS,
   type ExecOptions,
 } from "./exec-options.js";
+import { AlreadyExists, NotFound } from "./errors.js";
 import type { ExecResult } from "./exec-result.js";
 import type { Execution } from "./execution.js";
 import {
@@ -118,11 +119,36 @@ export class Sandbox implements AsyncDisposable {
     return new Sandbox(connection, await createWhenReady(connection, options));
   }
 
-  /** Finds a sandbox that exists. */
+  /** Finds a sandbox that exists, by its id or its name. */
   static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
-    const connection = connectionOf(options);
+    return await Sandbox.#find(connectionOf(options), id);
+  }
+
+  static async #find(connection: Connection, id: string): Promise<Sandbox> {
     const path = ["sandboxes", checkedName("sandbox id", id)];
     return new Sandbox(connection, await connection.json<Wire["Sandbox"]>({ method: "GET", path }));
+  }
+
+  /**
+   * The sandbox of that name; it is created if there is none. The options count for a new one only:
+   * one that is there is as it was left, asleep perhaps.
+   */
+  static async getOrCreate(name: string, options: Omit<CreateOptions, "name"> = {}): Promise<Sandbox> {
+    refuseUnknown("Sandbox.getOrCreate", options, CREATE_OPTIONS);
+    const connection = connectionOf(options);
+    const find = (): Promise<Sandbox> => Sandbox.#find(connection, name);
+    try {
+      return await find();
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+    }
+    try {
+      return await Sandbox.createOn(connection, { ...options, name });
+    } catch (error) {
+      // Somebody else was quicker.
+      if (error instanceof AlreadyExists) return find();
+      throw error;
+    }
   }
 
   /**
@@ -151,6 +177,11 @@ export class Sandbox implements AsyncDisposable {
   /** The same as `files`. */
   get filesystem(): Files {
     return this.files;
+  }
+
+  /** What its project calls it; it stands for the id. */
+  get name(): string | undefined {
+    return this.#info.name ?? undefined;
   }
 
   get template(): string {

@@ -133,6 +133,25 @@ test("code runs in the sandbox's own context, which is made at its first use", a
   assert.equal(runs[0]?.json["timeout_ms"], 1500);
 });
 
+test("a sandbox is found by its name, or made with it", async () => {
+  let isThere = false;
+  const fake = await FakeServer.start((request, response) => {
+    if (request.method === "GET" && !isThere) return refuse(response, 404, "not_found");
+    if (request.method === "GET") return sendJson(response, 200, { ...SANDBOX, name: "notebook" });
+    // Somebody else makes it in this moment.
+    isThere = true;
+    return refuse(response, 409, "already_exists");
+  });
+  const raced = await Sandbox.getOrCreate("notebook", { ...fake.options, ttlSeconds: 60 });
+  assert.deepEqual([raced.id, raced.name], ["sb-1", "notebook"]);
+  assert.deepEqual(fake.at("POST", "/v1/sandboxes")[0]?.json, { name: "notebook", ttl_seconds: 60 });
+  const found = await Sandbox.getOrCreate("notebook", fake.options);
+  assert.equal(found.id, "sb-1");
+  assert.equal(fake.at("POST", "/v1/sandboxes").length, 1);
+  assert.equal(fake.at("GET", "/v1/sandboxes/notebook").length, 3);
+  await assert.rejects(Sandbox.getOrCreate("a", { ttl: 1 } as object), /ttlSeconds/);
+});
+
 test("a list is read page by page and chosen by the server", async () => {
   const fake = await FakeServer.start((request, response) => {
     const isSecond = request.query.get("cursor") === "1.sb-1";

@@ -106,5 +106,8 @@ async fn from_server(client: &Client, expected: &Expected) -> Result<Vec<String>
 
 async fn sandboxes(client: &Client) -> Result<Vec<String>, ClientError> {
     let sandboxes = client.list_sandboxes().await?.into_iter();
-    Ok(sandboxes.map(|sandbox| sandbox.id).collect())
+    Ok(sandboxes
+        .flat_map(|sandbox| [Some(sandbox.id), sandbox.name])
+        .flatten()
+        .collect())
 }

@@ -71,13 +71,13 @@ impl NetworkArgs {
 pub(crate) enum NetCommand {
     /// Show the network policy of a sandbox.
     Show {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Replace the network policy; connections that it no longer allows are closed.
     Set {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -85,7 +85,7 @@ pub(crate) enum NetCommand {
     },
     /// Allow more hosts.
     Allow {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// pypi.org, *.example.com, 93.184.216.0/24, each with :PORT if need be, or preset:NAME.
@@ -94,13 +94,13 @@ pub(crate) enum NetCommand {
     },
     /// Deny all network access.
     Deny {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Print DNS queries and connections, and whether each was allowed.
     Log {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Follow new decisions, one per line.
@@ -112,7 +112,7 @@ pub(crate) enum NetCommand {
     },
     /// Suggest the smallest allowlist for what a sandbox was seen to use.
     Suggest {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Apply it to the sandbox.

@@ -11,13 +11,13 @@ pub(crate) enum PortCommand {
     /// List listening ports.
     #[command(visible_alias = "list")]
     Ls {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Print the address of a port, for programs that send the API key.
     Url {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Port that a service in the sandbox listens on.
@@ -26,7 +26,7 @@ pub(crate) enum PortCommand {
     },
     /// Create a link (preview URL) with a token, and print its address.
     Link {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Port that a service in the sandbox listens on.
@@ -44,7 +44,7 @@ pub(crate) enum PortCommand {
     },
     /// List the links of a port, or of all ports.
     Links {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Port that a service in the sandbox listens on.
@@ -53,7 +53,7 @@ pub(crate) enum PortCommand {
     },
     /// Revoke a link; connections that use it are closed.
     Rm {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// The link, as `dayfly port links` names it.

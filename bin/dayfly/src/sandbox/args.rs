@@ -12,14 +12,14 @@ use crate::{durations, pairs, sizes};
 /// One sandbox.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SandboxArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RollbackArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Name or id of the snapshot, or a unique prefix of the id.
@@ -29,7 +29,7 @@ pub(crate) struct RollbackArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Number of children.
@@ -53,7 +53,7 @@ pub(crate) struct ForkArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromoteArgs {
-    /// Id of the child to keep, or a unique prefix of one.
+    /// The child to keep: its id, or a unique prefix of it.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Delete the other children (siblings) of the same fork; prints their ids.
@@ -66,7 +66,7 @@ pub(crate) struct PromoteArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TtlArgs {
-    /// Sandbox id, or a unique prefix of one.
+    /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Time to live from now, such as 90 (seconds), 30s, 5m, 2h, or none.
@@ -103,7 +103,7 @@ impl From<TimeoutAction> for OnTimeout {
 pub(crate) enum SnapshotCommand {
     /// Take a snapshot of a running sandbox and print the id of the snapshot.
     Create {
-        /// Sandbox id, or a unique prefix of one.
+        /// Sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: String,
         /// Name, unique in the project: `dayfly create --from-snapshot NAME`.
@@ -116,7 +116,7 @@ pub(crate) enum SnapshotCommand {
     /// List snapshots, newest first.
     #[command(visible_alias = "list")]
     Ls {
-        /// Only snapshots of this sandbox: an id, or a unique prefix of one.
+        /// Only snapshots of this sandbox: its name, its id, or a unique prefix of the id.
         #[arg(value_name = "ID")]
         id: Option<String>,
     },

@@ -28,6 +28,9 @@ fn table(sandbox: &Sandbox) -> Table {
     let mut table = Table::new(&["FIELD", "VALUE"]);
     let mut row = |field: &str, value: String| table.push(vec![field.to_owned(), value]);
     row("id", sandbox.id.clone());
+    if let Some(name) = &sandbox.name {
+        row("name", name.clone());
+    }
     row("template", sandbox.template.clone());
     row("status", sandbox.status.clone());
     if let Some(reason) = &sandbox.reason {

@@ -37,7 +37,7 @@ pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8,
     }
     let now = OffsetDateTime::now_utc();
     let mut table = Table::new(&[
-        "ID", "TEMPLATE", "STATUS", "AGE", "EXPIRES", "CPU", "MEMORY",
+        "ID", "TEMPLATE", "STATUS", "AGE", "EXPIRES", "CPU", "MEMORY", "NAME",
     ]);
     for sandbox in &sandboxes {
         table.push(vec![
@@ -48,6 +48,7 @@ pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8,
             ages::until(sandbox.expires_at.as_deref(), now),
             sandbox.cpu.to_string(),
             format!("{} MiB", sandbox.memory_mb),
+            sandbox.name.clone().unwrap_or_default(),
         ]);
     }
     printer.table(&table)?;

@@ -1,5 +1,6 @@
-//! Ids by their beginning.
+//! Ids by their beginning, and by names.
 
+use dayfly_api::Sandbox;
 use dayfly_client::{Client, ClientError};
 use dayfly_types::SandboxId;
 
@@ -25,13 +26,6 @@ impl Kind {
         }
     }
 
-    fn what_fits(self) -> &'static str {
-        match self {
-            Self::Sandbox => "has an id that starts with",
-            Self::Snapshot => "is named, or has an id that starts with,",
-        }
-    }
-
     /// What a whole id begins with.
     fn mark(self) -> &'static str {
         match self {
@@ -44,7 +38,7 @@ impl Kind {
 /// Why a text names nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrefixError {
-    #[error("no {} {} {prefix:?}", kind.word(), kind.what_fits())]
+    #[error("no {} is named, or has an id that starts with, {prefix:?}", kind.word())]
     Unknown { kind: Kind, prefix: String },
     #[error("{prefix:?} fits {} {}: {}", candidates.len(), kind.plural(), shorten(candidates))]
     Ambiguous {
@@ -100,7 +94,8 @@ fn shorten(candidates: &[String]) -> String {
 /// The length of the random part of a whole id.
 const RANDOM_CHARACTERS: usize = 26;
 
-/// The sandbox that `text` stands for. A whole id is taken as it is, without asking the server.
+/// The id of the sandbox that `text` stands for. A whole one is taken as it is, without asking the
+/// server.
 pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, PrefixError> {
     let kind = Kind::Sandbox;
     if is_whole(kind, text) {
@@ -110,10 +105,11 @@ pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, Prefi
         .list_sandboxes()
         .await
         .map_err(|source| PrefixError::List { kind, source })?;
-    pick(kind, text, sandboxes.into_iter().map(|sandbox| sandbox.id))
+    let name_and_id = |one: Sandbox| (one.name, one.id);
+    pick(kind, text, sandboxes.into_iter().map(name_and_id))
 }
 
-/// As [`resolve`], for snapshots, which may have names.
+/// As [`resolve`], for snapshots.
 pub(crate) async fn resolve_snapshot(client: &Client, text: &str) -> Result<String, PrefixError> {
     let kind = Kind::Snapshot;
     if is_whole(kind, text) {
@@ -124,16 +120,8 @@ pub(crate) async fn resolve_snapshot(client: &Client, text: &str) -> Result<Stri
         .await
         .map_err(|source| PrefixError::List { kind, source })?;
     // The list is newest first, and a name stands for the oldest that has it.
-    let named = snapshots.iter().rev();
-    let mut named = named.filter(|one| one.name.as_deref() == Some(text));
-    if let Some(named) = named.next() {
-        return Ok(named.id.clone());
-    }
-    pick(
-        kind,
-        text,
-        snapshots.into_iter().map(|snapshot| snapshot.id),
-    )
+    let oldest_first = snapshots.into_iter().rev();
+    pick(kind, text, oldest_first.map(|one| (one.name, one.id)))
 }
 
 fn is_whole(kind: Kind, text: &str) -> bool {
@@ -149,11 +137,12 @@ fn is_whole(kind: Kind, text: &str) -> bool {
             .is_some_and(|random| random.len() == RANDOM_CHARACTERS)
 }
 
-/// Chooses among ids: by the whole text, or by the beginning of an id or of its random part.
+/// Chooses among names and ids: by the name, by the whole id, or by the beginning of an id or of its
+/// random part.
 fn pick(
     kind: Kind,
     prefix: &str,
-    ids: impl Iterator<Item = String>,
+    things: impl Iterator<Item = (Option<String>, String)>,
 ) -> Result<String, PrefixError> {
     let unknown = || PrefixError::Unknown {
         kind,
@@ -162,6 +151,12 @@ fn pick(
     if prefix.is_empty() {
         return Err(unknown());
     }
+    let things: Vec<_> = things.collect();
+    let is_named = |name: &Option<String>| name.as_deref() == Some(prefix);
+    if let Some((_, id)) = things.iter().find(|(name, _)| is_named(name)) {
+        return Ok(id.clone());
+    }
+    let ids = things.into_iter().map(|(_, id)| id);
     let mut candidates: Vec<String> = ids
         .filter(|id| {
             let random = id.rsplit('-').next().unwrap_or_default();
@@ -188,13 +183,14 @@ mod tests {
     use super::*;
 
     fn chosen(prefix: &str) -> Result<String, PrefixError> {
-        let ids = [
-            "sb-local-abc",
-            "sb-local-abd",
-            "sb-local-xyz",
-            "sb-local-xyzz",
+        let things = [
+            (None, "sb-local-abc"),
+            (Some("xyzz"), "sb-local-abd"),
+            (None, "sb-local-xyz"),
+            (None, "sb-local-xyzz"),
         ];
-        pick(Kind::Sandbox, prefix, ids.into_iter().map(str::to_owned))
+        let owned = |(name, id): (Option<&str>, &str)| (name.map(str::to_owned), id.to_owned());
+        pick(Kind::Sandbox, prefix, things.into_iter().map(owned))
     }
 
     #[test]
@@ -206,6 +202,12 @@ mod tests {
             "sb-local-xyz",
             "the whole id wins"
         );
+    }
+
+    #[test]
+    fn a_name_wins() {
+        assert_eq!(chosen("xyzz").unwrap(), "sb-local-abd");
+        assert!(matches!(chosen("xyzzz"), Err(PrefixError::Unknown { .. })));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(crate) enum TokenCommand {
         /// Scope (permission) of the key; may be given again [default: as the key that creates it].
         #[arg(long, value_name = "SCOPE")]
         scope: Vec<ScopeArg>,
-        /// Restrict it to this sandbox: an id, or a unique prefix of one.
+        /// Restrict it to this sandbox: its name, its id, or a unique prefix of the id.
         #[arg(long, value_name = "ID")]
         sandbox: Option<String>,
         /// Expires after this time, such as 30s, 5m, 2h, 30d [default: never].

@@ -62,6 +62,30 @@ async fn ls_is_tabbed_for_programs_ids_when_quiet_and_an_array_as_json() {
 }
 
 #[tokio::test]
+async fn a_sandbox_has_a_name_that_stands_for_it() {
+    let server = server_with_two().await;
+    let program = Program::at(&server);
+    let done = program
+        .run(&["create", "--name", "notebook", "--json"])
+        .await;
+    let id = done.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(done.json()["name"], "notebook");
+    let done = program.run(&["info", "notebook", "--json"]).await;
+    assert_eq!(done.json()["id"], id);
+    let done = program.run(&["ls"]).await;
+    let line = done.stdout().lines().find(|line| line.starts_with(&id));
+    assert!(line.unwrap().ends_with("\tnotebook"), "{done:?}");
+    let done = program.run(&["rm", "notebook"]).await;
+    assert_eq!(done.status, 0, "{done:?}");
+    let done = program.run(&["info", "notebook"]).await;
+    assert!(
+        done.stderr
+            .contains("no sandbox is named, or has an id that starts with, \"notebook\""),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_empty_list_is_an_empty_array_and_words_go_to_standard_error() {
     let server = FakeServer::start().await;
     let program = Program::at(&server);

@@ -18,6 +18,7 @@ use super::key_bound::{bound_answer, bound_body};
 use crate::admission::limit::Permit;
 use crate::control::{Control, LookedUp};
 use crate::gateway::Peer;
+use crate::sandbox::name;
 use crate::sandbox::read::FindError;
 use crate::store::{KeyRow, KnownKey, LimitsRow};
 use crate::tenancy::key::bearer;
@@ -43,7 +44,7 @@ pub(crate) struct Caller {
 
 /// Middleware: refuses every request without a key that may do it, except the question for
 /// health. It stands before routing, so that a stranger cannot learn which paths exist, and before
-/// every look-up, so that a key without a right learns nothing either.
+/// every look-up but that of a name, so that a key without a right learns nothing either.
 pub(crate) async fn require_key(
     State(control): State<Arc<Control>>,
     mut request: Request,
@@ -75,7 +76,7 @@ pub(crate) async fn require_key(
     };
     // Also when the caller hangs up before the answer: the work may go on.
     let unanswered = notebook.until_answered();
-    let response = match admit(&control, &caller, &request) {
+    let response = match admit(&control, &caller, &mut request).await {
         Ok(_place) => {
             request.extensions_mut().insert(caller);
             run_until(&end, request, next).await
@@ -155,13 +156,24 @@ async fn record_ended(control: &Control, key: &KeyRow, asked: &AuditedRequest) {
     }
 }
 
-fn admit(control: &Control, caller: &Caller, request: &Request) -> Result<Permit, ApiError> {
+async fn admit(
+    control: &Control,
+    caller: &Caller,
+    request: &mut Request,
+) -> Result<Permit, ApiError> {
     // Who sets the limits must not be locked out by one.
     if !caller.reach.scopes.has(Scope::Operator) {
         let per_second = caller.limits.requests_per_second;
         control
             .rates
             .request(&caller.project, per_second, Instant::now())?;
+    }
+    // Whether there is such a name changes nothing about what the key may do.
+    let only = caller.reach.sandbox.as_ref();
+    let named = name::in_address(&control.store, &caller.project, only, request.uri()).await?;
+    if let Some((id, address)) = named {
+        caller.notebook.names_subject(id.as_str());
+        *request.uri_mut() = address;
     }
     access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)?;
     Ok(control.limits.request_of(&caller.project)?)

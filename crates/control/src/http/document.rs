@@ -53,17 +53,17 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
 /// The public API over one control plane.
 pub fn router(control: Arc<Control>) -> Router {
     let (router, _) = described().split_for_parts();
-    router
+    let routed = router
         .route_layer(from_fn(known_names::refuse_unknown_query))
+        .with_state(Arc::clone(&control));
+    // Around the routing and not behind it: a name in the address becomes an id on the way.
+    Router::new()
+        .fallback_service(routed)
         .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
-        .layer(from_fn_with_state(
-            Arc::clone(&control),
-            gateway_http::divert,
-        ))
+        .layer(from_fn_with_state(control, gateway_http::divert))
         .layer(from_fn(drain_unread))
         .layer(from_fn(envelope::wrap))
-        .with_state(control)
 }
 
 /// The document of the public API.

@@ -16,7 +16,7 @@ use crate::input::Invalid;
 use crate::sandbox::create::CreateError;
 use crate::sandbox::delete::DeleteError;
 use crate::sandbox::read::FindError;
-use crate::store::{StoreError, Unavailable};
+use crate::store::{InsertRefusal, StoreError, Unavailable};
 use crate::template::read::TemplateError;
 
 /// The published clients wait at most this long for one refusal.
@@ -250,6 +250,17 @@ impl From<TemplateError> for ApiError {
     }
 }
 
+impl From<InsertRefusal> for ApiError {
+    fn from(error: InsertRefusal) -> Self {
+        let text = error.to_string();
+        match error {
+            InsertRefusal::OverQuota(error) => error.into(),
+            InsertRefusal::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text)
+                .hint("use that one by its name, delete it, or choose another name"),
+        }
+    }
+}
+
 impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         let text = error.to_string();
@@ -257,7 +268,7 @@ impl From<CreateError> for ApiError {
             CreateError::Origin(error) => error.into(),
             CreateError::IdempotencyConflict => Self::new(ErrorCode::IdempotencyConflict, text)
                 .hint("use a new Idempotency-Key for a new request"),
-            CreateError::OverQuota(error) => error.into(),
+            CreateError::NotInserted(error) => error.into(),
             CreateError::Refused(error) => error.into(),
             CreateError::NodeLost(error) => Self {
                 message: text,

@@ -75,7 +75,7 @@ impl From<ForkError> for ApiError {
                 message: text,
                 ..Self::from(error)
             },
-            ForkError::OverQuota(error) => error.into(),
+            ForkError::NotInserted(error) => error.into(),
             ForkError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
             }

@@ -48,6 +48,8 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
         node: control.node_id.clone(),
         state: report.state,
         generation: report.generation,
+        // Only the database knew it.
+        name: None,
         spec: SandboxSpec {
             template: report.template.clone(),
             metadata: report.metadata.clone(),

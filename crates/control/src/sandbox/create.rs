@@ -20,8 +20,8 @@ use crate::sandbox::origin::{self, OriginError};
 use crate::sandbox::read::present;
 use crate::sandbox::spec::NewSandbox;
 use crate::store::{
-    EgressRow, Idempotency, Inserted, KeyFate, OverQuota, SandboxRow, SandboxSpec, SandboxStatus,
-    StoreError,
+    EgressRow, Idempotency, InsertRefusal, Inserted, KeyFate, SandboxRow, SandboxSpec,
+    SandboxStatus, StoreError,
 };
 use crate::time::now_ms;
 
@@ -39,7 +39,7 @@ pub enum CreateError {
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
     #[error(transparent)]
-    OverQuota(OverQuota),
+    NotInserted(InsertRefusal),
     #[error("the node refused the sandbox")]
     Refused(#[source] NodeError),
     #[error("the node was lost while it made the sandbox, which is being removed")]
@@ -96,7 +96,7 @@ async fn create_to_the_end(
         .insert_sandbox(&row, idempotency.as_ref())
         .await;
     let inserted = inserted.map_err(CreateError::Store)?;
-    match inserted.map_err(CreateError::OverQuota)? {
+    match inserted.map_err(CreateError::NotInserted)? {
         Inserted::New => start(&control, row).await,
         Inserted::Conflict => Err(CreateError::IdempotencyConflict),
         Inserted::Repeated(subject) => repeat(&control, row.project, &subject.id).await,
@@ -130,6 +130,7 @@ async fn plan(
         node: control.node_id.clone(),
         state: SandboxState::Creating,
         generation: Generation::default(),
+        name: new.name,
         spec: SandboxSpec {
             template: origin.template,
             metadata: new.metadata,

@@ -25,7 +25,7 @@ use crate::sandbox::read::{FindError, present, row_alive};
 use crate::sandbox::spec::hash_of;
 use crate::snapshot::read::present_capture;
 use crate::store::{
-    EgressRow, Idempotency, Inserted, OverQuota, SandboxRow, SandboxSpec, SandboxStatus,
+    EgressRow, Idempotency, InsertRefusal, Inserted, SandboxRow, SandboxSpec, SandboxStatus,
     StoreError, Subject,
 };
 use crate::time::now_ms;
@@ -38,7 +38,7 @@ pub enum ForkError {
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
     #[error(transparent)]
-    OverQuota(OverQuota),
+    NotInserted(InsertRefusal),
     #[error("a child may not reach more than its source")]
     Wider,
     #[error(transparent)]
@@ -113,7 +113,7 @@ async fn fork_to_the_end(
         .insert_sandboxes(&rows, tree.as_str(), idempotency.as_ref())
         .await;
     let inserted = inserted.map_err(ForkError::Store)?;
-    match inserted.map_err(ForkError::OverQuota)? {
+    match inserted.map_err(ForkError::NotInserted)? {
         Inserted::New => start(&control, &parent, &plan, &tree, rows).await,
         Inserted::Conflict => Err(ForkError::IdempotencyConflict),
         Inserted::Repeated(subject) => repeat(&control, &parent, &plan, &subject).await,
@@ -164,6 +164,8 @@ fn child(
         id,
         state: SandboxState::Creating,
         generation: Generation::default(),
+        // It is the source's.
+        name: None,
         spec: SandboxSpec {
             metadata,
             // The disk is the capture's.

@@ -12,6 +12,7 @@ pub(crate) mod lifetime;
 pub mod list;
 pub(crate) mod list_query;
 pub(crate) mod metadata;
+pub mod name;
 pub mod origin;
 pub mod promote;
 pub mod read;

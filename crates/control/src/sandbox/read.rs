@@ -108,13 +108,13 @@ pub(crate) async fn gone(
 ) -> Option<FindError> {
     let row = after_the_news(control, project, id).await?;
     let now = now_ms();
-    // The node may end it before it could say so.
     let is_going = !is_wanted(row.state) || row.is_past(now);
     is_going.then(|| FindError::Gone {
         id: row.id.clone(),
         how: how_it_went(&row, row.deleted_at_ms.unwrap_or(now)),
     })
 }
+
 /// The row as soon as it says of a sandbox that runs that it does not, or has nothing to say of it.
 /// What breaks off with a sandbox is told by another stream of the node than its end, and may be first.
 async fn after_the_news(
@@ -136,7 +136,6 @@ async fn after_the_news(
         }
     }
 }
-
 
 fn how_it_went(row: &SandboxRow, at_ms: i64) -> String {
     let at = rfc3339(at_ms);
@@ -198,6 +197,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
     }
     Sandbox {
         id: row.id.to_string(),
+        name: row.name.clone().map(String::from),
         template: spec.template.to_string(),
         status: report
             .map_or(row.state, |report| report.state)

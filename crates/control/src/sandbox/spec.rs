@@ -13,6 +13,7 @@ use crate::input::{Invalid, quantity};
 use crate::network::spec;
 use crate::sandbox::lifetime::LifecycleWish;
 use crate::sandbox::metadata;
+use crate::sandbox::name::SandboxName;
 use crate::volume::mounts;
 
 const TEMPLATE_DEFAULT: &str = "base";
@@ -23,6 +24,8 @@ const OTHER_DEFAULT: &str = "ubuntu-24.04";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewSandbox {
     pub source: SandboxSource,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<SandboxName>,
     pub metadata: BTreeMap<String, String>,
     pub lifecycle: LifetimeRules,
     pub cpu: Option<CpuMillis>,
@@ -74,8 +77,10 @@ impl TryFrom<CreateSandbox> for NewSandbox {
         let source = source(&body)?;
         let metadata = body.metadata.unwrap_or_default();
         metadata::check(&metadata)?;
+        let name = body.name.as_deref().map(SandboxName::parse).transpose();
         Ok(Self {
             source,
+            name: name.map_err(|rule| Invalid::field("name", rule.to_string()))?,
             metadata,
             lifecycle: wish.check()?,
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,

@@ -16,6 +16,7 @@ use crate::http::parameter::{
     IdempotencyParameters, OfSandbox, SandboxParameter, SnapshotParameter, idempotency_key,
     parameters,
 };
+use crate::sandbox::name;
 use crate::snapshot::take::{NewSnapshot, Taker};
 use crate::snapshot::{read, take};
 
@@ -56,8 +57,12 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
     OfSandboxParameter { sandbox_id }: OfSandboxParameter,
 ) -> Result<Json<SnapshotList>, ApiError> {
-    let node = control.node.as_ref();
-    let snapshots = read::list(node, &caller.project, sandbox_id.as_ref()).await?;
+    let (node, project) = (control.node.as_ref(), &caller.project);
+    let sandbox = match sandbox_id {
+        Some(text) => Some(name::meant(&control.store, project, text).await?),
+        None => None,
+    };
+    let snapshots = read::list(node, project, sandbox.as_ref()).await?;
     Ok(Json(SnapshotList { snapshots }))
 }
 

@@ -42,4 +42,4 @@ pub use port_links::{PortLinkRow, PortOf};
 pub use projects::{LimitsRow, ProjectRow};
 pub use quota::{OverQuota, Used};
 pub use row::{Ending, SandboxRow, SandboxSpec, SandboxStatus};
-pub use sandboxes::KeyFate;
+pub use sandboxes::{InsertRefusal, KeyFate};

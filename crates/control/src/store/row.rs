@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 
 use super::{EgressRow, StoreError};
+use crate::sandbox::name::SandboxName;
 
 /// What should exist, and the last that the node said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct SandboxRow {
     pub node: NodeId,
     pub state: SandboxState,
     pub generation: Generation,
+    /// What its project calls it.
+    pub name: Option<SandboxName>,
     pub spec: SandboxSpec,
     pub status: SandboxStatus,
     /// What was asked for, then the node's last word.
@@ -120,6 +123,7 @@ pub(super) struct RawSandbox {
     node_id: String,
     state: String,
     generation: i64,
+    name: Option<String>,
     spec: String,
     status: String,
     lifetime: String,
@@ -138,7 +142,7 @@ pub(super) struct RawSandbox {
     ended: Option<String>,
 }
 
-fn corrupt(column: &'static str) -> StoreError {
+pub(super) fn corrupt(column: &'static str) -> StoreError {
     StoreError::Corrupt {
         table: "sandboxes",
         column,
@@ -171,6 +175,7 @@ impl TryFrom<RawSandbox> for SandboxRow {
             node: parsed(NodeId::try_from(raw.node_id), "node_id")?,
             state: SandboxState::parse(&raw.state).ok_or_else(|| corrupt("state"))?,
             generation: Generation(count(raw.generation, "generation")?),
+            name: parsed(raw.name.map(SandboxName::try_from).transpose(), "name")?,
             spec: parsed(serde_json::from_str(&raw.spec), "spec")?,
             status: parsed(serde_json::from_str(&raw.status), "status")?,
             lifetime: parsed(serde_json::from_str(&raw.lifetime), "lifetime")?,

@@ -5,16 +5,22 @@ use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState};
 
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
-use super::row::{Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, read_ending, text};
+use super::row::{
+    Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, corrupt, read_ending, text,
+};
 use super::writer::Writing;
 use super::{Cursor, OverQuota, Store, StoreError, events, quota};
+use crate::sandbox::name::SandboxName;
 use crate::time::deadline_ms;
 
 const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, state, generation, spec, \
     status, lifetime, expires_at_ms, cpu, memory_mb, disk_mib, fork_tree, egress, egress_epoch, \
-    egress_reserved, egress_confirmed, egress_changed_at_ms, created_at_ms) VALUES \
-    ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+    egress_reserved, egress_confirmed, egress_changed_at_ms, created_at_ms, name) VALUES \
+    ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
 const SELECT: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND id = $2";
+// As the index by name has it.
+const SELECT_NAMED: &str = "SELECT id FROM sandboxes WHERE project_id = $1 AND name = $2 \
+    AND deleted_at_ms IS NULL AND state <> 'deleting'";
 const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE project_id = $1 \
     AND deleted_at_ms IS NULL AND (created_at_ms, id) > ($2, $3) \
     ORDER BY created_at_ms, id LIMIT $4";
@@ -36,16 +42,25 @@ const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_m
     ended = COALESCE(ended, $4) \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL RETURNING ended";
 
+/// Why rows of new sandboxes were not written.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InsertRefusal {
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
+    #[error("there is a sandbox of that name, {id}")]
+    NameTaken { id: String },
+}
+
 impl Store {
     /// Writes the row of a new sandbox, and its idempotency key, in one step.
     ///
     /// # Errors
-    /// [`StoreError`], or [`OverQuota`]; nothing was written.
+    /// [`StoreError`], or [`InsertRefusal`]; nothing was written.
     pub async fn insert_sandbox(
         &self,
         row: &SandboxRow,
         idempotency: Option<&Idempotency>,
-    ) -> Result<Result<Inserted, OverQuota>, StoreError> {
+    ) -> Result<Result<Inserted, InsertRefusal>, StoreError> {
         self.insert_sandboxes(std::slice::from_ref(row), row.id.as_str(), idempotency)
             .await
     }
@@ -54,13 +69,13 @@ impl Store {
     /// them, in one step. The key belongs to `subject`.
     ///
     /// # Errors
-    /// [`StoreError`], or [`OverQuota`]; nothing was written.
+    /// [`StoreError`], or [`InsertRefusal`]; nothing was written.
     pub async fn insert_sandboxes(
         &self,
         rows: &[SandboxRow],
         subject: &str,
         idempotency: Option<&Idempotency>,
-    ) -> Result<Result<Inserted, OverQuota>, StoreError> {
+    ) -> Result<Result<Inserted, InsertRefusal>, StoreError> {
         let Some(first) = rows.first() else {
             return Ok(Ok(Inserted::New));
         };
@@ -75,9 +90,19 @@ impl Store {
                 return Ok(Ok(inserted));
             }
         }
+        for name in rows.iter().filter_map(|row| row.name.as_ref()) {
+            let named = sqlx::query_as(SELECT_NAMED)
+                .bind(project.as_str())
+                .bind(name.as_str());
+            let taken: Vec<(String,)> = writing.fetch_all(named).await?;
+            if let Some((id,)) = taken.into_iter().next() {
+                writing.rollback().await?;
+                return Ok(Err(InsertRefusal::NameTaken { id }));
+            }
+        }
         if let Err(over) = quota::check(project, rows, &mut writing).await? {
             writing.rollback().await?;
-            return Ok(Err(over));
+            return Ok(Err(over.into()));
         }
         for row in rows {
             insert_row(row, &mut writing).await?;
@@ -126,6 +151,25 @@ impl Store {
             .await
             .map_err(StoreError::during("read a sandbox"))?;
         raw.map(SandboxRow::try_from).transpose()
+    }
+
+    /// Which sandbox a project calls so.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sandbox_named(
+        &self,
+        project: &ProjectId,
+        name: &SandboxName,
+    ) -> Result<Option<SandboxId>, StoreError> {
+        let found: Option<(String,)> = sqlx::query_as(SELECT_NAMED)
+            .bind(project.as_str())
+            .bind(name.as_str())
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(StoreError::during("look for a name"))?;
+        let id = found.map(|(id,)| SandboxId::try_from(id)).transpose();
+        id.map_err(|_| corrupt("id"))
     }
 
     /// Those that were not deleted, oldest first: from the beginning or behind a place, at most
@@ -403,6 +447,7 @@ async fn insert_row(row: &SandboxRow, writing: &mut Writing) -> Result<(), Store
         .bind(bigint(row.egress.reserved))
         .bind(bigint(row.egress.confirmed))
         .bind(row.egress.changed_at_ms)
-        .bind(row.created_at_ms);
+        .bind(row.created_at_ms)
+        .bind(row.name.as_ref().map(SandboxName::as_str));
     writing.execute(query).await.map(drop)
 }

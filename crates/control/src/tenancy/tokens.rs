@@ -9,6 +9,7 @@ use dayfly_types::{ProjectId, SandboxId};
 use crate::audit::Unrecorded;
 use crate::control::Control;
 use crate::input::Invalid;
+use crate::sandbox::name;
 use crate::sandbox::read::{FindError, locate};
 use crate::store::{ADMIN_PREFIX, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
 use crate::tenancy::key::{PresentedKey, without_secret};
@@ -75,6 +76,7 @@ pub(crate) async fn create(
         Some(text) => {
             let wrong = |_| Invalid::field("sandbox_id", "is not the id of a sandbox");
             let id = SandboxId::parse(&text).map_err(wrong)?;
+            let id = name::meant(&control.store, project, id).await?;
             locate(control, project, &id).await?;
             Some(id)
         }

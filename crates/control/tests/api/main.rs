@@ -29,6 +29,7 @@ mod lifecycle;
 mod local_key;
 mod logs;
 mod migrations;
+mod names;
 mod network;
 mod network_change;
 mod network_log;

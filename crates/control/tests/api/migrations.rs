@@ -134,6 +134,7 @@ fn empty() -> SandboxRow {
         node: NodeId::parse("fake").unwrap(),
         state: SandboxState::Running,
         generation: Generation(0),
+        name: None,
         spec: SandboxSpec {
             template: TemplateName::parse("base").unwrap(),
             metadata: BTreeMap::new(),

@@ -21,7 +21,7 @@ from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
-from .errors import DayflyError
+from .errors import AlreadyExists, DayflyError, NotFound
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
 
@@ -54,6 +54,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         cls,
         template: str | None = None,
         *,
+        name: str | None = None,
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
@@ -76,6 +77,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         session = async_session_of(client, api_url, api_key)
         wish = SandboxWish(
             template=template,
+            name=name,
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
@@ -115,11 +117,68 @@ class AsyncSandbox(AsyncSandboxRuns):
         api_key: str | None = None,
         client: AsyncClient | None = None,
     ) -> AsyncSandbox:
-        """The sandbox of that id. As any other it is deleted at the end of ``async with``, unless
-        ``detach`` was called.
+        """The sandbox of that id or name. As any other it is deleted at the end of ``async with``,
+        unless ``detach`` was called.
         """
         session = async_session_of(client, api_url, api_key)
         return cls.of(session, await session.run(_living.get_sandbox(sandbox_id)))
+
+    @classmethod
+    @known_keywords
+    async def get_or_create(
+        cls,
+        name: str,
+        template: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        from_snapshot: str | None = None,
+        disk_only: bool = False,
+        on_progress: Callable[[Progress], Any] | None = None,
+        wait_seconds: float | None = None,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncClient | None = None,
+    ) -> AsyncSandbox:
+        """As ``Sandbox.get_or_create``."""
+        session = async_session_of(client, api_url, api_key)
+        try:
+            return cls.of(session, await session.run(_living.get_sandbox(name)))
+        except NotFound:
+            pass
+        try:
+            return await cls.create(
+                template,
+                name=name,
+                ttl_seconds=ttl_seconds,
+                persistent=persistent,
+                metadata=metadata,
+                idle_seconds=idle_seconds,
+                on_timeout=on_timeout,
+                volumes=volumes,
+                egress_allowlist=egress_allowlist,
+                network=network,
+                cpu=cpu,
+                disk_gb=disk_gb,
+                from_snapshot=from_snapshot,
+                disk_only=disk_only,
+                on_progress=on_progress,
+                wait_seconds=wait_seconds,
+                api_url=api_url,
+                api_key=api_key,
+                client=client,
+            )
+        except AlreadyExists:
+            # Somebody else was quicker.
+            return cls.of(session, await session.run(_living.get_sandbox(name)))
 
     @classmethod
     @known_keywords

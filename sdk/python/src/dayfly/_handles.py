@@ -37,6 +37,11 @@ class SandboxHandle(Generic[SessionT]):
         return self._info.id
 
     @property
+    def name(self) -> str | None:
+        """What its project calls it; it stands for the id."""
+        return self._info.name
+
+    @property
     def template(self) -> str:
         return self._info.template
 

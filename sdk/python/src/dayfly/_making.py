@@ -36,6 +36,7 @@ class SandboxWish:
     """What a create asks for; see ``Sandbox`` for the meaning of each."""
 
     template: str | None = None
+    name: str | None = None
     ttl_seconds: int | None = None
     persistent: bool = False
     metadata: Mapping[str, str] | None = None
@@ -54,6 +55,7 @@ class SandboxWish:
     def body(self) -> Json:
         return without_none(
             template=self.template,
+            name=self.name,
             from_snapshot=self.from_snapshot,
             disk_only=True if self.disk_only else None,
             ttl_seconds=checked_seconds("ttl_seconds", self.ttl_seconds),

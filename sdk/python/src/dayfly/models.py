@@ -107,6 +107,7 @@ class SandboxInfo:
     from_snapshot: str | None = None
     reason: str | None = None
     volumes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ._sandbox_parts import SandboxParts
 from ._sandbox_runs import SandboxRuns
 from ._sync import Session
 from .client import Client, session_of
-from .errors import DayflyError
+from .errors import AlreadyExists, DayflyError, NotFound
 from .filesystem import Filesystem
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
@@ -42,6 +42,8 @@ class Sandbox(SandboxRuns):
     - ``from_snapshot``: the id or the name of a snapshot to go on from, instead of a template. With
       ``disk_only`` a machine boots anew on its disk: all files and no process of it. That takes the
       time of a boot, and works where its memory cannot be restored any more.
+    - ``name``: stands for the id, as in ``Sandbox.connect(name)``, until it is deleted. A second
+      one of that name is refused (``AlreadyExists``); see ``get_or_create``.
     - ``ttl_seconds``: deleted after so long, whatever it does.
     - ``idle_seconds``, ``on_timeout``: ``"delete"`` or ``"hibernate"`` after so long without
       activity. ``persistent`` exempts it, and it then has a TTL only when one is given.
@@ -56,6 +58,7 @@ class Sandbox(SandboxRuns):
         self,
         template: str | None = None,
         *,
+        name: str | None = None,
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
@@ -77,6 +80,7 @@ class Sandbox(SandboxRuns):
         session = session_of(client, api_url, api_key)
         wish = SandboxWish(
             template=template,
+            name=name,
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
@@ -100,6 +104,7 @@ class Sandbox(SandboxRuns):
         cls,
         template: str | None = None,
         *,
+        name: str | None = None,
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
@@ -121,6 +126,7 @@ class Sandbox(SandboxRuns):
         """The same as ``Sandbox(...)``."""
         return cls(
             template,
+            name=name,
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
@@ -157,12 +163,73 @@ class Sandbox(SandboxRuns):
         api_key: str | None = None,
         client: Client | None = None,
     ) -> Sandbox:
-        """The sandbox of that id. As any other it is deleted at the end of ``with``.
+        """The sandbox of that id or name. As any other it is deleted at the end of ``with``.
 
         ``with Sandbox.connect(id).detach() as sandbox`` leaves it alone.
         """
         session = session_of(client, api_url, api_key)
         return cls.of(session, session.run(_living.get_sandbox(sandbox_id)))
+
+    @classmethod
+    @known_keywords
+    def get_or_create(
+        cls,
+        name: str,
+        template: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        persistent: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        idle_seconds: int | None = None,
+        on_timeout: OnTimeout | None = None,
+        volumes: Sequence[MountLike] | None = None,
+        egress_allowlist: Iterable[RuleLike] | None = None,
+        network: NetworkMode | Mapping[str, Any] | None = None,
+        cpu: float | None = None,
+        disk_gb: float | None = None,
+        from_snapshot: str | None = None,
+        disk_only: bool = False,
+        on_progress: Callable[[Progress], Any] | None = None,
+        wait_seconds: float | None = None,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        client: Client | None = None,
+    ) -> Sandbox:
+        """The sandbox of that name; it is created if there is none.
+
+        The options are those of ``Sandbox`` and count for a new one only. One that is there is as
+        it was left, asleep perhaps. As any other it is deleted at the end of ``with``.
+        """
+        session = session_of(client, api_url, api_key)
+        try:
+            return cls.of(session, session.run(_living.get_sandbox(name)))
+        except NotFound:
+            pass
+        try:
+            return cls.create(
+                template,
+                name=name,
+                ttl_seconds=ttl_seconds,
+                persistent=persistent,
+                metadata=metadata,
+                idle_seconds=idle_seconds,
+                on_timeout=on_timeout,
+                volumes=volumes,
+                egress_allowlist=egress_allowlist,
+                network=network,
+                cpu=cpu,
+                disk_gb=disk_gb,
+                from_snapshot=from_snapshot,
+                disk_only=disk_only,
+                on_progress=on_progress,
+                wait_seconds=wait_seconds,
+                api_url=api_url,
+                api_key=api_key,
+                client=client,
+            )
+        except AlreadyExists:
+            # Somebody else was quicker.
+            return cls.of(session, session.run(_living.get_sandbox(name)))
 
     @classmethod
     @known_keywords

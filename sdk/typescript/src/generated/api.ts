@@ -221,6 +221,11 @@ export interface components {
                 [key: string]: string;
             } | null;
             /**
+             * @description A name of the caller's own, which stands for the sandbox wherever a path has its id, until
+             *     it is deleted: a second sandbox of the same name is refused (`already_exists`).
+             */
+            name?: string | null;
+            /**
              * @description What it may reach. Absent: what the project's default says. Not null, and not together with
              *     `egress_allowlist`.
              */
@@ -1110,6 +1115,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
+            /** @description What the project calls it. */
+            name?: string | null;
             /** @description What it may reach: deny, allowlist, public or observe. `GET .../network` has the rules. */
             network_mode?: components["schemas"]["NetworkMode"];
             on_timeout?: components["schemas"]["OnTimeout"];

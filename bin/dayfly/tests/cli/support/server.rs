@@ -202,6 +202,7 @@ async fn authenticate(request: Request, next: Next) -> Response {
 pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
     Sandbox {
         id: id.to_owned(),
+        name: None,
         template: template.to_owned(),
         status: "running".to_owned(),
         reason: None,
@@ -251,6 +252,7 @@ async fn create(
         .get("idempotency-key")
         .and_then(|value| value.to_str().ok());
     world.idempotency_keys.extend(key.map(str::to_owned));
+    let name = request.name.clone();
     world.creates.push(request);
     match template.as_str() {
         "bakes" if world.bakes < 3 => {
@@ -278,7 +280,10 @@ async fn create(
         _ => {}
     }
     let id = format!("sb-local-{:026}", world.creates.len());
-    let sandbox = sandbox(&id, &template);
+    let sandbox = Sandbox {
+        name,
+        ..sandbox(&id, &template)
+    };
     world.sandboxes.insert(id, sandbox.clone());
     (StatusCode::CREATED, Json(sandbox)).into_response()
 }
