@@ -16,6 +16,8 @@ const EXECS_MAX: usize = 2048;
 const TRANSFERS_MAX: usize = 512;
 /// Watches of files, events and logs, which stay for as long as their reader does.
 const WATCHES_MAX: usize = 512;
+/// Commands in the background whose end is waited for, for the record.
+const ENDINGS_MAX: usize = 1024;
 /// Visitors of services whose leave is being looked up.
 const VISITORS_MAX: usize = 512;
 /// Connections of visitors that speak something else than HTTP by now, of all sandboxes.
@@ -54,6 +56,7 @@ pub struct Sizes {
     pub execs: usize,
     pub transfers: usize,
     pub watches: usize,
+    pub endings: usize,
     pub visitors: usize,
     pub tunnels: usize,
     pub output_units: usize,
@@ -66,6 +69,7 @@ impl Default for Sizes {
             execs: EXECS_MAX,
             transfers: TRANSFERS_MAX,
             watches: WATCHES_MAX,
+            endings: ENDINGS_MAX,
             visitors: VISITORS_MAX,
             tunnels: TUNNELS_MAX,
             output_units: OUTPUT_UNITS_MAX,
@@ -82,6 +86,7 @@ pub struct Limits {
     execs: Shared,
     transfers: Shared,
     watches: Shared,
+    endings: Shared,
     tunnels: Shared,
     output: Shared,
 }
@@ -109,6 +114,7 @@ impl Limits {
             execs: Shared::new(sizes.execs),
             transfers: Shared::new(sizes.transfers),
             watches: Shared::new(sizes.watches),
+            endings: Shared::new(sizes.endings),
             tunnels: Shared::new(sizes.tunnels),
             output: Shared::new(sizes.output_units),
         }
@@ -171,6 +177,12 @@ impl Limits {
     /// [`TooMany`].
     pub fn watch(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.watches, project, "watches of one project")
+    }
+
+    /// # Errors
+    /// [`TooMany`].
+    pub fn ending(&self, project: &ProjectId) -> Result<Permit, TooMany> {
+        share(&self.endings, project, "commands in the background")
     }
 
     /// Room for the output of a project's commands.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use dayfly_node_api::{ExecEvents, NodeError};
+use dayfly_types::ExecId;
 use dayfly_types::exec::{ExecCommand, ExecEvent};
 use dayfly_types::limits::{AUDIT_INPUT_BYTES_MAX, AUDIT_OUTPUT_BYTES_MAX};
 use futures::StreamExt;
@@ -16,6 +17,8 @@ use crate::code::run::RunPlan;
 use crate::exec::spec::ExecPlan;
 use crate::http::audit::PendingAudit;
 use crate::http::auth::Caller;
+
+const BACKGROUND: &str = "background";
 
 /// Watches a command or a run, and writes the entry when it is over: at its end, or when nobody
 /// reads on.
@@ -50,7 +53,15 @@ impl Observer {
         if let Some(stdin) = &plan.request.input {
             asked["stdin"] = content(stdin);
         }
+        if plan.is_background {
+            asked[BACKGROUND] = true.into();
+        }
         Self::of(caller, asked)
+    }
+
+    /// For a second entry of a request, about the end of the command that it left in the background.
+    pub(crate) fn of_ending(caller: &Caller, exec: &ExecId) -> Self {
+        Self::of(caller, json!({"exec_id": exec.as_str()}))
     }
 
     /// Takes over the entry of a request that is about to run code in a context. The code is noted
@@ -134,10 +145,14 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         let mut detail = self.asked.take();
-        // Null: nobody stayed to see it.
-        detail["end"] = self.end.take().unwrap_or_default();
-        detail["stdout"] = self.stdout.tell(self.keeps_output);
-        detail["stderr"] = self.stderr.tell(self.keeps_output);
+        let end = self.end.take();
+        // One in the background has an entry of its own for its end, unless it did not even start.
+        if end.is_some() || detail.get(BACKGROUND).is_none() {
+            // Null: nobody stayed to see it.
+            detail["end"] = end.unwrap_or_default();
+            detail["stdout"] = self.stdout.tell(self.keeps_output);
+            detail["stderr"] = self.stderr.tell(self.keeps_output);
+        }
         self.notebook.write(self.status, &detail);
     }
 }

@@ -14,6 +14,7 @@ use http::StatusCode;
 use crate::admission::limit::Permit;
 use crate::control::Control;
 use crate::exec::audit::Observer;
+use crate::exec::background;
 use crate::exec::collect::{Collected, ExecError, collect};
 use crate::exec::follow::{Position, follow};
 use crate::exec::hint::Awaited;
@@ -56,6 +57,7 @@ pub(crate) async fn plain(
         let place = control.limits.exec(&caller.project)?;
         let started = start(&control, &caller, &id, &plan, place).await?;
         drop(started.events);
+        background::record_its_end(&control, &caller, id.clone(), started.exec.clone());
         let report = control.node.describe_exec(&id, &started.exec).await?;
         return Ok((StatusCode::ACCEPTED, Json(process(report))).into_response());
     }

@@ -1,6 +1,7 @@
 //! Commands: started, followed, read again, and what is told of them.
 
 pub(crate) mod audit;
+pub(crate) mod background;
 pub mod collect;
 pub mod follow;
 pub(crate) mod hint;

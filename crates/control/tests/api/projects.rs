@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Step, World, exited};
+use crate::support::{Step, World, eventually, exited};
 
 /// A project with these limits, and a key of it.
 async fn project(world: &World, id: &str, limits: Value) -> String {
@@ -239,4 +239,35 @@ async fn loads_are_shown_of_the_own_sandboxes_alone() {
     assert_eq!(items[0]["id"], own);
     assert_eq!(items[0]["cpu_us"], 1_500_000);
     assert!(loads["at_ms"].as_u64().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_has_a_second_entry_for_its_end() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let steps = [
+        Step::Stdout("hello\n".into()),
+        Step::Pause(Duration::from_millis(20)),
+        Step::Exit(exited(3)),
+    ];
+    world.node.script("serve", steps);
+    let body = json!({"cmd": "serve", "exec_id": "mine", "background": true});
+    let path = format!("/v1/sandboxes/{id}/exec");
+    let started = world.post(&path, body).await;
+    assert_eq!(started.status, StatusCode::ACCEPTED);
+    let path = format!("/v1/audit?subject={id}");
+    eventually("its end is recorded", async || {
+        let record = world.get(&path).await.json();
+        record["items"][0]["detail"]["end"]["exit_code"] == 3
+    })
+    .await;
+    let record = world.get(&path).await.json();
+    let (ended, begun) = (&record["items"][0], &record["items"][1]);
+    assert_eq!(ended["request_id"], begun["request_id"]);
+    assert_eq!(ended["detail"]["exec_id"], "mine");
+    let digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    assert_eq!(ended["detail"]["stdout"]["sha256"], digest);
+    assert_eq!(begun["detail"]["cmd"], "serve");
+    assert_eq!(begun["detail"]["background"], true);
+    assert_eq!(begun["detail"].get("end"), None);
 }
