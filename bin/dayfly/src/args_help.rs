@@ -68,4 +68,6 @@ Examples:
   dayfly fs ls --depth 3 ID:/var/log
   dayfly fs mv ID:draft.txt final.txt
   dayfly fs watch --recursive ID:/workspace
+  dayfly fs link ID:report.pdf
+  curl -T data.csv \"$(dayfly fs link --upload ID:data.csv)\"
   dayfly fs changes ID";

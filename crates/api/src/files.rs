@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::number::whole_number;
+
 /// One directory entry, as `lstat` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileEntry {
@@ -127,4 +129,46 @@ pub struct ChangedFile {
     pub size: u64,
     /// Unix seconds.
     pub mtime: i64,
+}
+
+/// Body of `POST /v1/sandboxes/{id}/fs/links`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateFileLink {
+    /// The file. A relative path is below `/workspace`.
+    #[schema(pattern = "^[^\\u0000]+$", max_length = 4096)]
+    pub path: String,
+    /// Default `download`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<FileLinkOperation>,
+    /// Seconds until the link expires. Default 3600, and never longer than the key that makes it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 1, maximum = 604_800)]
+    pub ttl_seconds: Option<u64>,
+}
+
+/// What a link to a file is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileLinkOperation {
+    #[default]
+    Download,
+    Upload,
+}
+
+/// A way to one file for those who have no key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileLink {
+    /// The prefix of its key, by which it is listed and revoked among tokens.
+    pub id: String,
+    /// `GET` for a download. `PUT` for an upload, with the content as the body.
+    pub method: String,
+    /// Path and query, behind the address of this API. Shown this once.
+    pub address: String,
+    /// RFC 3339, UTC.
+    pub expires_at: String,
 }

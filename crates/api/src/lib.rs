@@ -32,8 +32,8 @@ pub use exec::{
     SocketCall, SocketEvent, StdinTaken, StreamExtent, TerminalSize,
 };
 pub use files::{
-    ChangeList, ChangeMode, ChangedFile, DirectoryListing, FileChange, FileEntry, FileWritten,
-    MakeDirectory, MoveFile,
+    ChangeList, ChangeMode, ChangedFile, CreateFileLink, DirectoryListing, FileChange, FileEntry,
+    FileLink, FileLinkOperation, FileWritten, MakeDirectory, MoveFile,
 };
 pub use fork::{ForkOptions, ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
 pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout};

@@ -1,9 +1,9 @@
 //! What can be done to files of a guest beside reading and writing them.
 
-use dayfly_api::{ChangeList, ChangeMode, MakeDirectory, MoveFile};
+use dayfly_api::{ChangeList, ChangeMode, CreateFileLink, FileLink, MakeDirectory, MoveFile};
 use serde::Serialize;
 
-use crate::client::Client;
+use crate::client::{Client, decode};
 use crate::error::ClientError;
 use crate::limits;
 
@@ -83,6 +83,21 @@ impl Client {
             url.query_pairs_mut().append_pair("since", since);
         }
         self.get_json(url).await
+    }
+
+    /// Makes a link to a file. Never sent twice: a second link would stay that nobody knows of.
+    ///
+    /// # Errors
+    /// [`ClientError`]; after [`ClientError::Timeout`] and [`ClientError::Lost`] there may be a
+    /// link.
+    pub async fn create_file_link(
+        &self,
+        id: &str,
+        request: &CreateFileLink,
+    ) -> Result<FileLink, ClientError> {
+        let url = self.sandbox_address(id, &["fs", "links"])?;
+        let call = self.http.post(url).json(request);
+        decode(&self.call(call, limits::CALL_DEADLINE).await?)
     }
 
     async fn edit_files(

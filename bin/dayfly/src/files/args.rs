@@ -1,9 +1,11 @@
 //! What can be asked about files.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::Subcommand;
 
+use crate::durations;
 use crate::files::places::Place;
 
 #[derive(Debug, clap::Args)]
@@ -177,6 +179,18 @@ pub(crate) enum FilesCommand {
         /// Also subdirectories.
         #[arg(long, short)]
         recursive: bool,
+    },
+    /// Create a link to a file: an address that works without an API key.
+    Link {
+        /// File in a sandbox.
+        #[arg(value_name = "ID:PATH")]
+        place: GuestPlace,
+        /// For an upload, by PUT, instead of a download.
+        #[arg(long)]
+        upload: bool,
+        /// Expires after this time, such as 30s, 5m, 2h, at most 7d [default: 1h].
+        #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+        ttl: Option<Duration>,
     },
     /// List files that changed since the sandbox was created, or since a snapshot.
     Changes {

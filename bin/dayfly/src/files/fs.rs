@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
 use crate::files::args::{FilesArgs, FilesCommand, GuestPlace};
+use crate::files::link;
 use crate::sandbox::prefixes;
 use crate::table::Table;
 use crate::{ages, exit_status, signals, text};
@@ -44,6 +45,9 @@ pub(crate) async fn files(session: &Session<'_>, args: &FilesArgs) -> Result<u8,
         FilesCommand::Chmod { mode, places } => files.change_mode(mode, places).await,
         FilesCommand::Watch { place, recursive } => {
             signals::until_left(files.watch(&place.0, *recursive)).await
+        }
+        FilesCommand::Link { place, upload, ttl } => {
+            link::create(session, args.user.as_deref(), place, *upload, *ttl).await
         }
         FilesCommand::Changes { place, since } => files.changes(&place.0, since.as_deref()).await,
     }
@@ -279,7 +283,7 @@ impl Files<'_> {
     }
 }
 
-fn failed<'a>(
+pub(super) fn failed<'a>(
     what: &'a str,
     id: &'a str,
     path: &'a str,

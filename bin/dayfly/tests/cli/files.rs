@@ -58,6 +58,38 @@ async fn a_directory_goes_in_and_comes_out() {
 }
 
 #[tokio::test]
+async fn a_link_is_printed_with_the_address_of_the_server() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    let done = program.run(&["fs", "link", "aaaa:a.csv"]).await;
+    let wanted = format!("{}/v1/x?dayfly_token=t", server.url());
+    assert_eq!(done.stdout().trim_end(), wanted, "{done:?}");
+    assert!(
+        done.stderr.contains("`dayfly token rm dfk_link`"),
+        "{done:?}"
+    );
+    let words = [
+        "fs",
+        "link",
+        "--upload",
+        "--ttl",
+        "5m",
+        "aaaa:a.csv",
+        "--json",
+    ];
+    let done = program.run(&words).await;
+    assert_eq!(done.json()["method"], "PUT");
+    assert_eq!(done.json()["address"], wanted);
+    let asked = server.world().file_requests.last().cloned();
+    let wanted = json!({"path": "a.csv", "operation": "upload", "ttl_seconds": 300});
+    assert_eq!(asked, Some(wanted));
+    let done = program
+        .run(&["fs", "-u", "root", "link", "aaaa:a.csv"])
+        .await;
+    assert_eq!(done.status, 2, "{done:?}");
+}
+
+#[tokio::test]
 async fn a_hostile_archive_leaves_nothing_outside() {
     let server = FakeServer::with(&[A]).await;
     let program = Program::at(&server);

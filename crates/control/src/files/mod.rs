@@ -3,6 +3,7 @@
 pub mod byte_range;
 pub(crate) mod edit_http;
 pub(crate) mod http;
+pub(crate) mod links_http;
 pub mod path;
 pub(crate) mod query;
 pub mod spec;

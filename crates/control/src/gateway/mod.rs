@@ -45,6 +45,7 @@ pub use self::address::{Form, PortAddress};
 pub use self::error::GatewayError;
 pub(crate) use self::preview::parse_port;
 pub use self::preview::{InvalidPreviewDomain, PreviewDomain};
+pub(crate) use self::query::{token as link_token, without_token};
 pub(crate) use self::token::{LinkToken, new_link_id};
 
 /// How long connections may take to end after the stop was asked for.

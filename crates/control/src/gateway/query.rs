@@ -3,14 +3,14 @@
 const PARAMETER: &[u8] = b"dayfly_token";
 
 /// What the query says behind `dayfly_token`, when it says so.
-pub(super) fn token(query: &str) -> Option<&str> {
+pub(crate) fn token(query: &str) -> Option<&str> {
     let mut pairs = query.split('&').filter(|pair| is_token(pair));
     let (_, value) = pairs.next()?.split_once('=')?;
     Some(value)
 }
 
 /// The query without our parameter; the rest stays as it came.
-pub(super) fn without_token(query: &str) -> String {
+pub(crate) fn without_token(query: &str) -> String {
     if !query.split('&').any(is_token) {
         return query.to_owned();
     }

@@ -4,10 +4,14 @@
 //! without the scope gets the same answer for what exists and for what does not.
 
 use dayfly_types::SandboxId;
-use http::Method;
+use http::{Method, Uri};
 
 use super::auth::HEALTH_PATH;
+use super::parameter::decode;
 use crate::tenancy::scope::{Reach, Scope};
+
+/// What the query of a file is, without anything else.
+pub(crate) const FILE_QUERY: &str = "path=";
 
 /// Why a key may not be used for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) enum Denied {
     OtherSandbox(SandboxId),
     /// It is for one sandbox, and this is about more.
     OnlyOneSandbox,
+    /// It is for one file, and this is about something else.
+    OnlyOneFile,
     /// Nothing is known of such a request.
     NoSuchRoute,
 }
@@ -43,6 +49,32 @@ pub(crate) fn check(reach: &Reach, method: &Method, path: &str) -> Result<(), De
     } else {
         Err(Denied::Scope(needed))
     }
+}
+
+/// Whether a key may be used for a request as far as it is for one file: for that one, as it was
+/// made, with no other option, and for nothing else.
+pub(crate) fn check_file(reach: &Reach, method: &Method, address: &Uri) -> Result<(), Denied> {
+    let Some(file) = &reach.file else {
+        return Ok(());
+    };
+    let asked = address
+        .query()
+        .and_then(|query| query.strip_prefix(FILE_QUERY));
+    let is_it = *method == file.operation.method()
+        && is_file_path(address.path())
+        && asked.and_then(decode).as_deref() == Some(file.path.as_str());
+    if is_it {
+        Ok(())
+    } else {
+        Err(Denied::OnlyOneFile)
+    }
+}
+
+/// Whether a path is that of a sandbox's files.
+pub(crate) fn is_file_path(path: &str) -> bool {
+    let rest = path.strip_prefix("/v1/sandboxes/");
+    rest.and_then(|rest| rest.split_once('/'))
+        .is_some_and(|(_, rest)| rest == "fs")
 }
 
 fn is_for_everybody(path: &str) -> bool {
@@ -109,6 +141,7 @@ mod tests {
 
     fn reach(scopes: &[Scope], sandbox: Option<&str>) -> Reach {
         Reach {
+            file: None,
             scopes: scopes.iter().copied().collect::<Scopes>(),
             sandbox: sandbox.map(|id| SandboxId::parse(id).unwrap()),
         }

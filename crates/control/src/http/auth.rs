@@ -11,13 +11,14 @@ use dayfly_types::limits::ENDED_KEY_RECORDS_PER_SECOND;
 use dayfly_types::{ErrorCode, ProjectId};
 use http::Method;
 
-use super::access::{self, Denied};
+use super::access::{self, Denied, is_file_path};
+use super::address::with_path;
 use super::audit::{AuditedRequest, PendingAudit, asked};
 use super::error::ApiError;
 use super::key_bound::{bound_answer, bound_body};
 use crate::admission::limit::Permit;
 use crate::control::{Control, LookedUp};
-use crate::gateway::Peer;
+use crate::gateway::{Peer, link_token, without_token};
 use crate::sandbox::name;
 use crate::sandbox::read::FindError;
 use crate::store::{KeyRow, KnownKey, LimitsRow};
@@ -53,9 +54,12 @@ pub(crate) async fn require_key(
     if is_health(&request) {
         return next.run(request).await;
     }
-    let presented = bearer(request.headers()).map(str::to_owned);
+    let presented = match bearer(request.headers()) {
+        Some(key) => Some(Presented::InHeader(key.to_owned())),
+        None => take_link_token(&mut request).map(Presented::InAddress),
+    };
     let asked = asked(&request);
-    let (known, end) = match identify(&control, presented.as_deref(), &asked).await {
+    let (known, end) = match identify(&control, presented, &asked).await {
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
@@ -125,16 +129,42 @@ pub(crate) fn is_health(request: &Request) -> bool {
     reads && request.uri().path() == HEALTH_PATH
 }
 
+/// How a key came with a request.
+enum Presented {
+    InHeader(String),
+    InAddress(String),
+}
+
+/// The key of a link to a file, which is taken out of the address.
+fn take_link_token(request: &mut Request) -> Option<String> {
+    let address = request.uri();
+    let query = address.query().filter(|_| is_file_path(address.path()))?;
+    let token = link_token(query)?.to_owned();
+    let rest = format!("{}?{}", address.path(), without_token(query));
+    *request.uri_mut() = with_path(address, &rest)?;
+    Some(token)
+}
+
 async fn identify(
     control: &Control,
-    presented: Option<&str>,
+    presented: Option<Presented>,
     asked: &AuditedRequest,
 ) -> Result<(KnownKey, KeyEnd), ApiError> {
-    let presented = presented.ok_or_else(|| {
-        ApiError::new(ErrorCode::Unauthorized, "this needs an API key")
-            .hint("send the header `Authorization: Bearer <key>`")
-    })?;
-    match control.look_up_key(presented).await? {
+    let (key, is_in_address) = match presented {
+        Some(Presented::InHeader(key)) => (key, false),
+        Some(Presented::InAddress(key)) => (key, true),
+        None => {
+            let error = ApiError::new(ErrorCode::Unauthorized, "this needs an API key");
+            return Err(error.hint("send the header `Authorization: Bearer <key>`"));
+        }
+    };
+    match control.look_up_key(&key).await? {
+        // Addresses are kept in many places: what is in one must be for one file, and short-lived.
+        LookedUp::Usable(known, _) if is_in_address && known.key.reach.file.is_none() => {
+            let text = "this API key does not belong into an address";
+            return Err(ApiError::new(ErrorCode::Unauthorized, text)
+                .hint("send it in the header `Authorization: Bearer <key>`"));
+        }
         LookedUp::Usable(known, end) => return Ok((*known, end)),
         LookedUp::Ended(key) => record_ended(control, &key, asked).await,
         LookedUp::Unknown => {}
@@ -175,6 +205,7 @@ async fn admit(
         caller.notebook.names_subject(id.as_str());
         *request.uri_mut() = address;
     }
+    access::check_file(&caller.reach, request.method(), request.uri()).map_err(denied)?;
     access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)?;
     Ok(control.limits.request_of(&caller.project)?)
 }
@@ -189,6 +220,7 @@ fn denied(denied: Denied) -> ApiError {
             "this key does not have the scope `{}`",
             scope.as_str()
         )),
+        Denied::OnlyOneFile => forbidden("this key is for one file".to_owned()),
         Denied::OnlyOneSandbox => forbidden("this key is for one sandbox".to_owned()),
         // As if it were not there.
         Denied::OtherSandbox(id) => FindError::NotFound { id }.into(),

@@ -19,7 +19,7 @@ use super::{audit, auth, envelope, known_names, system};
 use crate::code::http as contexts;
 use crate::control::Control;
 use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
-use crate::files::{edit_http, http as files, tree_http, watch_http};
+use crate::files::{edit_http, http as files, links_http, tree_http, watch_http};
 use crate::network::{http as network, log_http};
 use crate::ports::{gateway_http, http as ports};
 use crate::sandbox::{events_http, forks_http, http as sandboxes, states_http};
@@ -170,6 +170,7 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(ports::list_all_links))
         .routes(routes!(files::read, files::write, edit_http::remove))
         .routes(routes!(files::list))
+        .routes(routes!(links_http::create))
         .routes(routes!(files::stat))
         .routes(routes!(edit_http::make_directory))
         .routes(routes!(edit_http::move_file))

@@ -5,6 +5,7 @@
 //! draining of refused bodies, the cap on requests, the key ([`auth`]), its handler.
 
 pub(crate) mod access;
+pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod auth;

@@ -4,10 +4,10 @@
 //! names, and a key that is for one sandbox is for it under both.
 
 use dayfly_types::{ProjectId, SandboxId};
-use http::uri::{InvalidUri, PathAndQuery};
-use http::{Uri, uri};
+use http::Uri;
 use serde::{Deserialize, Serialize};
 
+use crate::http::address::with_path;
 use crate::store::{Store, StoreError};
 
 /// What the ids of all sandboxes begin with. A name that did could be taken for one that is gone.
@@ -88,7 +88,7 @@ pub(crate) async fn in_address(
     let found = store.sandbox_named(project, &name).await?;
     let id = found.filter(|id| only.is_none_or(|only| only == id));
     Ok(id.and_then(|id| {
-        let address = put(address, &name, &id).ok()?;
+        let address = put(address, &name, &id)?;
         Some((id, address))
     }))
 }
@@ -98,14 +98,10 @@ fn name_in(path: &str) -> Option<SandboxName> {
     SandboxName::parse(rest.split('/').next()?).ok()
 }
 
-fn put(address: &Uri, name: &SandboxName, id: &SandboxId) -> Result<Uri, InvalidUri> {
-    let whole = address.path_and_query().map_or("", PathAndQuery::as_str);
-    let rest = whole.get(PLACE.len() + name.as_str().len()..);
-    let path = format!("{PLACE}{id}{}", rest.unwrap_or_default());
-    let mut parts = uri::Parts::default();
-    parts.path_and_query = Some(path.parse()?);
-    // A path alone is an address.
-    Ok(Uri::from_parts(parts).unwrap_or_default())
+fn put(address: &Uri, name: &SandboxName, id: &SandboxId) -> Option<Uri> {
+    let whole = address.path_and_query()?.as_str();
+    let rest = whole.get(PLACE.len() + name.as_str().len()..)?;
+    with_path(address, &format!("{PLACE}{id}{rest}"))
 }
 
 #[cfg(test)]

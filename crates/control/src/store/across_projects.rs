@@ -101,10 +101,7 @@ impl Store {
             hash: hash.to_owned(),
             project,
             prefix: ADMIN_PREFIX.to_owned(),
-            reach: Reach {
-                scopes: Scopes::operator(),
-                sandbox: None,
-            },
+            reach: Reach::everywhere(Scopes::operator()),
             label: "the operator's own".to_owned(),
             made_by: None,
             created_at_ms: now_ms,

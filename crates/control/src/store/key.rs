@@ -4,13 +4,14 @@ use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
 use super::projects::LimitsRow;
+use super::row::text;
 use super::{Store, StoreError};
 use crate::tenancy::scope::{Reach, Scopes};
 
 // A maker that was revoked meanwhile makes nothing: what it made may have been ended already.
 const INSERT: &str = "INSERT INTO api_keys \
     (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
-    made_by, revoked_at_ms) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, NULL \
+    made_by, file, revoked_at_ms) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL \
     WHERE CAST($9 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM api_keys \
     WHERE prefix = $9 AND revoked_at_ms IS NULL)";
 const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefix = $2 \
@@ -53,6 +54,7 @@ pub(super) struct RawKey {
     scopes: String,
     label: String,
     sandbox_id: Option<String>,
+    file: Option<String>,
     made_by: Option<String>,
     created_at_ms: i64,
     expires_at_ms: Option<i64>,
@@ -67,6 +69,7 @@ impl TryFrom<RawKey> for KeyRow {
             table: "api_keys",
             column,
         };
+        let file = raw.file.as_deref().map(serde_json::from_str).transpose();
         let sandbox = raw.sandbox_id.as_deref().map(SandboxId::parse).transpose();
         Ok(Self {
             hash: raw.hash,
@@ -75,6 +78,8 @@ impl TryFrom<RawKey> for KeyRow {
             reach: Reach {
                 scopes: Scopes::parse(&raw.scopes).ok_or_else(|| corrupt("scopes"))?,
                 sandbox: sandbox.map_err(|_| corrupt("sandbox_id"))?,
+                // One that cannot be read must not look like a key for everything.
+                file: file.map_err(|_| corrupt("file"))?,
             },
             label: raw.label,
             made_by: raw.made_by,
@@ -103,7 +108,8 @@ impl Store {
             .bind(key.reach.sandbox.as_ref().map(SandboxId::as_str))
             .bind(key.created_at_ms)
             .bind(key.expires_at_ms)
-            .bind(&key.made_by);
+            .bind(&key.made_by)
+            .bind(key.reach.file.as_ref().map(text));
         let rows = writing.execute(query).await?;
         writing.commit().await?;
         if rows == 0 {

@@ -55,10 +55,7 @@ fn local_key(hash: &str, project: ProjectId, now_ms: i64) -> KeyRow {
         hash: hash.to_owned(),
         project,
         prefix: LOCAL_PREFIX.to_owned(),
-        reach: Reach {
-            scopes: Scopes::from_iter([Scope::Create, Scope::Exec]),
-            sandbox: None,
-        },
+        reach: Reach::everywhere(Scopes::from_iter([Scope::Create, Scope::Exec])),
         label: "people on this host".to_owned(),
         made_by: None,
         created_at_ms: now_ms,

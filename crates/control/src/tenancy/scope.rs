@@ -3,6 +3,8 @@
 use std::fmt;
 
 use dayfly_types::SandboxId;
+use http::Method;
+use serde::{Deserialize, Serialize};
 
 /// One kind of thing that a key may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +127,55 @@ pub struct Reach {
     pub scopes: Scopes,
     /// Only on this one.
     pub sandbox: Option<SandboxId>,
+    /// Only for this file of it.
+    pub file: Option<FileReach>,
+}
+
+impl Reach {
+    /// On everything of the project.
+    #[must_use]
+    pub const fn everywhere(scopes: Scopes) -> Self {
+        Self {
+            scopes,
+            sandbox: None,
+            file: None,
+        }
+    }
+}
+
+/// A file, and what may be done with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileReach {
+    pub path: String,
+    pub operation: FileOperation,
+}
+
+/// What may be done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOperation {
+    Download,
+    Upload,
+}
+
+impl FileOperation {
+    /// The one method by which it is done.
+    #[must_use]
+    pub const fn method(self) -> Method {
+        match self {
+            Self::Download => Method::GET,
+            Self::Upload => Method::PUT,
+        }
+    }
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Download => "download",
+            Self::Upload => "upload",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::sandbox::name;
 use crate::sandbox::read::{FindError, locate};
 use crate::store::{ADMIN_PREFIX, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
 use crate::tenancy::key::{PresentedKey, without_secret};
-use crate::tenancy::scope::{Reach, Scope, Scopes};
+use crate::tenancy::scope::{FileReach, Reach, Scope, Scopes};
 use crate::time::{deadline_ms, now_ms, rfc3339};
 
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -82,6 +82,46 @@ pub(crate) async fn create(
         }
     };
     let seconds = lifetime(wish.expires_in_days, wish.expires_in_seconds)?;
+    let reach = Reach {
+        scopes,
+        sandbox,
+        file: None,
+    };
+    insert(control, project, maker, reach, label, seconds).await
+}
+
+/// Makes a key for one file of a sandbox that `maker` may be used for.
+///
+/// # Errors
+/// [`TokenError`].
+pub(crate) async fn create_for_file(
+    control: &Control,
+    project: &ProjectId,
+    maker: &Maker,
+    (sandbox, file): (SandboxId, FileReach),
+    seconds: u64,
+) -> Result<NewToken, TokenError> {
+    control.audit.ensure_writable()?;
+    locate(control, project, &sandbox).await?;
+    let label = format!("{} of {}", file.operation.as_str(), file.path);
+    let label = label.chars().take(TOKEN_LABEL_CHARACTERS_MAX);
+    let reach = Reach {
+        scopes: Scopes::from_iter([Scope::Exec]),
+        sandbox: Some(sandbox),
+        file: Some(file),
+    };
+    let label = label.filter(|character| !character.is_control()).collect();
+    insert(control, project, maker, reach, label, Some(seconds)).await
+}
+
+async fn insert(
+    control: &Control,
+    project: &ProjectId,
+    maker: &Maker,
+    reach: Reach,
+    label: String,
+    seconds: Option<u64>,
+) -> Result<NewToken, TokenError> {
     let now = now_ms();
     if control.store.api_keys(project, now).await?.len() >= TOKENS_MAX {
         return Err(TokenError::TooMany);
@@ -91,7 +131,7 @@ pub(crate) async fn create(
         hash: key.hash().to_hex(),
         project: project.clone(),
         prefix: key.prefix().to_owned(),
-        reach: Reach { scopes, sandbox },
+        reach,
         label,
         made_by: Some(maker.prefix.clone()),
         created_at_ms: now,

@@ -14,6 +14,7 @@ mod contexts;
 mod events;
 mod exec;
 mod exec_stream;
+mod file_links;
 mod files;
 mod files_edit;
 mod files_stream;

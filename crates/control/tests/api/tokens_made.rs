@@ -126,10 +126,9 @@ async fn a_revoked_maker_makes_nothing_more() {
         hash: hash.to_string().repeat(64),
         project: project.clone(),
         prefix: format!("dfk_{}", hash.to_string().repeat(8)),
-        reach: dayfly_control::tenancy::scope::Reach {
-            scopes: dayfly_control::tenancy::scope::Scopes::operator(),
-            sandbox: None,
-        },
+        reach: dayfly_control::tenancy::scope::Reach::everywhere(
+            dayfly_control::tenancy::scope::Scopes::operator(),
+        ),
         label: String::new(),
         made_by: Some(made_by.to_owned()),
         created_at_ms: 1,

@@ -21,6 +21,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/sandboxes/{id}/fs/dir", get(list))
         .route("/v1/sandboxes/{id}/fs/watch", get(watch))
         .route("/v1/sandboxes/{id}/fs/changes", get(changes))
+        .route("/v1/sandboxes/{id}/fs/links", post(link))
         .route("/v1/sandboxes/{id}/fs/{what}", post(edit))
         .route("/v1/sandboxes/{id}/fs", delete(remove))
 }
@@ -80,6 +81,18 @@ async fn list(State(shared): State<Arc<Shared>>, Query(query): Parameters) -> Re
         answer["next_after"] = json!(page.last());
     }
     Json(answer).into_response()
+}
+
+async fn link(State(shared): State<Arc<Shared>>, Json(body): Json<Value>) -> Response {
+    let method = if body["operation"] == "upload" {
+        "PUT"
+    } else {
+        "GET"
+    };
+    note(&shared, body);
+    let made = json!({"id": "dfk_link", "method": method, "address": "/v1/x?dayfly_token=t",
+        "expires_at": "2099-01-01T00:00:00Z"});
+    (StatusCode::CREATED, Json(made)).into_response()
 }
 
 async fn edit(

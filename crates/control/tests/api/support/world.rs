@@ -298,10 +298,7 @@ pub(crate) async fn add_key(store: &Store, project: &str) -> String {
         hash: key.hash().to_hex(),
         project,
         prefix: key.prefix().to_owned(),
-        reach: Reach {
-            scopes: Scopes::operator(),
-            sandbox: None,
-        },
+        reach: Reach::everywhere(Scopes::operator()),
         label: String::new(),
         made_by: None,
         created_at_ms: 1,

@@ -1,0 +1,58 @@
+//! Links to one file, for those who have no key.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use dayfly_api::{CreateFileLink, FileLink, FileLinkOperation};
+use dayfly_types::limits::{FILE_LINK_TTL_SECONDS_DEFAULT, FILE_LINK_TTL_SECONDS_MAX};
+use http::StatusCode;
+
+use crate::control::Control;
+use crate::files::path::AbsolutePath;
+use crate::http::access::FILE_QUERY;
+use crate::http::address::encode;
+use crate::http::answer::TokenRefusals;
+use crate::http::auth::Caller;
+use crate::http::body::JsonObject;
+use crate::http::error::ApiError;
+use crate::http::parameter::SandboxParameter;
+use crate::input::Invalid;
+use crate::tenancy::scope::{FileOperation, FileReach};
+use crate::tenancy::tokens;
+use crate::tenancy::tokens_http::maker;
+
+/// Makes an address by which one file can be downloaded or uploaded without a key, for a while. It
+/// is a key of its own, for that file alone: it is among the keys of the project, and ends when it is
+/// revoked.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/fs/links", operation_id = "create_file_link", tag = "files",
+    params(SandboxParameter), request_body = CreateFileLink,
+    responses((status = 201, body = FileLink), TokenRefusals))]
+pub(crate) async fn create(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    SandboxParameter { id }: SandboxParameter,
+    JsonObject(body): JsonObject<CreateFileLink>,
+) -> Result<(StatusCode, Json<FileLink>), ApiError> {
+    let path = AbsolutePath::parse(&body.path)?.into_string();
+    let seconds = body.ttl_seconds.unwrap_or(FILE_LINK_TTL_SECONDS_DEFAULT);
+    if !(1..=FILE_LINK_TTL_SECONDS_MAX).contains(&seconds) {
+        let rule = format!("must be from 1 to {FILE_LINK_TTL_SECONDS_MAX}");
+        return Err(Invalid::field("ttl_seconds", rule).into());
+    }
+    let operation = match body.operation.unwrap_or_default() {
+        FileLinkOperation::Download => FileOperation::Download,
+        FileLinkOperation::Upload => FileOperation::Upload,
+    };
+    let address = format!("/v1/sandboxes/{id}/fs?{FILE_QUERY}{}", encode(&path));
+    let file = FileReach { path, operation };
+    let (project, maker) = (&caller.project, maker(&caller));
+    let made = tokens::create_for_file(&control, project, &maker, (id, file), seconds).await?;
+    let link = FileLink {
+        id: made.token_info.prefix,
+        method: operation.method().to_string(),
+        address: format!("{address}&dayfly_token={}", made.token),
+        expires_at: made.token_info.expires_at.unwrap_or_default(),
+    };
+    Ok((StatusCode::CREATED, Json(link)))
+}

@@ -1,0 +1,175 @@
+//! Links to one file: what they let in, and nothing else.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, World};
+
+const CONTENT: &[u8] = b"1,2";
+
+async fn link(world: &World, sandbox: &str, body: Value) -> Value {
+    let made = world
+        .post(&format!("/v1/sandboxes/{sandbox}/fs/links"), body)
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    made.json()
+}
+
+/// Asks without a key of its own.
+async fn visit(world: &World, method: Method, address: &str) -> Answer {
+    let request = http::Request::builder().method(method).uri(address);
+    let body = axum::body::Body::from(CONTENT);
+    world.send(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_file_comes_and_goes_by_a_link_without_a_key() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let path = "/workspace/a b&c.csv";
+    world.node.put_file(&id, path, CONTENT.to_vec());
+    let download = link(&world, &id, json!({"path": "a b&c.csv"})).await;
+    assert_eq!(download["method"], "GET");
+    assert!(download["expires_at"].is_string());
+    let address = download["address"].as_str().unwrap();
+    let read = visit(&world, Method::GET, address).await;
+    assert_eq!((read.status, &read.body[..]), (StatusCode::OK, CONTENT));
+
+    let wish = json!({"path": path, "operation": "upload", "ttl_seconds": 60});
+    let upload = link(&world, &id, wish).await;
+    assert_eq!(upload["method"], "PUT");
+    let address = upload["address"].as_str().unwrap();
+    let written = visit(&world, Method::PUT, address).await;
+    assert_eq!(
+        written.json(),
+        json!({"path": path, "bytes": CONTENT.len()})
+    );
+
+    // The record has the link's own key, and whose it is.
+    let audit = world.get(&format!("/v1/audit?subject={id}&limit=1")).await;
+    let entry = &audit.json()["items"][0];
+    assert_eq!(entry["key_prefix"], upload["id"]);
+    assert!(!audit.text().contains("dayfly_token"), "{}", audit.text());
+    let keys = world.get("/v1/me/tokens").await.json();
+    let keys = keys["items"].as_array().unwrap();
+    let own = keys.iter().find(|key| key["prefix"] == upload["id"]);
+    assert_eq!(own.unwrap()["label"], format!("upload of {path}"));
+}
+
+#[tokio::test]
+async fn a_link_is_for_its_file_and_its_operation_alone() {
+    let world = World::start().await;
+    let (id, other) = (world.create().await, world.create().await);
+    for sandbox in [&id, &other] {
+        for path in ["/workspace/a", "/workspace/b", "/root/a"] {
+            world.node.put_file(sandbox, path, CONTENT.to_vec());
+        }
+    }
+    let made = link(&world, &id, json!({"path": "/workspace/a"})).await;
+    let address = made["address"].as_str().unwrap();
+    assert_eq!(
+        visit(&world, Method::GET, address).await.status,
+        StatusCode::OK
+    );
+    let token = address.split("dayfly_token=").nth(1).unwrap();
+    let base = format!("/v1/sandboxes/{id}/fs");
+    for (method, address) in [
+        (Method::PUT, address.to_owned()),
+        (Method::DELETE, address.to_owned()),
+        (Method::HEAD, address.to_owned()),
+        (
+            Method::GET,
+            format!("{base}?path=/workspace/b&dayfly_token={token}"),
+        ),
+        (
+            Method::GET,
+            format!("{base}?path=/workspace/a&user=root&dayfly_token={token}"),
+        ),
+        (
+            Method::GET,
+            format!("{base}?dayfly_token={token}&path=/workspace/a&path=/root/a"),
+        ),
+        (
+            Method::GET,
+            format!("{base}/dir?path=/workspace/a&dayfly_token={token}"),
+        ),
+        (Method::GET, address.replace(&id, &other)),
+        (Method::GET, format!("/v1/sandboxes?dayfly_token={token}")),
+        (Method::GET, format!("/v1/me?dayfly_token={token}")),
+    ] {
+        let refused = visit(&world, method.clone(), &address).await;
+        let wanted = [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED];
+        assert!(
+            wanted.contains(&refused.status),
+            "{method} {address}: {}",
+            refused.status
+        );
+    }
+    // Nor in the header.
+    for path in [
+        "/v1/me",
+        "/v1/sandboxes",
+        &format!("{base}/dir?path=/workspace"),
+    ] {
+        let refused = world.ask(token, Method::GET, path, Value::Null).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
+    }
+    let path = format!("/v1/sandboxes/{id}/exec");
+    let exec = world.ask(token, Method::POST, &path, json!({"cmd": "id"}));
+    assert_eq!(exec.await.status, StatusCode::FORBIDDEN);
+    assert!(world.node.last_exec().is_none());
+}
+
+#[tokio::test]
+async fn an_api_key_in_an_address_is_refused() {
+    let world = World::start().await;
+    let id = world.create().await;
+    world.node.put_file(&id, "/workspace/a", CONTENT.to_vec());
+    let base = format!("/v1/sandboxes/{id}/fs?path=/workspace/a");
+    let refused = visit(
+        &world,
+        Method::GET,
+        &format!("{base}&dayfly_token={}", world.key),
+    )
+    .await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(refused.text().contains("address"), "{}", refused.text());
+    let wrong = visit(
+        &world,
+        Method::GET,
+        &format!("{base}&dayfly_token=dfk_wrong"),
+    )
+    .await;
+    assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_link_ends_when_it_is_revoked_and_with_its_time() {
+    let world = World::start().await;
+    let id = world.create().await;
+    world.node.put_file(&id, "/workspace/a", CONTENT.to_vec());
+    let made = link(&world, &id, json!({"path": "a"})).await;
+    let address = made["address"].as_str().unwrap();
+    let prefix = made["id"].as_str().unwrap();
+    let revoked = world.delete(&format!("/v1/me/tokens/{prefix}")).await;
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT);
+    let refused = visit(&world, Method::GET, address).await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+
+    for seconds in [0, 604_801] {
+        let wish = json!({"path": "a", "ttl_seconds": seconds});
+        let refused = world
+            .post(&format!("/v1/sandboxes/{id}/fs/links"), wish)
+            .await;
+        assert_eq!(refused.refusal(), "invalid_request");
+    }
+    // What makes it may not be used for longer, so neither may it.
+    let short = json!({"scopes": ["exec"], "expires_in_seconds": 100});
+    let maker = world.post("/v1/me/tokens", short).await.json();
+    let key = maker["token"].as_str().unwrap();
+    let path = format!("/v1/sandboxes/{id}/fs/links");
+    let made = world
+        .ask(key, Method::POST, &path, json!({"path": "a"}))
+        .await;
+    assert_eq!(made.json()["expires_at"], maker["expires_at"]);
+}
