@@ -30,6 +30,7 @@ export class CodeCollector {
   readonly #results: Record<string, string>[] = [];
   readonly #failure: Pick<Wire["RunResult"], "error" | "traceback"> = {};
   #isCut = false;
+  #isStateLost = false;
   #end: Partial<Wire["RunResult"]> | undefined;
 
   constructor(listeners: CodeListeners) {
@@ -68,6 +69,7 @@ export class CodeCollector {
       exit,
       exit_code: exit,
       truncated: this.#isCut || stdout.leftOut !== undefined || stderr.leftOut !== undefined,
+      state_lost: this.#isStateLost,
     });
   }
 
@@ -93,6 +95,9 @@ export class CodeCollector {
         return void Object.assign(this.#failure, { error: data["error"], traceback: data["traceback"] });
       case "dropped":
         this.#isCut = true;
+        return;
+      case "restarted":
+        this.#isStateLost = true;
         return;
       case "end":
         this.#end = data;

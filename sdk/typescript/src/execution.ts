@@ -101,9 +101,10 @@ export class Execution {
   readonly #wire: Wire["RunResult"];
 
   /** @internal */
-  constructor(wire: Wire["RunResult"], stateLost = false) {
+  constructor(wire: Wire["RunResult"], isRestarted = false) {
     this.#wire = wire;
-    this.stateLost = stateLost;
+    const isServersWord = wire.state_lost === true;
+    this.stateLost = isRestarted || isServersWord;
     this.results = wire.results.map((data) => new Result(data));
     this.stdout = wire.stdout;
     this.error = executionError(wire);
@@ -114,7 +115,10 @@ export class Execution {
     this.executionCount = wire.execution_count ?? undefined;
     this.truncated = wire.truncated;
     this.omitted = wire.omitted ?? [];
-    const hints = [stateLost ? STATE_LOST : undefined, worded(wire.hint ?? undefined)].filter((hint) => hint !== undefined);
+    const told = worded(wire.hint ?? undefined);
+    // The server's hint says it where it knows of it; the events of a stream have no hint.
+    const isSaid = isServersWord && told !== undefined;
+    const hints = [this.stateLost && !isSaid ? STATE_LOST : undefined, told].filter((hint) => hint !== undefined);
     this.hint = hints.length === 0 ? undefined : hints.join("; ");
     this.changedFiles = wire.changed_files ?? undefined;
   }

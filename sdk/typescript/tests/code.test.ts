@@ -148,6 +148,19 @@ test("an interpreter that has died is started again, and that is said", async ()
   assert.equal(server.arrived.filter(({ path }) => path.endsWith("/restart")).length, 1);
 });
 
+test("a death of the interpreter that only the server saw is told, once", async () => {
+  const hint = "the interpreter had ended and was started anew";
+  const [sandbox] = await sandboxOf((request, response) => {
+    if (request.path === RUN) return sendJson(response, 200, { ...ANSWER, state_lost: true, hint });
+    return stream(response, event("restarted", { reason: "it was ended by SIGKILL" }) + END);
+  });
+  const plain = await sandbox.runCode("x");
+  assert.deepEqual([plain.stateLost, plain.hint], [true, hint]);
+  const followed = await sandbox.runCode("x", { onStdout: () => undefined });
+  assert.equal(followed.stateLost, true);
+  assert.match(followed.hint ?? "", /^the interpreter had ended; .* is lost$/);
+});
+
 test("in a template without contexts code is a command, heard as it comes", async () => {
   const [sandbox, server] = await sandboxOf((request, response) => {
     if (request.path.includes("/repl/")) return refuse(response, 501, "not_implemented");
