@@ -41,7 +41,8 @@ def call(create: Create, method: str, *arguments: Any, **options: Any) -> Any:
 
 
 def test_no_hint_of_the_server_is_in_words_of_rest() -> None:
-    sources = Path(__file__).resolve().parents[3] / "crates" / "control" / "src"
+    root = Path(__file__).resolve().parents[3]
+    sources = root / "crates" / "control" / "src"
     if not sources.exists():
         pytest.skip("the server is not beside the SDK")
     codes = {
@@ -53,9 +54,12 @@ def test_no_hint_of_the_server_is_in_words_of_rest() -> None:
         text = source.read_text(encoding="utf-8")
         found |= set(re.findall(r'\.hint\(\s*(?:format!\()?"([^"]*)"', text))
     assert len(found) > 10
+    commands = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for hint in sorted(found):
         told = worded(hint.replace("{name}", "tools"), codes.get(hint, ""))
         assert not REST_WORDS.search(told or ""), f"{hint!r} is told as {told!r}"
+        for command in re.findall(r"`(dayfly [a-z ]+)`", told or ""):
+            assert f"## `{command}`\n" in commands, f"{told!r} names a command that is none"
 
 
 def test_known_hints_name_calls_of_this_package() -> None:

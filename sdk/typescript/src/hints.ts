@@ -21,7 +21,7 @@ const HINT_BY_CODE: ReadonlyMap<string, string> = new Map([
 /** What the server says, and what it is called here. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/GET \/v1\/me says/g, "me() says"],
-  [/GET \/v1\/usage shows it/g, "`dayfly usage` shows it"],
+  [/GET \/v1\/usage shows it/g, "`dayfly project usage` shows it"],
   [/GET \/v1\/templates\/(\S+) says why/g, "templates() says why: `detail` of $1"],
   [/PATCH \/v1\/volumes\/\S+ makes it larger/g, "volume.grow({ sizeGb }) makes it larger"],
   [/GET processes\/(\S+?)\/output/g, 'sandbox.process("$1").output()'],
@@ -35,7 +35,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/GET \/health says what the operator can do/g, "the server's operator has to look (/health)"],
 ];
 
-/** The hint of a refusal. `hasKey` says whether a key was sent. @internal */
+/** The hint of a refusal. `hasKey` says whether a key was sent. */
 export function hintFor(code: string, told: string | undefined, hasKey: boolean): string | undefined {
   if (code === "unauthorized") return hasKey ? `the key is not known, or has ended: ${KEY_HINT}` : KEY_HINT;
   return HINT_BY_CODE.get(code) ?? worded(told);

@@ -1,7 +1,11 @@
 // An explicit client: what it is given reaches every request, and its end is an end.
 
 import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { hintFor } from "#internal/hints";
 import { Client, DayflyError, InvalidSettings, me, Sandbox, Snapshot, templates, Unauthorized, Volume } from "dayfly";
 import { FakeServer, refuse, SANDBOX, sendJson, sendNothing } from "./fake-server.js";
 
@@ -122,5 +126,26 @@ test("hints are in the words of this package", async () => {
     await assert.rejects(me(server.options), (error: unknown) => {
       return error instanceof DayflyError && error.hint === current[2];
     }, current[0]);
+  }
+});
+
+const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
+const SERVER = join(REPOSITORY, "crates/control/src");
+
+test("no hint of the server is told in words of REST, and commands in hints exist", { skip: !existsSync(SERVER) }, () => {
+  const sources = readdirSync(SERVER, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".rs"));
+  const hints = sources.flatMap((name) => {
+    return [...readFileSync(join(SERVER, name), "utf8").matchAll(/\.hint\(\s*(?:format!\()?"([^"]*)"/g)].map(([, hint]) => hint ?? "");
+  });
+  assert.ok(hints.length > 10);
+  const codes = new Map([
+    ["send the header `Authorization: Bearer <key>`", "unauthorized"],
+    ["use a new Idempotency-Key for a new request", "idempotency_conflict"],
+  ]);
+  const commands = readFileSync(join(REPOSITORY, "docs/reference/cli.md"), "utf8");
+  for (const hint of hints) {
+    const told = hintFor(codes.get(hint) ?? "", hint.replace("{name}", "tools"), true) ?? "";
+    assert.doesNotMatch(told, /\b(GET|PUT|POST|PATCH|DELETE) |\/v1\/|Bearer|Idempotency-Key/, hint);
+    for (const [, command] of told.matchAll(/`(dayfly [a-z ]+)`/g)) assert.ok(commands.includes(`## \`${command}\`\n`), told);
   }
 });

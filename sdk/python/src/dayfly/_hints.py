@@ -22,7 +22,7 @@ _BY_CODE = {
 }
 _WORDS = [
     (r"GET /v1/me says", "dayfly.me() says"),
-    (r"GET /v1/usage shows it", "`dayfly usage` shows it"),
+    (r"GET /v1/usage shows it", "`dayfly project usage` shows it"),
     (r"GET /v1/templates/(\S+) says why", r"dayfly.templates() says why: `detail` of \1"),
     (
         r"PATCH /v1/volumes/\S+ makes it larger",
