@@ -154,15 +154,6 @@ def test_a_write_says_what_it_takes(fake: FakeDaemon, create: Create, data: Any)
         call(create, "files.write", "/workspace/a", data)
 
 
-def test_an_upload_into_a_directory_is_like_cp(
-    fake: FakeDaemon, create: Create, tmp_path: Path
-) -> None:
-    (tmp_path / "big.bin").write_bytes(b"x")
-    fake.on("PUT", f"{ONE}/fs", Reply(200, {"bytes": 1}))
-    call(create, "files.upload", tmp_path / "big.bin", "/workspace/new/")
-    assert "path=%2Fworkspace%2Fnew%2Fbig.bin" in fake.seen("PUT", f"{ONE}/fs")[0].path
-
-
 def test_a_port_is_waited_for(
     fake: FakeDaemon, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import posixpath
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -227,12 +228,15 @@ def content_of(data: Any) -> bytes:
     raise TypeError(f"files.write takes str or bytes, not {kind}; {hint}")
 
 
-def upload(sandbox: str, local: Path, remote: str, user: str | None) -> Operation[int]:
+def upload(
+    sandbox: str, local: str | os.PathLike[str], remote: str, user: str | None
+) -> Operation[int]:
     """Copies a local file, or a whole directory, into the sandbox."""
     if remote.endswith("/"):
-        # Into that directory, as `cp` means it.
-        remote += local.resolve().name
-    if local.is_dir():
+        # Into that directory, as `cp` means it. A link gives its own name, and "." that of where
+        # it is.
+        remote += os.path.basename(os.path.abspath(local))
+    if os.path.isdir(local):
         return (yield from _upload_tree(sandbox, local, remote, user))
     with open(local, "rb") as file:
         details = os.fstat(file.fileno())
@@ -240,7 +244,9 @@ def upload(sandbox: str, local: Path, remote: str, user: str | None) -> Operatio
         return (yield from write(sandbox, remote, file, details.st_size, mode=mode, user=user))
 
 
-def _upload_tree(sandbox: str, local: Path, remote: str, user: str | None) -> Operation[int]:
+def _upload_tree(
+    sandbox: str, local: str | os.PathLike[str], remote: str, user: str | None
+) -> Operation[int]:
     with tempfile.TemporaryFile() as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(local, arcname=".")
@@ -251,13 +257,22 @@ def _upload_tree(sandbox: str, local: Path, remote: str, user: str | None) -> Op
         return int((yield from call(request)).json()["bytes"])
 
 
-def download(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+def download(
+    sandbox: str, remote: str, local: str | os.PathLike[str], user: str | None
+) -> Operation[Path]:
     """Copies a file, or a whole directory, out of the sandbox."""
     entry = yield from stat(sandbox, remote, user)
+    target = Path(local)
+    # A Path has no slash at its end; a file cannot take the place of a directory either.
+    if os.fspath(local).endswith(("/", os.sep)) or (target.is_dir() and not entry.is_dir):
+        target /= posixpath.basename(posixpath.normpath(posixpath.join("/workspace", remote)))
     if entry.is_dir:
-        return (yield from _download_tree(sandbox, remote, local, user))
-    if local.is_dir():
-        local = local / (remote.rstrip("/").rpartition("/")[2] or entry.name)
+        return (yield from _download_tree(sandbox, remote, target, user))
+    return (yield from _download_file(sandbox, remote, target, user))
+
+
+def _download_file(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+    local.parent.mkdir(parents=True, exist_ok=True)
     # Under another name until it is whole: a broken transfer must not look like the file.
     part = local.with_name(f".{local.name}.part")
     try:

@@ -94,13 +94,19 @@ class Filesystem:
 
     @known_keywords
     def upload(self, local: str | PathLike[str], remote: str, *, user: str | None = None) -> int:
-        """Copies a local file or directory into the sandbox; with ``remote`` ``"dir/"`` into it."""
-        return self._session.run(_files.upload(self._sandbox, Path(local), remote, user))
+        """Copies a local file or directory into the sandbox and gives the number of bytes.
+
+        With ``remote`` ``"dir/"`` into that directory, which is made.
+        """
+        return self._session.run(_files.upload(self._sandbox, local, remote, user))
 
     @known_keywords
     def download(self, remote: str, local: str | PathLike[str], *, user: str | None = None) -> Path:
-        """Copies a file or directory out of the sandbox and gives its local path."""
-        return self._session.run(_files.download(self._sandbox, remote, Path(local), user))
+        """Copies a file or directory out of the sandbox and gives its local path.
+
+        With ``local`` ``"dir/"`` into that directory, which is made.
+        """
+        return self._session.run(_files.download(self._sandbox, remote, local, user))
 
     @known_keywords
     def list(
