@@ -155,13 +155,13 @@ export class Files {
 
   /**
    * Copies a file or a directory of this computer into the sandbox and gives the number of bytes. A
-   * `remote` that ends with a slash is the directory to put a file into; of a directory, what is in it
-   * is put into `remote`. Needs Node, Bun or Deno.
+   * `remote` that ends with a slash is the directory to put it into, which is made. Needs Node, Bun or
+   * Deno.
    *
    * @example
    * ```ts
    * await sandbox.files.upload("data.csv", "/workspace/");
-   * await sandbox.files.upload("src", "/workspace/src");
+   * await sandbox.files.upload("src", "/workspace/"); // /workspace/src
    * ```
    */
   upload(local: LocalPath, remote: string, options: UserOption = {}): Promise<number> {
@@ -169,9 +169,9 @@ export class Files {
   }
 
   /**
-   * Copies a file or a directory out of the sandbox and gives its local path. A `local` that is a
-   * directory, or ends with a slash, is the directory to put a file into; of a directory, what is in it
-   * is put into `local`. Needs Node, Bun or Deno.
+   * Copies a file or a directory out of the sandbox and gives its local path. A `local` that ends with
+   * a slash is the directory to put it into, which is made; a file also goes into one that is there.
+   * Needs Node, Bun or Deno.
    */
   download(remote: string, local: LocalPath, options: UserOption = {}): Promise<string> {
     return download(this, remote, local, options);

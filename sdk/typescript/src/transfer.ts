@@ -19,11 +19,11 @@ export async function upload(files: Files, local: LocalPath, remote: string, opt
   const { open, stat } = await requireBuiltIn("node:fs/promises", "files.upload");
   const path = await requireBuiltIn("node:path", "files.upload");
   const source = await localPath(local);
+  // As `cp` does: into a directory under the same name; that of "." is the name of where it is.
+  const target = remote.endsWith("/") ? `${remote}${path.basename(path.resolve(source))}` : remote;
   if ((await stat(source)).isDirectory()) {
-    return (await files.uploadArchive(remote, toStream(packDirectory(source)), options)).bytes;
+    return (await files.uploadArchive(target, toStream(packDirectory(source)), options)).bytes;
   }
-  // As `cp` does: into a directory under the same name.
-  const target = remote.endsWith("/") ? `${remote}${path.basename(source)}` : remote;
   const file = await open(source, "r");
   try {
     const mode = process.platform === "win32" ? undefined : ((await file.stat()).mode & 0o777).toString(8).padStart(4, "0");
@@ -42,12 +42,15 @@ export async function download(files: Files, remote: string, local: LocalPath, o
   const path = await requireBuiltIn("node:path", "files.download");
   const wanted = await localPath(local);
   const entry = await files.stat(remote, options);
+  const isSlashed = wanted.endsWith("/") || wanted.endsWith(path.sep);
+  const isThere = (await fs.stat(wanted).catch(() => undefined))?.isDirectory() === true;
+  const name = path.posix.basename(path.posix.resolve("/workspace", remote));
+  // A file cannot take the place of a directory either.
+  const target = isSlashed || (isThere && !entry.isDir) ? path.join(wanted, name) : wanted;
   if (entry.isDir) {
-    await unpackDirectory(piecesOf(await files.downloadArchive(remote, options)), wanted);
-    return wanted;
+    await unpackDirectory(piecesOf(await files.downloadArchive(remote, options)), target);
+    return target;
   }
-  const isInto = /[/\\]$/.test(wanted) || (await fs.stat(wanted).catch(() => undefined))?.isDirectory() === true;
-  const target = isInto ? path.join(wanted, path.posix.basename(remote)) : wanted;
   await fs.mkdir(path.dirname(target), { recursive: true });
   // Under another name until it is whole: a broken transfer must not look like the file.
   const part = path.join(path.dirname(target), `.${path.basename(target)}.part`);

@@ -99,6 +99,22 @@ test("a directory goes up and comes down as it is, with long names, links and mo
   assert.equal(readFileSync(join(target, "none"), "utf8"), "");
 });
 
+test("a target with a slash at its end is a directory to put a directory into", async () => {
+  const { sandbox, kept } = await keeping();
+  const source = join(place, "one-tree");
+  mkdirSync(source);
+  writeFileSync(join(source, "a.txt"), "x");
+  await sandbox.files.upload(source, "/workspace/new/");
+  await sandbox.files.upload(`${source}/.`, "/workspace/other/");
+  assert.deepEqual([...kept.keys()], ["/workspace/new/one-tree", "/workspace/other/one-tree"]);
+  const down = join(place, "into");
+  const made = await sandbox.files.download("/workspace/new/one-tree", `${down}/`);
+  assert.equal(made, join(down, "one-tree"));
+  assert.equal(readFileSync(join(made, "a.txt"), "utf8"), "x");
+  assert.equal(await sandbox.files.download("/workspace/new/one-tree", down), down);
+  assert.deepEqual(readdirSync(down).sort(), ["a.txt", "one-tree"]);
+});
+
 test("archives of other programs are read", async () => {
   const source = join(place, "source");
   for (const format of ["gnu", "pax", "ustar"]) {
