@@ -134,6 +134,7 @@ def test_of_a_sandbox_that_is_there_the_output_is_kept(fake: FakeDaemon, create:
         ("files.move", ("/workspace/a", "/b"), ("POST", f"{ONE}/fs/move")),
         ("files.remove", ("/workspace/a",), ("DELETE", f"{ONE}/fs")),
         ("files.chmod", ("/workspace/a", 0o600), ("POST", f"{ONE}/fs/chmod")),
+        ("files.watch", ("/workspace/a",), ("GET", f"{ONE}/fs/watch")),
     ],
 )
 def test_a_refused_file_says_which(

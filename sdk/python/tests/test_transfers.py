@@ -12,8 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from conftest import Create
-from fake_daemon import SANDBOX, FakeDaemon, Reply
+from fake_daemon import SANDBOX, FakeDaemon, Reply, Stream, refusal
 from settled import settled
+
+from dayfly import DiskFull, Forbidden, NotFound
 
 FS = f"/v1/sandboxes/{SANDBOX}/fs"
 
@@ -92,3 +94,26 @@ def test_a_download_into_a_directory_is_like_cp(
     assert (tmp_path / made).read_bytes() == b"x"
     assert given == (tmp_path / made if is_file else (tmp_path / made).parent)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [tmp_path / made]
+
+
+def test_a_refused_directory_says_which(fake: FakeDaemon, create: Create, tmp_path: Path) -> None:
+    fake.on("PUT", f"{FS}/tar", refusal(507, "disk_full"))
+    with pytest.raises(DiskFull, match=r"^/srv/tree: no: disk_full"):
+        transfer(create, "upload", tmp_path, "/srv/tree")
+    directory = {"name": "tree", "path": "/srv/tree", "type": "dir", "size": 0, "is_dir": True}
+    fake.on("GET", f"{FS}/stat", Reply(200, directory))
+    fake.on("GET", f"{FS}/tar", refusal(403, "forbidden"))
+    with pytest.raises(Forbidden, match=r"^/srv/tree: no: forbidden"):
+        transfer(create, "download", "/srv/tree", tmp_path / "out")
+
+
+def test_a_watch_that_fails_says_of_what(fake: FakeDaemon, create: Create) -> None:
+    failed = ("error", {"code": "not_found", "error": "it was unmounted"})
+    fake.on("GET", f"{FS}/watch", Stream([("ready", {}), failed]))
+
+    async def scenario() -> None:
+        watch = await settled((await settled(create())).files.watch("/srv/tree"))
+        await settled(watch.__anext__() if hasattr(watch, "__anext__") else next(watch))
+
+    with pytest.raises(NotFound, match=r"^/srv/tree: it was unmounted"):
+        asyncio.run(scenario())

@@ -175,7 +175,8 @@ class AsyncFilesystem:
         self, path: str = "/workspace", *, recursive: bool = False, user: str | None = None
     ) -> AsyncWatch:
         """Changes from now on: ``with sandbox.files.watch(path) as watch: for change in watch``."""
-        state = await self._session.run(open_watch(self._sandbox, path, recursive, user))
+        opening = open_watch(self._sandbox, path, recursive=recursive, user=user)
+        state = await self._session.run(opening)
         return AsyncWatch(self._session, state)
 
     @known_keywords

@@ -35,7 +35,7 @@ PAGE_ENTRIES = 5000
 UPLOAD_SECONDS = 24 * 3600.0
 
 
-def _names_path(operation: Callable[P, Operation[T]]) -> Callable[P, Operation[T]]:
+def names_path(operation: Callable[P, Operation[T]]) -> Callable[P, Operation[T]]:
     """Has every refusal say which path it is about; the second argument is that path."""
 
     @functools.wraps(operation)
@@ -43,19 +43,23 @@ def _names_path(operation: Callable[P, Operation[T]]) -> Callable[P, Operation[T
         try:
             return (yield from operation(*args, **kwargs))
         except ApiError as error:
-            sandbox, path = str(args[0]), str(args[1])
-            # A sandbox that is not there has no paths.
-            if sandbox not in error.message and path not in error.message:
-                user = kwargs.get("user")
-                who = f" (as user {user})" if user else ""
-                error.message = f"{path}{who}: {error.message}"
-                error.args = (error.message,)
+            user = kwargs.get("user")
+            name_path(error, str(args[0]), str(args[1]), str(user) if user else None)
             raise
 
     return named
 
 
-@_names_path
+def name_path(error: ApiError, sandbox: str, path: str, user: str | None = None) -> None:
+    """Has a refusal say which path it is about."""
+    # A sandbox that is not there has no paths.
+    if sandbox not in error.message and path not in error.message:
+        who = f" (as user {user})" if user else ""
+        error.message = f"{path}{who}: {error.message}"
+        error.args = (error.message,)
+
+
+@names_path
 def read(
     sandbox: str, path: str, user: str | None, offset: int | None, length: int | None
 ) -> Operation[bytes]:
@@ -69,7 +73,7 @@ def read(
     return (yield from call(request)).body
 
 
-@_names_path
+@names_path
 def write(
     sandbox: str,
     path: str,
@@ -93,7 +97,7 @@ def write(
     return int((yield from call(request)).json()["bytes"])
 
 
-@_names_path
+@names_path
 def remove(sandbox: str, path: str, *, recursive: bool, user: str | None) -> Operation[None]:
     address = with_query(
         path_of("sandboxes", sandbox, "fs"),
@@ -105,7 +109,7 @@ def remove(sandbox: str, path: str, *, recursive: bool, user: str | None) -> Ope
     yield from call(replace(delete(address), is_repeatable=False))
 
 
-@_names_path
+@names_path
 def list_directory(
     sandbox: str, path: str, depth: int | None, user: str | None
 ) -> Operation[list[FileEntry]]:
@@ -165,7 +169,7 @@ class Walk:
             self._told = None
 
 
-@_names_path
+@names_path
 def stat(sandbox: str, path: str, user: str | None) -> Operation[FileEntry]:
     address = with_query(path_of("sandboxes", sandbox, "fs", "stat"), path=path, user=user)
     return from_wire(FileEntry, (yield from call(get(address))).json())
@@ -181,7 +185,7 @@ def exists(sandbox: str, path: str, user: str | None) -> Operation[bool]:
     return True
 
 
-@_names_path
+@names_path
 def make_directory(
     sandbox: str, path: str, *, parents: bool, mode: int | None, user: str | None
 ) -> Operation[None]:
@@ -190,7 +194,7 @@ def make_directory(
     yield from call(send_json("POST", address, body, is_repeatable=parents))
 
 
-@_names_path
+@names_path
 def move(
     sandbox: str, source: str, target: str, *, replace_target: bool, user: str | None
 ) -> Operation[None]:
@@ -199,14 +203,14 @@ def move(
     yield from call(send_json("POST", address, {"from": source, **body}))
 
 
-@_names_path
+@names_path
 def change_mode(sandbox: str, path: str, mode: int, user: str | None) -> Operation[None]:
     body = without_none(path=path, mode=_octal(mode), user=user)
     address = path_of("sandboxes", sandbox, "fs", "chmod")
     yield from call(send_json("POST", address, body, is_repeatable=True))
 
 
-@_names_path
+@names_path
 def changes(sandbox: str, path: str, since: str | None) -> Operation[list[ChangedFile]]:
     address = with_query(path_of("sandboxes", sandbox, "fs", "changes"), path=path, since=since)
     answer = yield from call(get(address))
@@ -237,15 +241,16 @@ def upload(
         # it is.
         remote += os.path.basename(os.path.abspath(local))
     if os.path.isdir(local):
-        return (yield from _upload_tree(sandbox, local, remote, user))
+        return (yield from _upload_tree(sandbox, remote, local, user=user))
     with open(local, "rb") as file:
         details = os.fstat(file.fileno())
         mode = details.st_mode & 0o777 if os.name == "posix" else None
         return (yield from write(sandbox, remote, file, details.st_size, mode=mode, user=user))
 
 
+@names_path
 def _upload_tree(
-    sandbox: str, local: str | os.PathLike[str], remote: str, user: str | None
+    sandbox: str, remote: str, local: str | os.PathLike[str], *, user: str | None
 ) -> Operation[int]:
     with tempfile.TemporaryFile() as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -267,11 +272,14 @@ def download(
     if os.fspath(local).endswith(("/", os.sep)) or (target.is_dir() and not entry.is_dir):
         target /= posixpath.basename(posixpath.normpath(posixpath.join("/workspace", remote)))
     if entry.is_dir:
-        return (yield from _download_tree(sandbox, remote, target, user))
-    return (yield from _download_file(sandbox, remote, target, user))
+        return (yield from _download_tree(sandbox, remote, target, user=user))
+    return (yield from _download_file(sandbox, remote, target, user=user))
 
 
-def _download_file(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+@names_path
+def _download_file(
+    sandbox: str, remote: str, local: Path, *, user: str | None
+) -> Operation[Path]:
     local.parent.mkdir(parents=True, exist_ok=True)
     # Under another name until it is whole: a broken transfer must not look like the file.
     part = local.with_name(f".{local.name}.part")
@@ -284,7 +292,10 @@ def _download_file(sandbox: str, remote: str, local: Path, user: str | None) -> 
     return local
 
 
-def _download_tree(sandbox: str, remote: str, local: Path, user: str | None) -> Operation[Path]:
+@names_path
+def _download_tree(
+    sandbox: str, remote: str, local: Path, *, user: str | None
+) -> Operation[Path]:
     if not hasattr(tarfile, "data_filter"):
         raise DayflyError("unpacking a directory safely needs a newer patch release of Python")
     address = with_query(path_of("sandboxes", sandbox, "fs", "tar"), path=remote, user=user)

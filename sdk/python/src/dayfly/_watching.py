@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ._effects import Body, Operation, Read
+from ._files import name_path, names_path
 from ._retry import open_body
 from ._sse import Event, EventParser
 from ._wire import Json, get, path_of, with_query
@@ -18,8 +19,10 @@ SILENCE_SECONDS = 45.0
 class WatchState:
     """An open watch. Not opened again when it is cut off: changes would be missed silently."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, sandbox: str, path: str) -> None:
         self._body = body
+        self._sandbox = sandbox
+        self._path = path
         self._parser = EventParser()
         self._waiting: list[Event] = []
         self.is_over: bool = False
@@ -42,7 +45,9 @@ class WatchState:
                 self.close()
             if event.name == "error":
                 self.close()
-                raise error_of_code(str(data.get("code", "internal")), str(data.get("error")))
+                error = error_of_code(str(data.get("code", "internal")), str(data.get("error")))
+                name_path(error, self._sandbox, self._path)
+                raise error
         return None
 
     def wait_until_ready(self) -> Operation[None]:
@@ -69,13 +74,16 @@ class WatchState:
         self._body.close()
 
 
-def open_watch(sandbox: str, path: str, recursive: bool, user: str | None) -> Operation[WatchState]:
+@names_path
+def open_watch(
+    sandbox: str, path: str, *, recursive: bool, user: str | None
+) -> Operation[WatchState]:
     address = with_query(
         path_of("sandboxes", sandbox, "fs", "watch"),
         path=path,
         recursive=True if recursive else None,
         user=user,
     )
-    state = WatchState((yield from open_body(get(address))))
+    state = WatchState((yield from open_body(get(address))), sandbox, path)
     yield from state.wait_until_ready()
     return state

@@ -176,7 +176,8 @@ class Filesystem:
         self, path: str = "/workspace", *, recursive: bool = False, user: str | None = None
     ) -> Watch:
         """Changes from now on: ``with sandbox.files.watch(path) as watch: for change in watch``."""
-        state = self._session.run(open_watch(self._sandbox, path, recursive, user))
+        opening = open_watch(self._sandbox, path, recursive=recursive, user=user)
+        state = self._session.run(opening)
         return Watch(self._session, state)
 
     @known_keywords
