@@ -2,10 +2,11 @@
 
 import type { Connection, QueryValue } from "./connection.js";
 import { type FileData, toContent } from "./content.js";
-import { ApiError, NotFound } from "./errors.js";
+import { NotFound } from "./errors.js";
 import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
 import { Listing } from "./listing.js";
 import { toCamel } from "./names.js";
+import { about } from "./path-error.js";
 import { download, type LocalPath, upload } from "./transfer.js";
 import { FileWatch } from "./watch.js";
 import type { ChangeList, FileEntry, FileWritten, Wire } from "./wire.js";
@@ -150,7 +151,8 @@ export class Files {
 
   /** Watches a directory. */
   watch(path: string, options: UserOption & { recursive?: boolean } = {}): FileWatch {
-    return new FileWatch(this.#connection, { method: "GET", path: this.#path("watch"), query: { path, ...options } });
+    const call = { method: "GET", path: this.#path("watch"), query: { path, ...options } } as const;
+    return new FileWatch(this.#connection, call, path);
   }
 
   /**
@@ -180,14 +182,14 @@ export class Files {
   /** A tree as a tar archive. */
   async downloadArchive(path: string, options: UserOption = {}): Promise<ReadableStream<Uint8Array>> {
     const query = { path, user: options.user };
-    return (await this.#connection.open({ method: "GET", path: this.#path("tar"), query })).body;
+    return (await about(path, this.#connection.open({ method: "GET", path: this.#path("tar"), query }))).body;
   }
 
   /** Unpacks a tar archive below a directory, which is made. */
   async uploadArchive(path: string, archive: FileData, options: UserOption = {}): Promise<FileWritten> {
     const content = await toContent(archive);
     const isStream = content instanceof ReadableStream;
-    const written = await this.#connection.json<Wire["FileWritten"]>({
+    const write = this.#connection.json<Wire["FileWritten"]>({
       method: "PUT",
       path: this.#path("tar"),
       query: { path, user: options.user },
@@ -195,7 +197,7 @@ export class Files {
       content,
       deadlineMs: isStream ? Number.MAX_SAFE_INTEGER : uploadDeadlineMs(content.length),
     });
-    return toCamel(written);
+    return toCamel(await about(path, write));
   }
 
   /** What differs on the sandbox's own disk since its beginning, or since a snapshot of it. */
@@ -225,23 +227,6 @@ export class Files {
     return about(path, this.#connection.done({ method: "POST", path: this.#path(what), json, isRepeatable }));
   }
 }
-
-/** The guest's words do not say which path they are about. */
-async function about<T>(path: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof ApiError && GUEST_CODES.has(error.code) && !error.message.includes(path)) {
-      error.message = `${path}: ${error.message}`;
-    }
-    throw error;
-  }
-}
-
-/** Refusals that are about a path; others are about the sandbox or the key. */
-const GUEST_CODES: ReadonlySet<string> = new Set([
-  ...["invalid_request", "not_found", "forbidden", "already_exists", "disk_full"],
-]);
 
 function rangeHeader(options: ReadOptions): Record<string, string> {
   const { offset = 0, length } = options;

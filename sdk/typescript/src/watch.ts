@@ -3,6 +3,7 @@
 import type { Call, Connection } from "./connection.js";
 import { apiError } from "./errors.js";
 import { AnswerLost } from "./failures.js";
+import { about, withPath } from "./path-error.js";
 import type { SseEvent } from "./sse.js";
 import type { Wire } from "./wire.js";
 
@@ -33,14 +34,18 @@ export class FileWatch implements AsyncIterable<FileChange>, AsyncDisposable {
   readonly #events: Promise<AsyncGenerator<SseEvent, void, undefined>>;
   readonly #controller = new AbortController();
 
+  readonly #path: string;
+
   /** @internal */
-  constructor(connection: Connection, call: Call) {
+  constructor(connection: Connection, call: Call, path: string) {
+    this.#path = path;
     this.#events = connection.events({ ...call, signal: this.#controller.signal });
-    this.ready = this.#events.then(async (events) => {
+    const opened = this.#events.then(async (events) => {
       const { done, value } = await events.next();
       if (done) throw new AnswerLost();
       if (value.name !== "ready") throw refusal(value);
     });
+    this.ready = about(path, opened);
     // Whoever iterates hears of it; nobody has to.
     this.ready.catch(() => undefined);
   }
@@ -57,7 +62,7 @@ export class FileWatch implements AsyncIterable<FileChange>, AsyncDisposable {
       }
     } catch (error) {
       if (this.#controller.signal.aborted) return;
-      throw error;
+      throw withPath(this.#path, error);
     } finally {
       await this.close();
     }

@@ -23,7 +23,7 @@ import { pathToFileURL } from "node:url";
 import { AnswerLost, Forbidden, Sandbox } from "dayfly";
 import { unpackDirectory } from "#internal/local-tree";
 import { headerOf, type TarEntry } from "#internal/tar-header";
-import { FakeServer, refuse, SANDBOX, sendJson } from "./fake-server.js";
+import { event, FakeServer, refuse, SANDBOX, sendJson } from "./fake-server.js";
 
 const place = mkdtempSync(join(tmpdir(), "dayfly-files-"));
 after(() => rmSync(place, { recursive: true }));
@@ -113,6 +113,22 @@ test("a target with a slash at its end is a directory to put a directory into", 
   assert.equal(readFileSync(join(made, "a.txt"), "utf8"), "x");
   assert.equal(await sandbox.files.download("/workspace/new/one-tree", down), down);
   assert.deepEqual(readdirSync(down).sort(), ["a.txt", "one-tree"]);
+});
+
+test("refused directories and watches say which path", async () => {
+  const { sandbox } = await keeping();
+  const isNamed = (error: unknown) => error instanceof Forbidden && error.message.startsWith("/srv/tree: ");
+  await assert.rejects(sandbox.files.downloadArchive("/srv/tree"), isNamed);
+  await assert.rejects(sandbox.files.watch("/srv/tree").ready, isNamed);
+  const refusing = await FakeServer.start((request, response) => {
+    if (request.path.endsWith("/tar")) return refuse(response, 403, "forbidden");
+    if (!request.path.endsWith("/watch")) return sendJson(response, 200, SANDBOX);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(event("ready", {}) + event("error", { code: "forbidden", error: "no" }));
+  });
+  const { files } = await Sandbox.connect("sb-1", refusing.options);
+  await assert.rejects(files.uploadArchive("/srv/tree", new Uint8Array(1024)), isNamed);
+  await assert.rejects(files.watch("/srv/tree")[Symbol.asyncIterator]().next(), isNamed);
 });
 
 test("archives of other programs are read", async () => {
