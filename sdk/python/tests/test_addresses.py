@@ -36,7 +36,7 @@ def test_a_web_page_is_no_dayfly_server(fake: FakeDaemon, worlds: Worlds) -> Non
         worlds.use(worlds.me, fake.url)
     text = str(caught.value)
     assert fake.url in text
-    assert "text/html" in text
+    assert "responded with text/html" in text
     assert "no Dayfly server" in text
     assert "DAYFLY_API_URL" in text
 

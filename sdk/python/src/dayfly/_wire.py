@@ -71,7 +71,7 @@ class Answer:
         except ValueError:
             kind = self.headers.get("content-type") or "no content type"
             raise ProtocolError(
-                f"{self.url or 'the server'} answered with {kind} where JSON was expected:"
+                f"{self.url or 'the server'} responded with {kind} where JSON was expected:"
                 " this is no Dayfly server",
                 status=self.status,
                 hint="is the address right? api_url= or DAYFLY_API_URL gives it",

@@ -74,15 +74,15 @@ class CertificateRefused(ServerUnreachable):
 
 
 class AnswerLost(DayflyError):
-    """The request went out and its answer did not come: whether it was carried out is not known."""
+    """The request was sent and no response came: whether it was carried out is not known."""
 
 
 class AnswerTimeout(AnswerLost, TimeoutError):
-    """The server did not answer in time."""
+    """The server did not respond in time."""
 
 
 class ProtocolError(DayflyError):
-    """The answer is not one of a Dayfly server."""
+    """The response does not come from a Dayfly server."""
 
 
 class ApiError(DayflyError):

@@ -23,7 +23,7 @@ def from_wire(kind: type[T], data: Mapping[str, Any]) -> T:
     try:
         return kind(**given)
     except TypeError:
-        raise ProtocolError(f"the answer is not a {kind.__name__}") from None
+        raise ProtocolError(f"the response is not a {kind.__name__}") from None
 
 
 @dataclass(frozen=True)
