@@ -254,7 +254,7 @@ function redirected(response: Response, apiUrl: string): ProtocolError {
 /** A success whose body somebody else wrote. */
 function strangeContent(headers: Headers, cause?: unknown): ProtocolError {
   const type = headers.get("content-type")?.split(";")[0] ?? "of no type";
-  const what = type === "text/html" ? "it is a web page (text/html)" : `it is no JSON (${type})`;
+  const what = type === "text/html" ? "it is a web page (text/html)" : `it is not JSON (${type})`;
   return new ProtocolError(what, cause, "is apiUrl or DAYFLY_API_URL the address of a Dayfly server?");
 }
 

@@ -252,7 +252,7 @@ function parseData(event: SseEvent): Record<string, unknown> {
   try {
     return JSON.parse(event.data) as Record<string, unknown>;
   } catch (error) {
-    throw new ProtocolError(`the data of a ${event.name} event is no JSON`, error);
+    throw new ProtocolError(`the data of a ${event.name} event is not JSON`, error);
   }
 }
 

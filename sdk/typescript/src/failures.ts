@@ -44,24 +44,24 @@ function innermostText(error: unknown): string {
   return text;
 }
 
-/** The request went out and its answer did not come: whether it was carried out is not known. */
+/** The request was sent and no response came: whether it was carried out is not known. */
 export class AnswerLost extends DayflyError {
   constructor(cause?: unknown, message = "the connection to the server was lost", code = "answer_lost", hint?: string) {
     super(message, { code, cause, hint });
   }
 }
 
-/** The server did not answer in time, or what was waited for did not happen. */
+/** The server did not respond in time, or what was waited for did not happen. */
 export class AnswerTimeout extends AnswerLost {
   constructor(limitMs: number, message = `no response from the server within ${limitMs / 1000} s`, hint?: string) {
     super(undefined, message, "answer_timeout", hint);
   }
 }
 
-/** The answer does not fit the documented shape. */
+/** The response does not come from a Dayfly server. */
 export class ProtocolError extends DayflyError {
   constructor(what: string, cause?: unknown, hint?: string) {
-    super(`the response is not one of a Dayfly server: ${what}`, { code: "protocol_error", cause, hint });
+    super(`the response does not come from a Dayfly server: ${what}`, { code: "protocol_error", cause, hint });
   }
 }
 

@@ -55,7 +55,10 @@ test("an answer of somebody else is still an error with a text", async () => {
   });
   await assert.rejects(dayfly.me(redirect.options), dayfly.ProtocolError);
   const nonsense = await FakeServer.start((_, response) => void response.end("hello"));
-  await assert.rejects(dayfly.me(nonsense.options), dayfly.ProtocolError);
+  await assert.rejects(dayfly.me(nonsense.options), {
+    name: "ProtocolError",
+    message: "the response does not come from a Dayfly server: it is not JSON (of no type)",
+  });
   const fine = await FakeServer.start((_, response) => sendJson(response, 200, { project: "p", key_prefix: "k" }));
   assert.deepEqual(await dayfly.me(fine.options), { project: "p", keyPrefix: "k" });
 });
