@@ -21,7 +21,7 @@ from dayfly import (
 )
 from dayfly._http1 import BodyReader, Head, parse_head
 from dayfly._making import SandboxWish
-from dayfly._settings import load_settings
+from dayfly._settings import Settings, load_settings
 from dayfly._sse import Event, EventParser
 from dayfly._wire import path_of, with_query
 from dayfly.errors import CLASS_OF_CODE, CodeFailed, error_of_answer
@@ -212,6 +212,52 @@ def test_a_rule_reads_as_it_is_written() -> None:
 
 
 class TestSettings:
+    @pytest.fixture(autouse=True)
+    def local(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        path = tmp_path / "local.json"
+        # The host of the tests may have a daemon.
+        monkeypatch.setattr("dayfly._settings.LOCAL_ACCESS", path)
+        return path
+
+    def test_a_daemon_on_this_host_is_the_last_that_is_asked(
+        self, local: Path, tmp_path: Path
+    ) -> None:
+        home = {"HOME": str(tmp_path)}
+        assert load_settings(environment=home) == Settings("http://127.0.0.1:7070")
+        text = '{"url": "http://127.0.0.1:9/", "key": "local-key", "instance": "x"}'
+        local.write_text(text)
+        # Its group can read it, which is what it is for.
+        local.chmod(0o640)
+        assert load_settings(environment=home) == Settings("http://127.0.0.1:9", "local-key")
+        # Its key is for its own address.
+        elsewhere = {**home, "DAYFLY_API_URL": "http://elsewhere"}
+        assert load_settings(environment=elsewhere) == Settings("http://elsewhere")
+        assert load_settings("http://127.0.0.1:9", environment=home).key == "local-key"
+        own = {**home, "DAYFLY_API_KEY": "env-key"}
+        assert load_settings(environment=own) == Settings("http://127.0.0.1:7070", "env-key")
+        config = tmp_path / "config.toml"
+        config.write_text('current = "lab"\n[contexts.lab]\nurl = "http://lab:1"\n')
+        chosen = {**home, "DAYFLY_CONFIG": str(config)}
+        assert load_settings(environment=chosen) == Settings("http://lab:1")
+
+    @pytest.mark.parametrize("text", ['{"key": "local-key', "[]", '{"url": "http://a"}'])
+    def test_a_foreign_file_of_a_daemon_is_refused_without_its_text(
+        self, local: Path, text: str
+    ) -> None:
+        local.write_text(text)
+        with pytest.raises(InvalidSettings, match="dayflyd of this version") as caught:
+            load_settings(environment={})
+        assert "local-key" not in str(caught.value)
+
+    def test_what_is_not_for_this_user_is_passed_over(
+        self, local: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object, **__: object) -> str:
+            raise PermissionError(13, "no")
+
+        monkeypatch.setattr(Path, "read_text", refuse)
+        assert load_settings(environment={}) == Settings("http://127.0.0.1:7070")
+
     def test_arguments_beat_the_environment_beats_the_default(self, tmp_path: Path) -> None:
         home = {"HOME": str(tmp_path)}
         assert load_settings(environment=home).url == "http://127.0.0.1:7070"

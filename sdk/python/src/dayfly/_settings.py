@@ -1,13 +1,15 @@
 """Where the server is and which key it gets.
 
 The first that says something wins: arguments, then ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``, then
-the current context of the context file that the ``dayfly`` command uses, then the default address.
-A context's key goes to that context's address and to no other.
+the current context of the context file that the ``dayfly`` command uses, then what a daemon on this
+host has written for its group, then the default address. A key that was found goes to the address
+that it was found with and to no other.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -19,6 +21,8 @@ from urllib.parse import urlsplit
 from .errors import InvalidSettings
 
 URL_DEFAULT = "http://127.0.0.1:7070"
+# Where a daemon of this host writes how its group (`local_group`) reaches it.
+LOCAL_ACCESS = Path("/run/dayfly/local.json")
 # Permission bits of everybody but the owner.
 OTHERS = 0o077
 
@@ -53,7 +57,7 @@ def load_settings(
     api_key: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Settings from arguments, the environment and the context file."""
+    """Settings from arguments, the environment and files."""
     environment = os.environ if environment is None else environment
     if api_key is not None and not api_key.strip():
         # Often a variable that was not set. Another key in its place could be anybody's.
@@ -64,15 +68,17 @@ def load_settings(
         raise InvalidSettings(
             "api_url= is empty", hint="leave it out, or None, to use DAYFLY_API_URL"
         )
-    context_url, context_key = None, None
+    found_url, found_key = None, None
     given_url = api_url or environment.get("DAYFLY_API_URL") or None
     given_key = api_key or environment.get("DAYFLY_API_KEY") or None
     if given_url is None or given_key is None:
-        context_url, context_key = _current_context(environment)
-    url = (given_url or context_url or URL_DEFAULT).rstrip("/")
+        found_url, found_key = _current_context(environment)
+    if found_url is None and given_key is None:
+        found_url, found_key = _local_access()
+    url = (given_url or found_url or URL_DEFAULT).rstrip("/")
     key = given_key
-    if key is None and context_url is not None and context_url.rstrip("/") == url:
-        key = context_key
+    if key is None and found_url is not None and found_url.rstrip("/") == url:
+        key = found_key
     _check(url, key)
     return Settings(url, key.strip() if key else None)
 
@@ -150,6 +156,26 @@ def _context_key(context: dict[str, Any], path: Path, environment: Mapping[str, 
             return file.read().strip()
     except (OSError, ValueError) as error:
         raise InvalidSettings(f"cannot read {target} ({type(error).__name__})") from None
+
+
+def _local_access() -> tuple[str | None, str | None]:
+    """What a daemon on this host offers to this user, if it does."""
+    try:
+        text = LOCAL_ACCESS.read_text(encoding="utf-8")
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        # Not there, or not for this user: neither is a mistake.
+        return None, None
+    except (OSError, ValueError) as error:
+        raise InvalidSettings(f"cannot read {LOCAL_ACCESS} ({type(error).__name__})") from None
+    content: object = None
+    # The parser's words are kept out: they may quote the key.
+    with contextlib.suppress(ValueError):
+        content = json.loads(text)
+    found = _table(content)
+    url, key = found.get("url"), found.get("key")
+    if not isinstance(url, str) or not isinstance(key, str):
+        raise InvalidSettings(f"{LOCAL_ACCESS} is not what a dayflyd of this version writes")
+    return url, key
 
 
 def _check_mode(path: Path, mode: int) -> None:
