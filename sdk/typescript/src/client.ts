@@ -3,6 +3,7 @@
 import type { ClientOptions, ConnectionOptions } from "./config.js";
 import { Connection } from "./connection.js";
 import { InvalidSettings } from "./failures.js";
+import { refuseUnknown } from "./names.js";
 
 /**
  * One server with one key, and how it is asked. Whatever takes `apiUrl` and `apiKey` takes a `client`
@@ -36,8 +37,9 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** The connection that a call is to use. @internal */
-export function connectionOf(options: ConnectionOptions): Connection {
+/** The connection that a call is to use. `more` names the options that the method has besides. @internal */
+export function connectionOf(method: string, options: ConnectionOptions, more: readonly string[] = []): Connection {
+  refuseUnknown(method, options, ["apiUrl", "apiKey", "maxRetries", "client", ...more]);
   const { client, apiUrl, apiKey, maxRetries } = options;
   if (client === undefined) return new Connection({ apiUrl, apiKey, maxRetries });
   if (apiUrl !== undefined || apiKey !== undefined || maxRetries !== undefined) {

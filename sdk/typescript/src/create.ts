@@ -60,11 +60,15 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
   signal?: AbortSignal | undefined;
 }
 
+/** What a sandbox of a given snapshot may be given. @internal */
+export const SNAPSHOT_CREATE_OPTIONS = [
+  ...["ttlSeconds", "persistent", "idleSeconds", "onTimeout", "egressAllowlist", "network", "diskOnly", "metadata"],
+  ...["volumes", "cpu", "diskGb", "onProgress", "waitSeconds", "signal"],
+];
 /** @internal */
 export const CREATE_OPTIONS = [
-  ...["apiUrl", "apiKey", "maxRetries", "client", "ttlSeconds", "persistent", "idleSeconds", "onTimeout"],
-  ...["egressAllowlist", "network", "name", "template", "fromSnapshot", "diskOnly", "metadata", "volumes", "cpu", "diskGb"],
-  ...["onProgress", "waitSeconds", "signal"],
+  ...SNAPSHOT_CREATE_OPTIONS,
+  ...["apiUrl", "apiKey", "maxRetries", "client", "name", "template", "fromSnapshot"],
 ];
 
 /** Creates, and waits while the template is baked, the host has no room or the node starts. @internal */

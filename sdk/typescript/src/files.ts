@@ -5,7 +5,7 @@ import { type FileData, toContent } from "./content.js";
 import { NotFound } from "./errors.js";
 import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
 import { Listing } from "./listing.js";
-import { toCamel } from "./names.js";
+import { refuseUnknown, toCamel } from "./names.js";
 import { about } from "./path-error.js";
 import { download, type LocalPath, upload } from "./transfer.js";
 import { FileWatch } from "./watch.js";
@@ -23,6 +23,8 @@ export interface ReadOptions extends UserOption {
   length?: number | undefined;
   signal?: AbortSignal | undefined;
 }
+
+const READ_OPTIONS = ["user", "offset", "length", "signal"];
 
 /** How to write a file. Without `append` and `offset` it is replaced as a whole, in one step. */
 export interface WriteOptions extends UserOption {
@@ -56,6 +58,7 @@ export class Files {
 
   /** Reads a file, or a part of it. */
   async read(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
+    refuseUnknown("files.read", options, READ_OPTIONS);
     const headers = rangeHeader(options);
     const query = { path, user: options.user };
     const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
@@ -69,6 +72,7 @@ export class Files {
 
   /** Reads a file piece by piece, for one that is large. */
   async readStream(path: string, options: ReadOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    refuseUnknown("files.readStream", options, READ_OPTIONS);
     const headers = rangeHeader(options);
     const query = { path, user: options.user };
     const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
@@ -80,6 +84,7 @@ export class Files {
    * read; for a file of this computer see `upload`.
    */
   async write(path: string, data: FileData, options: WriteOptions = {}): Promise<FileWritten> {
+    refuseUnknown("files.write", options, ["user", "append", "offset", "mode", "signal"]);
     const { signal, ...how } = options;
     const content = await toContent(data);
     const isStream = content instanceof ReadableStream;
@@ -101,6 +106,7 @@ export class Files {
    * in a `for await`, page by page.
    */
   list(path = "/workspace", options: UserOption & { depth?: number } = {}): Listing<FileEntry> {
+    refuseUnknown("files.list", options, ["user", "depth"]);
     return new Listing(() => this.#pages(path, options));
   }
 
@@ -111,6 +117,7 @@ export class Files {
 
   /** What a path is, without following a link. */
   async stat(path: string, options: UserOption = {}): Promise<FileEntry> {
+    refuseUnknown("files.stat", options, ["user"]);
     return toCamel(await this.#get<Wire["FileEntry"]>("stat", { path, user: options.user }));
   }
 
@@ -129,28 +136,33 @@ export class Files {
 
   /** Removes a file, an empty directory, or with `recursive` a whole one. */
   async remove(path: string, options: UserOption & { recursive?: boolean } = {}): Promise<void> {
+    refuseUnknown("files.remove", options, ["user", "recursive"]);
     const call = { method: "DELETE", path: this.#path(), query: { path, ...options } } as const;
     await about(path, this.#connection.done(call));
   }
 
   /** Makes a directory, with those above it. One that is there is a success. */
   async mkdir(path: string, options: UserOption & { mode?: string; parents?: boolean } = {}): Promise<void> {
+    refuseUnknown("files.mkdir", options, ["user", "mode", "parents"]);
     await this.#post("mkdir", path, { path, parents: true, ...options }, true);
   }
 
   /** Gives a file or a directory another path. */
   async move(from: string, to: string, options: UserOption & { replace?: boolean } = {}): Promise<void> {
+    refuseUnknown("files.move", options, ["user", "replace"]);
     // Not repeated: the second one would find nothing at the old path.
     await this.#post("move", from, { from, to, ...options }, false);
   }
 
   /** Changes permission bits, in octal such as `0755`. Never follows a link. */
   async chmod(path: string, mode: string, options: UserOption = {}): Promise<void> {
+    refuseUnknown("files.chmod", options, ["user"]);
     await this.#post("chmod", path, { path, mode, ...options }, true);
   }
 
   /** Watches a directory. */
   watch(path: string, options: UserOption & { recursive?: boolean } = {}): FileWatch {
+    refuseUnknown("files.watch", options, ["user", "recursive"]);
     const call = { method: "GET", path: this.#path("watch"), query: { path, ...options } } as const;
     return new FileWatch(this.#connection, call, path);
   }
@@ -166,8 +178,9 @@ export class Files {
    * await sandbox.files.upload("src", "/workspace/"); // /workspace/src
    * ```
    */
-  upload(local: LocalPath, remote: string, options: UserOption = {}): Promise<number> {
-    return upload(this, local, remote, options);
+  async upload(local: LocalPath, remote: string, options: UserOption = {}): Promise<number> {
+    refuseUnknown("files.upload", options, ["user"]);
+    return await upload(this, local, remote, options);
   }
 
   /**
@@ -175,18 +188,21 @@ export class Files {
    * a slash is the directory to put it into, which is made; a file also goes into one that is there.
    * Needs Node, Bun or Deno.
    */
-  download(remote: string, local: LocalPath, options: UserOption = {}): Promise<string> {
-    return download(this, remote, local, options);
+  async download(remote: string, local: LocalPath, options: UserOption = {}): Promise<string> {
+    refuseUnknown("files.download", options, ["user"]);
+    return await download(this, remote, local, options);
   }
 
   /** A tree as a tar archive. */
   async downloadArchive(path: string, options: UserOption = {}): Promise<ReadableStream<Uint8Array>> {
+    refuseUnknown("files.downloadArchive", options, ["user"]);
     const query = { path, user: options.user };
     return (await about(path, this.#connection.open({ method: "GET", path: this.#path("tar"), query }))).body;
   }
 
   /** Unpacks a tar archive below a directory, which is made. */
   async uploadArchive(path: string, archive: FileData, options: UserOption = {}): Promise<FileWritten> {
+    refuseUnknown("files.uploadArchive", options, ["user"]);
     const content = await toContent(archive);
     const isStream = content instanceof ReadableStream;
     const write = this.#connection.json<Wire["FileWritten"]>({
@@ -202,6 +218,7 @@ export class Files {
 
   /** What differs on the sandbox's own disk since its beginning, or since a snapshot of it. */
   async changes(path = "/", options: { since?: string } = {}): Promise<ChangeList> {
+    refuseUnknown("files.changes", options, ["since"]);
     return toCamel(await this.#get<Wire["ChangeList"]>("changes", { path, since: options.since }));
   }
 

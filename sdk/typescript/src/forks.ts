@@ -49,7 +49,7 @@ export interface ForkTree {
 /** @internal */
 export const FORK_OPTIONS = [
   ...["ttlSeconds", "persistent", "idleSeconds", "onTimeout", "egressAllowlist", "network", "metadata"],
-  ...["reseedUserSpace", "signal", "partial"],
+  ...["reseedUserSpace", "signal"],
 ];
 
 /** Asks for children. Carries a fresh key, so a repetition makes no second set. @internal */

@@ -1,6 +1,7 @@
 /** Output as a model is to read it: one text, of a bounded length. */
 
 import { KeptText } from "./kept-text.js";
+import { refuseUnknown } from "./names.js";
 
 /** What a model gets when nobody says otherwise: some four thousand tokens. The same as in Python. */
 export const MODEL_BYTES_DEFAULT = 16_000;
@@ -15,6 +16,7 @@ export interface ModelTextOptions {
 
 /** Joins what there is, without what is empty, and cuts the middle out of what is too long. */
 export function modelText(parts: readonly (string | undefined)[], nothing: string, options: ModelTextOptions): string {
+  refuseUnknown("forModel", options, ["maxBytes"]);
   const { maxBytes = MODEL_BYTES_DEFAULT } = options;
   if (!(maxBytes >= 2 * MARK_BYTES)) throw new RangeError(`maxBytes must be ${2 * MARK_BYTES} or more`);
   const said = parts.map((part) => part?.replace(/^\n+|\n+$/g, "") ?? "").filter((part) => part !== "");

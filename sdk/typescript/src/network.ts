@@ -2,7 +2,7 @@
 
 import type { Connection } from "./connection.js";
 import { CALL_DEADLINE_MS } from "./limits.js";
-import { type Camel, toCamel, toSnake } from "./names.js";
+import { type Camel, refuseUnknown, toCamel, toSnake } from "./names.js";
 import type { NetworkLog, NetworkMode, NetworkRule, NetworkRuleWish, Wire } from "./wire.js";
 
 /** What a sandbox may reach. `allow` has the rules as one would write them. */
@@ -53,6 +53,7 @@ export class Network {
 
   /** What it tried, oldest first. With `waitSeconds` (at most 25) waits for the first record. */
   async log(options: { after?: number; limit?: number; waitSeconds?: number } = {}): Promise<NetworkLog> {
+    refuseUnknown("network.log", options, ["after", "limit", "waitSeconds"]);
     const { after, limit, waitSeconds } = options;
     const log = await this.#connection.json<Wire["NetworkLog"]>({
       method: "GET",

@@ -76,6 +76,7 @@ export class SandboxPool implements AsyncDisposable {
    * @throws AnswerTimeout when none is ready after `timeoutSeconds`. Default: no limit.
    */
   async acquire(options: { timeoutSeconds?: number; signal?: AbortSignal } = {}): Promise<Sandbox> {
+    refuseUnknown("SandboxPool.acquire", options, ["timeoutSeconds", "signal"]);
     const { timeoutSeconds, signal } = options;
     for (const start = Date.now(); ; ) {
       const leftMs = timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000 - (Date.now() - start);

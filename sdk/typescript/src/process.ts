@@ -88,6 +88,7 @@ export class Process {
    * @throws SandboxTimeout when it ran past a `timeoutSeconds` of its own.
    */
   async wait(options: { timeoutSeconds?: number; signal?: AbortSignal } = {}): Promise<ExecResult> {
+    refuseUnknown("Process.wait", options, ["timeoutSeconds", "signal"]);
     const limitMs = (options.timeoutSeconds ?? Infinity) * 1000;
     const start = Date.now();
     for (;;) {
@@ -128,18 +129,20 @@ export class Process {
   }
 
   /** A part of its output as bytes. */
-  outputBytes(stream: OutputName = "stdout", options: { offset?: number; limit?: number } = {}): Promise<OutputPart> {
+  async outputBytes(stream: OutputName = "stdout", options: { offset?: number; limit?: number } = {}): Promise<OutputPart> {
+    refuseUnknown("Process.outputBytes", options, ["offset", "limit"]);
     const { offset = 0, limit } = options;
-    return readOutputPart(this.#connection, this.#sandboxId, this.execId, stream, offset, limit);
+    return await readOutputPart(this.#connection, this.#sandboxId, this.execId, stream, offset, limit);
   }
 
   /** Sends input to a process that was started with `stdinOpen`. */
-  sendStdin(data: string | Uint8Array, options: { close?: boolean } = {}): Promise<void> {
+  async sendStdin(data: string | Uint8Array, options: { close?: boolean } = {}): Promise<void> {
+    refuseUnknown("Process.sendStdin", options, ["close"]);
     const content = typeof data === "string" ? new TextEncoder().encode(data) : data;
     // One after the other: the guest takes input by its place only.
     const sent = this.#lastSent.then(() => this.#send(content, options));
     this.#lastSent = sent.catch(() => undefined);
-    return sent;
+    await sent;
   }
 
   /** Closes its input. */

@@ -111,7 +111,7 @@ export class Sandbox implements AsyncDisposable {
    * or the host has no room. A lost answer does not make a second one.
    */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    return await Sandbox.createOn(connectionOf(options), options);
+    return await Sandbox.createOn(connectionOf("Sandbox.create", options, CREATE_OPTIONS), options);
   }
 
   /** @internal */
@@ -121,7 +121,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Finds a sandbox that exists, by its id or its name. */
   static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
-    return await Sandbox.#find(connectionOf(options), id);
+    return await Sandbox.#find(connectionOf("Sandbox.connect", options), id);
   }
 
   static async #find(connection: Connection, id: string): Promise<Sandbox> {
@@ -134,8 +134,7 @@ export class Sandbox implements AsyncDisposable {
    * one that is there is as it was left, asleep perhaps.
    */
   static async getOrCreate(name: string, options: Omit<CreateOptions, "name"> = {}): Promise<Sandbox> {
-    refuseUnknown("Sandbox.getOrCreate", options, CREATE_OPTIONS);
-    const connection = connectionOf(options);
+    const connection = connectionOf("Sandbox.getOrCreate", options, CREATE_OPTIONS);
     const find = (): Promise<Sandbox> => Sandbox.#find(connection, name);
     try {
       return await find();
@@ -160,7 +159,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   static async *#pages(options: SandboxFilter & ConnectionOptions): AsyncGenerator<Sandbox[], void, undefined> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Sandbox.list", options, ["status", "template", "metadata"]);
     const { status, template } = options;
     const metadata = options.metadata && JSON.stringify(options.metadata);
     let cursor: string | undefined;
@@ -330,6 +329,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Makes an interpreter that keeps its state, apart from all others. */
   async createContext(language = "python", options: { cwd?: string } = {}): Promise<CodeContext> {
+    refuseUnknown("Sandbox.createContext", options, ["cwd"]);
     const wish = { id: freshId("ctx"), language: languageName(language), ...options };
     const wire = await makeContext(this.#connection, this.id, wish);
     return new CodeContext(this.#place, wire.id, wire.language);
@@ -351,6 +351,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Makes a child that continues from this moment, apart. */
   async fork(options: ForkOptions = {}): Promise<Sandbox> {
+    refuseUnknown("Sandbox.fork", options, FORK_OPTIONS);
     const [child] = await this.forkMany(1, options);
     return child as Sandbox;
   }
@@ -411,6 +412,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Keeps this moment; the sandbox goes on. `retainSeconds` gives the snapshot an end. */
   async snapshot(options: { name?: string; retainSeconds?: number } = {}): Promise<Snapshot> {
+    refuseUnknown("Sandbox.snapshot", options, ["name", "retainSeconds"]);
     const wire = await this.#connection.json<Wire["Snapshot"]>({
       method: "POST",
       path: this.#path("snapshots"),
@@ -460,6 +462,7 @@ export class Sandbox implements AsyncDisposable {
     idleSeconds?: number | null;
     onTimeout?: OnTimeout;
   }): Promise<Lifecycle> {
+    refuseUnknown("Sandbox.setLifecycle", change, ["ttlSeconds", "persistent", "idleSeconds", "onTimeout"]);
     const call = { method: "PATCH", path: this.#path("lifecycle"), json: toSnake(change) } as const;
     const lifecycle = toCamel(await this.#connection.json<Wire["Lifecycle"]>(call));
     this.#info = { ...this.#info, persistent: lifecycle.persistent };
@@ -514,6 +517,7 @@ export class Sandbox implements AsyncDisposable {
    * an hour. For programs that have the key, see `portUrl`.
    */
   async portLink(port: number, options: { ttlSeconds?: number; public?: boolean } = {}): Promise<PortLink> {
+    refuseUnknown("Sandbox.portLink", options, ["ttlSeconds", "public"]);
     const call = { method: "POST", path: this.#path("ports", String(port), "links"), json: toSnake(options) } as const;
     return toCamel(await this.#connection.json<Wire["PortLink"]>(call));
   }
@@ -535,7 +539,7 @@ export class Sandbox implements AsyncDisposable {
     count: number,
     options: ForkManyOptions,
   ): Promise<{ children: Sandbox[]; failures: Readonly<Record<string, string>>; wire: Wire["Forked"] }> {
-    refuseUnknown("a fork", options, FORK_OPTIONS);
+    refuseUnknown("a fork", options, [...FORK_OPTIONS, "partial"]);
     const wire = await requestFork(this.#connection, this.#path(route), count, options);
     const children = wire.children.map((child) => new Sandbox(this.#connection, child));
     const { failures } = wire;

@@ -14,7 +14,7 @@ import type { Me, TemplateInfo, Wire } from "./wire.js";
  * ```
  */
 export async function templates(options: ConnectionOptions = {}): Promise<TemplateInfo[]> {
-  return toCamel(await connectionOf(options).json<Wire["Template"][]>({ method: "GET", path: ["templates"] }));
+  return toCamel(await connectionOf("templates", options).json<Wire["Template"][]>({ method: "GET", path: ["templates"] }));
 }
 
 /**
@@ -26,5 +26,5 @@ export async function templates(options: ConnectionOptions = {}): Promise<Templa
  * ```
  */
 export async function me(options: ConnectionOptions = {}): Promise<Me> {
-  return toCamel(await connectionOf(options).json<Wire["Me"]>({ method: "GET", path: ["me"] }));
+  return toCamel(await connectionOf("me", options).json<Wire["Me"]>({ method: "GET", path: ["me"] }));
 }

@@ -3,9 +3,9 @@
 import { connectionOf } from "./client.js";
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
-import type { CreateOptions } from "./create.js";
+import { type CreateOptions, SNAPSHOT_CREATE_OPTIONS } from "./create.js";
 import { checkedName } from "./ids.js";
-import { toCamel } from "./names.js";
+import { refuseUnknown, toCamel } from "./names.js";
 import { Sandbox } from "./sandbox.js";
 import type { SnapshotInfo, Wire } from "./wire.js";
 
@@ -34,14 +34,14 @@ export class Snapshot {
   }
 
   static async get(id: string, options: ConnectionOptions = {}): Promise<Snapshot> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Snapshot.get", options);
     const path = ["snapshots", checkedName("snapshot id", id)];
     return new Snapshot(connection, await connection.json({ method: "GET", path }));
   }
 
   /** All snapshots, or those of one sandbox. */
   static async list(options: ConnectionOptions & { sandboxId?: string } = {}): Promise<Snapshot[]> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Snapshot.list", options, ["sandboxId"]);
     const query = { sandbox_id: options.sandboxId };
     const list = await connection.json<Wire["SnapshotList"]>({ method: "GET", path: ["snapshots"], query });
     return list.snapshots.map((wire) => new Snapshot(connection, wire));
@@ -52,8 +52,11 @@ export class Snapshot {
   }
 
   /** A new sandbox that goes on from this moment, or with `diskOnly` boots on its disk. */
-  createSandbox(options: Omit<CreateOptions, "template" | "fromSnapshot" | keyof ConnectionOptions> = {}): Promise<Sandbox> {
-    return Sandbox.createOn(this.#connection, { ...options, fromSnapshot: this });
+  async createSandbox(
+    options: Omit<CreateOptions, "template" | "fromSnapshot" | keyof ConnectionOptions> = {},
+  ): Promise<Sandbox> {
+    refuseUnknown("Snapshot.createSandbox", options, SNAPSHOT_CREATE_OPTIONS);
+    return await Sandbox.createOn(this.#connection, { ...options, fromSnapshot: this });
   }
 
   /** Deletes it. One that is gone already is a success. */

@@ -6,7 +6,7 @@ import type { Connection } from "./connection.js";
 import { NotFound } from "./errors.js";
 import { InvalidSettings } from "./failures.js";
 import { checkedName } from "./ids.js";
-import { toCamel } from "./names.js";
+import { refuseUnknown, toCamel } from "./names.js";
 import type { VolumeInfo, VolumeMount, Wire } from "./wire.js";
 
 /** How large a volume is: one of the two. */
@@ -14,6 +14,8 @@ export interface VolumeSize {
   sizeMb?: number | undefined;
   sizeGb?: number | undefined;
 }
+
+const SIZE_OPTIONS = ["sizeMb", "sizeGb"];
 
 /**
  * A disk with a name. One sandbox writes, or many read.
@@ -35,7 +37,7 @@ export class Volume {
 
   /** Makes a volume. The same name and size as one that exists gives that one. */
   static async create(name: string, options: VolumeSize & ConnectionOptions): Promise<Volume> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Volume.create", options, SIZE_OPTIONS);
     const json = { name, ...sizeBody(options) };
     // The same name and size again answers with the same volume.
     const call = { method: "POST", path: ["volumes"], json, isRepeatable: true } as const;
@@ -43,14 +45,15 @@ export class Volume {
   }
 
   static async get(name: string, options: ConnectionOptions = {}): Promise<Volume> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Volume.get", options);
     return new Volume(connection, await connection.json({ method: "GET", path: volumePath(name) }));
   }
 
   /** Gives the volume of this name, whatever its size, or makes it. */
   static async getOrCreate(name: string, options: VolumeSize & ConnectionOptions): Promise<Volume> {
+    const { sizeMb: _, sizeGb: __, ...connection } = options;
     try {
-      return await Volume.get(name, options);
+      return await Volume.get(name, connection);
     } catch (error) {
       if (!(error instanceof NotFound)) throw error;
     }
@@ -58,13 +61,13 @@ export class Volume {
   }
 
   static async list(options: ConnectionOptions = {}): Promise<Volume[]> {
-    const connection = connectionOf(options);
+    const connection = connectionOf("Volume.list", options);
     const list = await connection.json<Wire["VolumeList"]>({ method: "GET", path: ["volumes"] });
     return list.items.map((wire) => new Volume(connection, wire));
   }
 
   static async delete(name: string, options: ConnectionOptions = {}): Promise<void> {
-    await connectionOf(options).done({ method: "DELETE", path: volumePath(name) });
+    await connectionOf("Volume.delete", options).done({ method: "DELETE", path: volumePath(name) });
   }
 
   get name(): string {
@@ -86,11 +89,13 @@ export class Volume {
 
   /** For the `volumes` of a new sandbox. Default path: `/volumes/NAME`. */
   mount(path?: string, options: { readOnly?: boolean } = {}): VolumeMount {
+    refuseUnknown("Volume.mount", options, ["readOnly"]);
     return { name: this.name, ...(path === undefined ? {} : { path }), readOnly: options.readOnly ?? false };
   }
 
   /** Makes it larger, while no sandbox has it. */
   async grow(size: VolumeSize): Promise<void> {
+    refuseUnknown("Volume.grow", size, SIZE_OPTIONS);
     const call = { method: "PATCH", path: volumePath(this.name), json: sizeBody(size) } as const;
     this.#info = toCamel(await this.#connection.json<Wire["Volume"]>(call));
   }

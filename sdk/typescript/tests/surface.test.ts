@@ -232,7 +232,8 @@ test("an option that nobody knows is refused, with the one that was meant", asyn
     [sandbox.exec("sleep 5", { timeout: 1 } as object), /Sandbox\.exec has no option timeout; did you mean timeoutSeconds\?/],
     [sandbox.exec("x", { max_ouput_bytes: 1 } as object), /did you mean maxOutputBytes/],
     [sandbox.execBackground("x", { onStdout: () => undefined } as object), /Sandbox\.execBackground has no option onStdout/],
-    [sandbox.fork({ ttl: 3 } as object), /a fork has no option ttl; did you mean ttlSeconds/],
+    [sandbox.fork({ ttl: 3 } as object), /Sandbox\.fork has no option ttl; did you mean ttlSeconds/],
+    [sandbox.fork({ partial: true } as object), /Sandbox\.fork has no option partial/],
     [sandbox.forkTree(2, { allOrNothing: true } as object), /no option allOrNothing/],
   ];
   for (const [call, said] of cases) {
