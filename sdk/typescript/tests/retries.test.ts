@@ -22,6 +22,14 @@ test("a create whose answer is lost is repeated with the same key", async () => 
   assert.equal(first?.body, second?.body);
 });
 
+test("a create without a template leaves it to the server", async () => {
+  const server = await FakeServer.start((_, response) => sendJson(response, 201, SANDBOX));
+  await Sandbox.create(server.options);
+  await Sandbox.create({ ...server.options, template: undefined });
+  await Sandbox.create({ ...server.options, template: "tools" });
+  assert.deepEqual(server.arrived.map(({ json }) => json), [{}, {}, { template: "tools" }]);
+});
+
 test("forks and snapshots carry a key as well, and each call another one", async () => {
   const snapshot = { id: "snap-1", sandbox_id: "sb-1", template: "base", created_at: "", size_bytes: 1, capture: {} };
   let isLost = false;
@@ -57,7 +65,10 @@ test("what may have been carried out and cannot be repeated is not repeated", as
   await assert.rejects(sandbox.run("touch x"), AnswerLost);
   await assert.rejects(sandbox.files.move("/a", "/b"), AnswerLost);
   await assert.rejects(sandbox.files.write("/a", "x", { append: true }), AnswerLost);
-  assert.equal(server.arrived.filter(({ method }) => method !== "GET").length, 3);
+  // A second one would throw away what was done between the two.
+  await assert.rejects(sandbox.rollback("snap-1"), AnswerLost);
+  const sent = server.arrived.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
+  assert.deepEqual(sent, ["run", "move", "fs", "rollback"]);
 });
 
 test("a read is repeated a bounded number of times", async () => {
