@@ -27,16 +27,49 @@ export interface ForkManyOptions extends ForkOptions {
   partial?: boolean | undefined;
 }
 
-/** Children of a fork. With `partial`, `failures` has what was not made. */
-export type Children = Sandbox[] & {
-  /** Why a child was not made, by the id that it would have had. */
+/**
+ * Children of a fork. At the end of `await using` those are deleted that are neither persistent nor
+ * detached.
+ *
+ * @example
+ * ```ts
+ * await using children = await sandbox.forkMany(3);
+ * const results = await Promise.all(children.map((child) => child.exec("make test")));
+ * children[0]?.detach(); // this one stays
+ * ```
+ */
+export class Children extends Array<Sandbox> implements AsyncDisposable {
+  /** Why a child was not made, by the id that it would have had. Empty without `partial`. */
   readonly failures: Readonly<Record<string, string>>;
-};
+
+  /** What `map` and `filter` give are plain lists, whose end deletes nothing. */
+  static override get [Symbol.species](): ArrayConstructor {
+    return Array;
+  }
+
+  /** @internal */
+  constructor(children: readonly Sandbox[], failures: Readonly<Record<string, string>>) {
+    super();
+    this.push(...children);
+    this.failures = failures;
+  }
+
+  /** Deletes those that are neither persistent nor detached. May be repeated. */
+  async close(): Promise<void> {
+    const ends = await Promise.allSettled([...this].map((child) => child.close()));
+    // The others are deleted all the same.
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
 
 /** The children of one fork. */
 export interface ForkTree {
   treeId: string;
-  children: Sandbox[];
+  children: Children;
   /** Why a child was not made, by the id that it would have had. Only with `partial`. */
   failures: Readonly<Record<string, string>>;
   /** What every child has of its own. */

@@ -36,7 +36,7 @@ import {
 } from "./explore.js";
 import { AnswerTimeout, ForkFailed } from "./failures.js";
 import { Files } from "./files.js";
-import { type Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
+import { Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
 import { KnownContexts } from "./known-contexts.js";
 import { LISTING_PAGE_LENGTH, PORT_PAUSE_MS, PORT_WAIT_SECONDS, STATE_DEADLINE_MS } from "./limits.js";
@@ -357,13 +357,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Makes several children from one moment.
+   * Makes several children from one moment. `await using` deletes them at its end.
    *
    * @throws ForkFailed when not all could be made, after those that were are deleted; unless `partial`.
    */
   async forkMany(count: number, options: ForkManyOptions = {}): Promise<Children> {
-    const { children, failures } = await this.#fork("fork", count, options);
-    return Object.assign(children, { failures });
+    return (await this.#fork("fork", count, options)).children;
   }
 
   /**
@@ -372,11 +371,11 @@ export class Sandbox implements AsyncDisposable {
    * @throws ForkFailed as `forkMany` does.
    */
   async forkTree(count: number, options: ForkManyOptions = {}): Promise<ForkTree> {
-    const { children, failures, wire } = await this.#fork("fork-tree", count, options);
+    const { children, wire } = await this.#fork("fork-tree", count, options);
     return {
       treeId: wire.children[0]?.metadata["fork_tree_id"] ?? "",
       children,
-      failures,
+      failures: children.failures,
       renewed: wire.renewed,
       notRenewed: wire.not_renewed,
       capture: toCamel(wire.capture),
@@ -538,17 +537,18 @@ export class Sandbox implements AsyncDisposable {
     route: "fork" | "fork-tree",
     count: number,
     options: ForkManyOptions,
-  ): Promise<{ children: Sandbox[]; failures: Readonly<Record<string, string>>; wire: Wire["Forked"] }> {
+  ): Promise<{ children: Children; wire: Wire["Forked"] }> {
     refuseUnknown("a fork", options, [...FORK_OPTIONS, "partial"]);
     const wire = await requestFork(this.#connection, this.#path(route), count, options);
-    const children = wire.children.map((child) => new Sandbox(this.#connection, child));
     const { failures } = wire;
+    const made = wire.children.map((child) => new Sandbox(this.#connection, child));
+    const children = new Children(made, failures);
     if (Object.keys(failures).length > 0 && options.partial !== true) {
       const ids = children.map(({ id }) => id);
       await deleteSandboxes(this.#connection, ids);
       throw new ForkFailed(ids, failures);
     }
-    return { children, failures, wire };
+    return { children, wire };
   }
 
   #path(...rest: string[]): string[] {

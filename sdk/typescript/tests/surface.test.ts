@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
-import { AnswerTimeout, ForkFailed, NotFound, type OutputChunk, Sandbox } from "dayfly";
+import { AnswerTimeout, Forbidden, ForkFailed, NotFound, type OutputChunk, Sandbox } from "dayfly";
 import { type Arrived, event, FakeServer, refuse, SANDBOX, sendJson, sendNothing } from "./fake-server.js";
 
 const PROCESS = {
@@ -71,6 +71,25 @@ test("a fork is all of its children or an error, unless a part will do", async (
   assert.deepEqual(children.failures, { "sb-9": "the host has no room" });
   assert.equal((await sandbox.forkTree(3, { partial: true })).children.length, 2);
   await assert.rejects(sandbox.forkTree(3), ForkFailed);
+});
+
+test("await using deletes the children of a fork that are still held", async () => {
+  const [sandbox, server] = await sandboxOf((request, response) => {
+    if (request.path.endsWith("/sb-2")) return refuse(response, 403, "forbidden");
+    if (request.method === "DELETE") return sendNothing(response);
+    return sendJson(response, 201, forked(3, {}));
+  });
+  const deleted = (): string[] => server.arrived.filter(({ method }) => method === "DELETE").map(({ path }) => path).sort();
+  await assert.rejects(async () => {
+    await using children = await sandbox.forkMany(3);
+    children[1]?.detach();
+    assert.equal(children.filter(({ id }) => id !== "sb-2").constructor, Array);
+    assert.deepEqual(deleted(), []);
+  }, Forbidden);
+  // One that cannot be deleted is said, after the others are gone.
+  assert.deepEqual(deleted(), ["/v1/sandboxes/sb-2", "/v1/sandboxes/sb-4"]);
+  await (await sandbox.forkTree(3)).children.slice(1)[0]?.close();
+  assert.equal(deleted().length, 3);
 });
 
 test("what children have of their source is left to the server", async () => {
