@@ -21,7 +21,7 @@ export class Client implements AsyncDisposable {
 
   /** Makes no request. */
   constructor(options: ClientOptions = {}) {
-    this.connection = new Connection(options);
+    this.connection = Connection.apart(options);
   }
 
   /**

@@ -9,7 +9,7 @@
 import type { Client } from "./client.js";
 import { currentContext, type FoundServer, localAccess } from "./context-file.js";
 import { InvalidSettings } from "./failures.js";
-import { CALL_DEADLINE_MS, RETRIES_DEFAULT } from "./limits.js";
+import { CALL_DEADLINE_MS, CONNECTIONS_MAX, RETRIES_DEFAULT } from "./limits.js";
 import { refuseUnknown } from "./names.js";
 import { variable } from "./runtime.js";
 
@@ -33,6 +33,8 @@ export interface ClientOptions {
   fetch?: typeof fetch | undefined;
   /** Headers for every request, such as those that a proxy wants. */
   headers?: Readonly<Record<string, string>> | undefined;
+  /** How many requests are under way at once at most; what is over waits for one to end. Default 100. */
+  maxConnections?: number | undefined;
   /** How long an ordinary call may take. Commands, forks and snapshots have limits of their own. Default 60,000. */
   timeoutMs?: number | undefined;
   /** Default: none, except that a create which waits for a bake says so with `console.warn`. */
@@ -58,6 +60,7 @@ export interface GivenConfig {
   maxRetries: number;
   fetch: typeof fetch | undefined;
   headers: Readonly<Record<string, string>>;
+  maxConnections: number;
   timeoutMs: number;
   logger: Logger | undefined;
 }
@@ -68,7 +71,7 @@ export interface ConnectionConfig extends GivenConfig {
 }
 
 const API_URL_DEFAULT = "http://127.0.0.1:7070";
-const CLIENT_OPTIONS = ["apiUrl", "apiKey", "maxRetries", "fetch", "headers", "timeoutMs", "logger"];
+const CLIENT_OPTIONS = ["apiUrl", "apiKey", "maxRetries", "fetch", "headers", "maxConnections", "timeoutMs", "logger"];
 
 /** Checks what was given. */
 export function givenConfig(options: ClientOptions = {}): GivenConfig {
@@ -79,6 +82,10 @@ export function givenConfig(options: ClientOptions = {}): GivenConfig {
   if (!Number.isInteger(maxRetries) || maxRetries < 0) {
     throw new InvalidSettings("maxRetries must be a whole number of 0 or more");
   }
+  const maxConnections = options.maxConnections ?? CONNECTIONS_MAX;
+  if (!Number.isInteger(maxConnections) || maxConnections < 1) {
+    throw new InvalidSettings("maxConnections must be a whole number of 1 or more");
+  }
   const timeoutMs = options.timeoutMs ?? CALL_DEADLINE_MS;
   if (!(timeoutMs > 0)) throw new InvalidSettings("timeoutMs must be more than 0");
   return {
@@ -87,6 +94,7 @@ export function givenConfig(options: ClientOptions = {}): GivenConfig {
     maxRetries,
     fetch: options.fetch,
     headers: checkedHeaders(options.headers ?? {}),
+    maxConnections,
     timeoutMs,
     logger: options.logger,
   };

@@ -12,7 +12,8 @@ import { Deadline } from "./deadline.js";
 import { DayflyError, errorFromAnswer } from "./errors.js";
 import { readEvents } from "./event-reader.js";
 import { InvalidSettings, ProtocolError } from "./failures.js";
-import { STREAM_SILENCE_MS } from "./limits.js";
+import { CONNECTIONS_MAX, STREAM_SILENCE_MS } from "./limits.js";
+import { type Place, Places, withPlace } from "./places.js";
 import { repeat } from "./retry.js";
 import { isBun } from "./runtime.js";
 import type { SseEvent } from "./sse.js";
@@ -54,6 +55,12 @@ export interface OpenContent {
   headers: Headers;
 }
 
+/** Takes what is wanted of a response. */
+type Take<T> = (response: Response, deadline: Deadline, place: Place) => T | Promise<T>;
+
+/** Of everything that was made without a client: each has a connection of its own, and one host is behind them. */
+const SHARED_PLACES = new Places(CONNECTIONS_MAX);
+
 /** @internal */
 export class Connection {
   readonly #given: GivenConfig;
@@ -62,11 +69,21 @@ export class Connection {
   #apiUrl: string;
   readonly #background = new Set<Promise<void>>();
   readonly #exchanges = new Set<Deadline>();
+  #places: Places;
   #isClosed = false;
 
+  /** Shares its places with all others that were made without a client. */
   constructor(options?: ClientOptions) {
     this.#given = givenConfig(options);
     this.#apiUrl = this.#given.apiUrl ?? "";
+    this.#places = SHARED_PLACES;
+  }
+
+  /** One with places of its own. */
+  static apart(options: ClientOptions): Connection {
+    const connection = new Connection(options);
+    connection.#places = new Places(connection.#given.maxConnections);
+    return connection;
   }
 
   /** The address of the server. Known when a call was made. */
@@ -102,8 +119,8 @@ export class Connection {
 
   /** Makes a call and gives the body as it comes. The caller reads or cancels it. */
   open(call: Call): Promise<OpenContent> {
-    return this.#exchange(call, (response) => {
-      return { body: response.body ?? new Blob([]).stream(), headers: response.headers } as OpenContent;
+    return this.#exchange(call, ({ body, headers }, _, place) => {
+      return { body: body === null ? new Blob([]).stream() : withPlace(body, place), headers } as OpenContent;
     });
   }
 
@@ -135,7 +152,7 @@ export class Connection {
   }
 
   /** Sends a request, again where that is right, and takes its answer. */
-  async #exchange<T>(call: Call, take: (response: Response, deadline: Deadline) => T | Promise<T>): Promise<T> {
+  async #exchange<T>(call: Call, take: Take<T>): Promise<T> {
     const config = await this.#config();
     const isStream = call.content instanceof ReadableStream;
     const rules = {
@@ -150,16 +167,31 @@ export class Connection {
       },
     };
     return await repeat(rules, async () => {
-      const deadline = this.#deadline(call.deadlineMs ?? config.timeoutMs, call.signal);
+      const limitMs = call.deadlineMs ?? config.timeoutMs;
+      const place = await this.#places.take(limitMs, call.signal);
       try {
-        return await take(await send(config, call, deadline), deadline);
-      } catch (error) {
-        if (error instanceof DayflyError) throw error;
-        throw deadline.failure ?? transportError(error, config.apiUrl);
+        return await this.#attempt(config, call, limitMs, (response, deadline) => take(response, deadline, place));
       } finally {
-        deadline.end();
+        if (!place.isKept) place.release();
       }
     });
+  }
+
+  async #attempt<T>(
+    config: ConnectionConfig,
+    call: Call,
+    limitMs: number,
+    take: (response: Response, deadline: Deadline) => T | Promise<T>,
+  ): Promise<T> {
+    const deadline = this.#deadline(limitMs, call.signal);
+    try {
+      return await take(await send(config, call, deadline), deadline);
+    } catch (error) {
+      if (error instanceof DayflyError) throw error;
+      throw deadline.failure ?? transportError(error, config.apiUrl);
+    } finally {
+      deadline.end();
+    }
   }
 
   #deadline(limitMs: number, signal: AbortSignal | undefined): Deadline {

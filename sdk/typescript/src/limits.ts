@@ -21,6 +21,8 @@ export const UPLOAD_WHOLE_BYTES_MAX = 8 << 20;
 /** An upload that is slower than this is as good as dead. */
 export const UPLOAD_BYTES_PER_MS_MIN = 256;
 
+/** Requests under way at once. As many as Python's, and a tenth of the files that a process may have open. */
+export const CONNECTIONS_MAX = 100;
 /** Attempts after the first one, for calls that may be repeated. */
 export const RETRIES_DEFAULT = 3;
 /** The first pause between attempts; each next one is four times as long. */

@@ -4,6 +4,7 @@ import { pause } from "./deadline.js";
 import { ApiError, NodeUnavailable, TooMany } from "./errors.js";
 import { AnswerLost, AnswerTimeout, ServerUnreachable } from "./failures.js";
 import { RETRY_BUDGET_MS, RETRY_PAUSE_MS } from "./limits.js";
+import { ConnectionsInUse } from "./places.js";
 
 /** How one call may be repeated. */
 export interface RetryRules {
@@ -52,6 +53,8 @@ function pauseBefore(error: unknown, tries: number, rules: RetryRules): number |
 }
 
 function mayPass(error: unknown, isRepeatable: boolean): boolean {
+  // Waited for long enough already.
+  if (error instanceof ConnectionsInUse) return false;
   // These two have done nothing yet, so any call may be sent again.
   if (error instanceof ServerUnreachable || error instanceof TooMany) return true;
   // Who was patient for so long would not be helped by being patient again.

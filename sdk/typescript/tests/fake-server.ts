@@ -20,6 +20,8 @@ export type Answer = (request: Arrived, response: ServerResponse) => void | Prom
 /** Answers with `answer`, and keeps what arrived. Ends with the tests of its file. */
 export class FakeServer {
   readonly arrived: Arrived[] = [];
+  /** How many connections there were at once. */
+  mostConnections = 0;
   readonly #server: Server;
 
   private constructor(answer: Answer) {
@@ -36,6 +38,12 @@ export class FakeServer {
         this.arrived.push(arrived);
         void answer(arrived, response);
       });
+    });
+    let count = 0;
+    this.#server.on("connection", (socket) => {
+      count += 1;
+      this.mostConnections = Math.max(this.mostConnections, count);
+      socket.once("close", () => void (count -= 1));
     });
   }
 
