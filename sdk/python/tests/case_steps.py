@@ -49,16 +49,20 @@ def difference(expected: Any, found: Any, where: str = "result") -> str | None:
 class CaseRun:
     """One case on its way."""
 
-    def __init__(self, kind: type[Sandbox] | type[AsyncSandbox], case: Fields) -> None:
+    def __init__(
+        self, kind: type[Sandbox] | type[AsyncSandbox], case: Fields, client: Any = None
+    ) -> None:
         self._kind = kind
         self._case = case
+        self._client = client
         self._named: Fields = {}
         self._made: list[Any] = []
 
     async def run(self) -> None:
         options: Fields = {"ttl_seconds": 600, **self._case.get("create", {})}
         template = self._case.get("template")
-        self._keep("main", await settled(self._kind.create(template, **options)))
+        making = self._kind.create(template, client=self._client, **options)
+        self._keep("main", await settled(making))
         try:
             for number, step in enumerate(self._case["steps"]):
                 await self._step(number, step)
@@ -66,7 +70,8 @@ class CaseRun:
             # Sandboxes before the snapshots that they came from.
             for made in sorted(self._made, key=lambda one: "Snapshot" in type(one).__name__):
                 await settled(made.delete())
-            if self._kind is AsyncSandbox:
+            # A client closes its own.
+            if self._kind is AsyncSandbox and self._client is None:
                 self._named["main"]._session.close_idle()
 
     def _keep(self, name: str | None, made: Any) -> None:
