@@ -5,11 +5,11 @@ import { type FileData, toContent } from "./content.js";
 import { NotFound } from "./errors.js";
 import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
 import { Listing } from "./listing.js";
-import { refuseUnknown, toCamel } from "./names.js";
+import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { about } from "./path-error.js";
 import { download, type LocalPath, upload } from "./transfer.js";
 import { FileWatch } from "./watch.js";
-import type { ChangeList, FileEntry, FileWritten, Wire } from "./wire.js";
+import type { ChangeList, FileEntry, FileLink, FileWritten, Wire } from "./wire.js";
 
 /** Whose permissions count. Default `agent`. */
 export interface UserOption {
@@ -158,6 +158,25 @@ export class Files {
   async chmod(path: string, mode: string, options: UserOption = {}): Promise<void> {
     refuseUnknown("files.chmod", options, ["user"]);
     await this.#post("chmod", path, { path, mode, ...options }, true);
+  }
+
+  /** An address by which whoever has it reads this file (`GET`), for an hour unless `ttlSeconds` says otherwise. */
+  downloadLink(path: string, options: { ttlSeconds?: number } = {}): Promise<FileLink> {
+    refuseUnknown("files.downloadLink", options, ["ttlSeconds"]);
+    return this.#link(path, "download", options);
+  }
+
+  /** An address by which whoever has it writes this file (`PUT`, the content as the body), as long as the other. */
+  uploadLink(path: string, options: { ttlSeconds?: number } = {}): Promise<FileLink> {
+    refuseUnknown("files.uploadLink", options, ["ttlSeconds"]);
+    return this.#link(path, "upload", options);
+  }
+
+  async #link(path: string, operation: "download" | "upload", options: { ttlSeconds?: number }): Promise<FileLink> {
+    // Not repeated: a second link would stay that nobody knows of.
+    const call = { method: "POST", path: this.#path("links"), json: toSnake({ path, operation, ...options }) } as const;
+    const { address, ...link } = toCamel(await about(path, this.#connection.json<Wire["FileLink"]>(call)));
+    return { ...link, url: this.#connection.apiUrl + address };
   }
 
   /** Watches a directory. */

@@ -42,6 +42,12 @@ export type NetworkLog = Camel<Wire["NetworkLog"]>;
 export type Port = Camel<Wire["Port"]>;
 /** A way to a port for visitors. */
 export type PortLink = Camel<Wire["PortLink"]>;
+
+/** A way to one file for those who have no key. `id` is the prefix of its own key, by which it is revoked. */
+export type FileLink = Omit<Camel<Wire["FileLink"]>, "address"> & {
+  /** For whoever has it. */
+  url: string;
+};
 /** What a promote did. */
 export type Promoted = Camel<Wire["Promoted"]>;
 /** What a capture cost. */

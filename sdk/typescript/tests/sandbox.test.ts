@@ -133,6 +133,22 @@ test("code runs in the sandbox's own context, which is made at its first use", a
   assert.equal(runs[0]?.json["timeout_ms"], 1500);
 });
 
+test("a link to a file has the address of the server", async () => {
+  const address = "/v1/sandboxes/sb-1/fs?path=/a&dayfly_token=secret";
+  const fake = await FakeServer.start((request, response) => {
+    if (request.method === "GET") return sendJson(response, 200, SANDBOX);
+    return sendJson(response, 201, { id: "dfk_a", method: "PUT", address, expires_at: "2026-01-01T00:00:00Z" });
+  });
+  const { files } = await Sandbox.connect("sb-1", fake.options);
+  const link = await files.uploadLink("/a", { ttlSeconds: 60 });
+  assert.deepEqual(link, { id: "dfk_a", method: "PUT", url: fake.options.apiUrl + address, expiresAt: "2026-01-01T00:00:00Z" });
+  await files.downloadLink("/a");
+  assert.deepEqual(fake.at("POST", "/v1/sandboxes/sb-1/fs/links").map(({ json }) => json), [
+    { path: "/a", operation: "upload", ttl_seconds: 60 },
+    { path: "/a", operation: "download" },
+  ]);
+});
+
 test("a sandbox is found by its name, or made with it", async () => {
   let isThere = false;
   const fake = await FakeServer.start((request, response) => {

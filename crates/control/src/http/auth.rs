@@ -145,6 +145,11 @@ fn take_link_token(request: &mut Request) -> Option<String> {
     Some(token)
 }
 
+fn wants_a_key(text: &str) -> ApiError {
+    ApiError::new(ErrorCode::Unauthorized, text)
+        .hint("send the header `Authorization: Bearer <key>`")
+}
+
 async fn identify(
     control: &Control,
     presented: Option<Presented>,
@@ -154,16 +159,14 @@ async fn identify(
         Some(Presented::InHeader(key)) => (key, false),
         Some(Presented::InAddress(key)) => (key, true),
         None => {
-            let error = ApiError::new(ErrorCode::Unauthorized, "this needs an API key");
-            return Err(error.hint("send the header `Authorization: Bearer <key>`"));
+            return Err(wants_a_key("this needs an API key"));
         }
     };
     match control.look_up_key(&key).await? {
         // Addresses are kept in many places: what is in one must be for one file, and short-lived.
         LookedUp::Usable(known, _) if is_in_address && known.key.reach.file.is_none() => {
             let text = "this API key does not belong into an address";
-            return Err(ApiError::new(ErrorCode::Unauthorized, text)
-                .hint("send it in the header `Authorization: Bearer <key>`"));
+            return Err(wants_a_key(text));
         }
         LookedUp::Usable(known, end) => return Ok((*known, end)),
         LookedUp::Ended(key) => record_ended(control, &key, asked).await,

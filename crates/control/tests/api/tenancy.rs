@@ -50,7 +50,7 @@ fn body_of(id: &str) -> Value {
         "rollback_sandbox" => json!({"snapshot_id": "snap-local-absent"}),
         "signal_process" => json!({"signal": 15}),
         "resize_process" => json!({"rows": 24, "columns": 80}),
-        "make_directory" => json!({"path": "/tmp/a"}),
+        "make_directory" | "create_file_link" => json!({"path": "/tmp/a"}),
         "move_file" => json!({"from": "/tmp/a", "to": "/tmp/b"}),
         "change_mode" => json!({"path": "/tmp/a", "mode": "0644"}),
         "create_volume" => json!({"name": "other", "size_mb": 64}),

@@ -11,7 +11,7 @@ from . import _files
 from ._async import AsyncSession
 from ._keywords import known_keywords
 from ._watching import WatchState, open_watch
-from .models import ChangedFile, FileChange, FileEntry
+from .models import ChangedFile, FileChange, FileEntry, FileLink
 
 
 class AsyncWatch:
@@ -169,6 +169,21 @@ class AsyncFilesystem:
     async def chmod(self, path: str, mode: int, *, user: str | None = None) -> None:
         """Changes permission bits: ``chmod(path, 0o755)``."""
         await self._session.run(_files.change_mode(self._sandbox, path, mode, user))
+
+    @known_keywords
+    async def download_link(self, path: str, *, ttl_seconds: int | None = None) -> FileLink:
+        """An address by which whoever has it reads this file, for an hour by default."""
+        return await self._link(path, "download", ttl_seconds)
+
+    @known_keywords
+    async def upload_link(self, path: str, *, ttl_seconds: int | None = None) -> FileLink:
+        """An address by which whoever has it writes this file, for an hour by default."""
+        return await self._link(path, "upload", ttl_seconds)
+
+    async def _link(self, path: str, operation: str, ttl_seconds: int | None) -> FileLink:
+        url = self._session.settings.url
+        making = _files.make_link(self._sandbox, path, operation, ttl_seconds, api_url=url)
+        return await self._session.run(making)
 
     @known_keywords
     async def watch(

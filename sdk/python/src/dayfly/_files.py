@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
+from ._checks import checked_seconds
 from ._effects import Operation, Read
 from ._retry import call, open_body
 from ._wire import (
@@ -24,7 +25,7 @@ from ._wire import (
     without_none,
 )
 from .errors import AnswerLost, ApiError, DayflyError, NotFound
-from .models import ChangedFile, FileEntry, from_wire
+from .models import ChangedFile, FileEntry, FileLink, from_wire
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -192,6 +193,18 @@ def make_directory(
     body = without_none(path=path, parents=parents, mode=_octal(mode), user=user)
     address = path_of("sandboxes", sandbox, "fs", "mkdir")
     yield from call(send_json("POST", address, body, is_repeatable=parents))
+
+
+@names_path
+def make_link(
+    sandbox: str, path: str, operation: str, ttl_seconds: int | None, *, api_url: str
+) -> Operation[FileLink]:
+    seconds = checked_seconds("ttl_seconds", ttl_seconds)
+    body = without_none(path=path, operation=operation, ttl_seconds=seconds)
+    # Not repeated: a second link would stay that nobody knows of.
+    request = send_json("POST", path_of("sandboxes", sandbox, "fs", "links"), body)
+    made = (yield from call(request)).json()
+    return FileLink(api_url + made["address"], made["method"], made["expires_at"], made["id"])
 
 
 @names_path

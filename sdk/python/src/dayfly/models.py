@@ -123,6 +123,18 @@ class Lifecycle:
 
 
 @dataclass(frozen=True)
+class FileLink:
+    """An address of one file that works without a key, by ``method``: ``GET``, or ``PUT`` with the
+    content as the body. ``id`` is the prefix of its own key, by which ``dayfly token rm`` ends it.
+    """
+
+    url: str = field(repr=False)
+    method: str
+    expires_at: str
+    id: str
+
+
+@dataclass(frozen=True)
 class FileEntry:
     """One file, directory or link. ``mode`` is in octal digits, ``mtime`` in Unix seconds."""
 

@@ -163,6 +163,17 @@ export interface components {
             /** @description python, bash or javascript, as the template has them. Default python. */
             language?: string | null;
         };
+        /** @description Body of `POST /v1/sandboxes/{id}/fs/links`. */
+        CreateFileLink: {
+            operation?: components["schemas"]["FileLinkOperation"] | null;
+            /** @description The file. A relative path is below `/workspace`. */
+            path: string;
+            /**
+             * Format: int64
+             * @description Seconds until the link expires. Default 3600, and never longer than the key that makes it.
+             */
+            ttl_seconds?: number | null;
+        };
         /**
          * @description Body of `POST /v1/sandboxes/{id}/ports/{port}/links`. Unknown fields are refused: one that is
          *     not understood might have been meant to narrow.
@@ -467,6 +478,22 @@ export interface components {
             /** Format: int32 */
             uid: number;
         };
+        /** @description A way to one file for those who have no key. */
+        FileLink: {
+            /** @description Path and query, behind the address of this API. Shown this once. */
+            address: string;
+            /** @description RFC 3339, UTC. */
+            expires_at: string;
+            /** @description The prefix of its key, by which it is listed and revoked among tokens. */
+            id: string;
+            /** @description `GET` for a download. `PUT` for an upload, with the content as the body. */
+            method: string;
+        };
+        /**
+         * @description What a link to a file is for.
+         * @enum {string}
+         */
+        FileLinkOperation: "download" | "upload";
         /** @description Answer of `PUT /v1/sandboxes/{id}/fs` and `fs/tar`. */
         FileWritten: {
             /**
