@@ -36,7 +36,7 @@ pub struct Context {
     pub created_at: String,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/repl/sessions`.
+/// Response of `GET /v1/sandboxes/{id}/repl/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContextList {
     pub items: Vec<Context>,
@@ -48,7 +48,7 @@ pub struct ContextList {
 pub struct RunCode {
     #[schema(pattern = "^[^\\u0000]*$")]
     pub code: String,
-    /// After this the code is interrupted and the answer is `timeout`; the context stays.
+    /// After this the code is interrupted and the response is `timeout`; the context stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     pub timeout_ms: Option<u64>,
@@ -66,7 +66,7 @@ pub struct RunCode {
     pub report_changes: Option<bool>,
 }
 
-/// Answer of a run.
+/// Response of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunResult {
     /// What the code displayed, each as MIME types with their data: text as it is, JSON as its

@@ -37,7 +37,7 @@ pub struct ExecRequest {
     /// Given to the process as its whole standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// After this many seconds the process is killed and the answer is `timeout`. May be a
+    /// After this many seconds the process is killed and the response is `timeout`. May be a
     /// fraction. Default: no limit but the sandbox's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.001, maximum = 86_400)]
@@ -47,7 +47,7 @@ pub struct ExecRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
     pub exec_id: Option<String>,
-    /// Answers at once, with the process as it is; `processes/{exec_id}` follows it.
+    /// Returns at once, with the process as it is; `processes/{exec_id}` follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
     /// Leaves standard input open: more comes through `processes/{exec_id}/stdin` or a socket.
@@ -60,7 +60,7 @@ pub struct ExecRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 65_536, maximum = 4_294_967_296_u64)]
     pub log_max_bytes: Option<u64>,
-    /// What happens to more than that: `drop_oldest` (default; readers are told of the gap), or
+    /// What happens to more than that: `drop_oldest` (default; readers learn of the gap), or
     /// `block` (the process waits for a reader).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(drop_oldest|block)$")]
@@ -70,7 +70,7 @@ pub struct ExecRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 4, maximum = 65_536)]
     pub memory_mb: Option<u64>,
-    /// Processor time of the command and all its children, likewise.
+    /// CPU time of the command and all its child processes, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.001, maximum = 86_400)]
     pub cpu_seconds: Option<f64>,
@@ -123,7 +123,7 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// Answer of `POST /v1/sandboxes/{id}/exec`.
+/// Response of `POST /v1/sandboxes/{id}/exec`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecResult {
     /// Bytes that are not UTF-8 are replaced; `exec/stream` and files carry the rest.
@@ -158,7 +158,7 @@ pub struct ExecResult {
     pub changed_files: Option<Vec<String>>,
 }
 
-/// A part of a stream that an answer leaves out.
+/// A part of a stream that a response leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Omission {
     /// stdout or stderr.
@@ -206,7 +206,7 @@ pub struct StreamExtent {
     pub end: u64,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/processes`, oldest first.
+/// Response of `GET /v1/sandboxes/{id}/processes`, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProcessList {
     pub items: Vec<Process>,
@@ -221,7 +221,7 @@ pub struct SignalRequest {
     pub signal: i32,
 }
 
-/// Answer of `POST /v1/sandboxes/{id}/processes/{exec_id}/stdin`.
+/// Response of `POST /v1/sandboxes/{id}/processes/{exec_id}/stdin`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StdinTaken {
     /// Bytes of input that the guest has taken in total.

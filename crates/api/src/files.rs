@@ -23,7 +23,7 @@ pub struct FileEntry {
     pub gid: u32,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/fs/dir`.
+/// Response of `GET /v1/sandboxes/{id}/fs/dir`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DirectoryListing {
     /// In the order of names; with a depth, a directory stands right before what is in it.
@@ -38,7 +38,7 @@ pub struct DirectoryListing {
     pub next_after: Option<String>,
 }
 
-/// Answer of `PUT /v1/sandboxes/{id}/fs` and `fs/tar`.
+/// Response of `PUT /v1/sandboxes/{id}/fs` and `fs/tar`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileWritten {
     pub path: String,
@@ -109,12 +109,12 @@ pub struct FileChange {
     pub from: Option<String>,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/fs/changes`.
+/// Response of `GET /v1/sandboxes/{id}/fs/changes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeList {
     /// In the order of paths.
     pub entries: Vec<ChangedFile>,
-    /// There were more than one answer holds: ask for a directory below.
+    /// There were more than one response holds: ask for a directory below.
     pub truncated: bool,
 }
 

@@ -119,7 +119,7 @@ pub struct ForkOptions {
     pub egress_allowlist: Option<Vec<RuleWish>>,
 }
 
-/// Answer of a fork that made at least one child.
+/// Response of a fork that made at least one child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Forked {
     /// The first child. Only `fork` has it, not `fork-tree`.
@@ -147,7 +147,7 @@ pub struct PromoteSandbox {
     pub tree_id: Option<String>,
 }
 
-/// Answer of `POST /v1/sandboxes/{id}/promote`.
+/// Response of `POST /v1/sandboxes/{id}/promote`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Promoted {
     pub winner: String,

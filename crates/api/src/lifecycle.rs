@@ -51,7 +51,7 @@ pub struct ChangeLifecycle {
     pub on_timeout: Option<OnTimeout>,
 }
 
-/// Answer of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`.
+/// Response of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lifecycle {
     /// As it was set; the clock started then. Null: no deadline.

@@ -150,7 +150,7 @@ pub struct NetworkRule {
     pub ports: Vec<u16>,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/network/log`.
+/// Response of `GET /v1/sandboxes/{id}/network/log`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NetworkLog {
     /// Oldest first.
@@ -188,7 +188,7 @@ pub struct NetworkRecord {
     /// Where the connection really goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialed: Option<String>,
-    /// Addresses that a question was answered with.
+    /// Addresses in the response to a DNS query.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
     /// The rule that let it through.
@@ -213,7 +213,7 @@ pub struct NetworkLost {
     pub count: u64,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/network/suggest`: a policy for `PUT .../network`.
+/// Response of `GET /v1/sandboxes/{id}/network/suggest`: a policy for `PUT .../network`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NetworkSuggestion {
     pub mode: NetworkMode,
@@ -229,7 +229,7 @@ pub struct NetworkSuggestion {
     pub truncated: bool,
 }
 
-/// Answer of `GET /v1/network-presets`.
+/// Response of `GET /v1/network-presets`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NetworkPresetList {
     pub items: Vec<NetworkPreset>,

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::number::whole_number;
 
-/// Answer of `GET /v1/sandboxes/{id}/ports`.
+/// Response of `GET /v1/sandboxes/{id}/ports`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PortList {
     /// Empty while the sandbox is hibernated; asking does not wake it.
@@ -65,7 +65,7 @@ pub struct PortLink {
     pub expires_at: String,
 }
 
-/// Answer of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`.
+/// Response of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PortLinkList {
     pub items: Vec<PortLink>,

@@ -49,7 +49,7 @@ pub struct CreateSandbox {
     pub from_snapshot: Option<String>,
     /// Take the disk of `from_snapshot` alone: the machine boots anew on it, in the engine of today.
     /// All files are there and no process is. This also works where the snapshot's memory cannot
-    /// be restored any more. The answer comes when the machine is up, which takes half a minute
+    /// be restored any more. The response comes when the machine is up, which takes half a minute
     /// under emulation and three minutes at most. Default false; true needs `from_snapshot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_only: Option<bool>,
@@ -60,7 +60,7 @@ pub struct CreateSandbox {
     )]
     #[schema(max_items = 3)]
     pub volumes: Option<Vec<VolumeMount>>,
-    /// Processors that it may use at most; may be a fraction. Default: all of the template's.
+    /// CPUs that it may use at most; may be a fraction. Default: all of the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.1, maximum = 32)]
     pub cpu: Option<f64>,
@@ -137,7 +137,7 @@ pub struct Sandbox {
     /// GiB.
     #[serde(default)]
     pub disk_gb: f64,
-    /// Processors that it may use at most. Null: all of `cpu`.
+    /// CPUs that it may use at most. Null: all of `cpu`.
     #[serde(default)]
     pub cpu_limit: Option<f64>,
     /// The snapshot that it was created from.
@@ -159,7 +159,7 @@ pub struct Sandbox {
     pub isolation: String,
 }
 
-/// Answer of `GET /v1/sandboxes`.
+/// Response of `GET /v1/sandboxes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxList {
     /// Oldest first.

@@ -61,7 +61,7 @@ pub struct Capture {
     pub disk_bytes: u64,
 }
 
-/// Answer of `GET /v1/snapshots`, newest first.
+/// Response of `GET /v1/snapshots`, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SnapshotList {
     pub snapshots: Vec<Snapshot>,

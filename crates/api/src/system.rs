@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Answer of `GET /health`.
+/// Response of `GET /health`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`, or `degraded` when there are `conditions`.
@@ -25,7 +25,7 @@ pub struct HealthCondition {
     pub remedy: String,
 }
 
-/// Answer of `GET /v1/me`.
+/// Response of `GET /v1/me`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     pub project: String,
@@ -38,7 +38,7 @@ pub struct Me {
     pub sandbox_id: Option<String>,
 }
 
-/// Answer of `GET /v1/node`: the host's own account of itself.
+/// Response of `GET /v1/node`: the host's own account of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeView {
     pub node: String,

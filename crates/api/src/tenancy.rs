@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::number::{whole_number, whole_number_or_null};
 
-/// Answer of `GET /v1/me/tokens`.
+/// Response of `GET /v1/me/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenList {
     /// Those that work now, oldest first.
@@ -65,7 +65,7 @@ pub struct CreateToken {
     pub expires_in_seconds: Option<u64>,
 }
 
-/// A key that was just made. The secret is told this once.
+/// A key that was just made. The secret is shown once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
     #[serde(flatten)]
@@ -108,7 +108,7 @@ pub struct Project {
     pub created_at: String,
 }
 
-/// Answer of `GET /v1/projects`.
+/// Response of `GET /v1/projects`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProjectList {
     /// Oldest first.
@@ -184,7 +184,7 @@ pub struct ChangeLimits {
     pub keeps_output: Option<bool>,
 }
 
-/// Answer of `GET /v1/usage`.
+/// Response of `GET /v1/usage`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProjectUsage {
     pub sandboxes: u64,
@@ -198,10 +198,10 @@ pub struct ProjectUsage {
     pub limits: ProjectLimits,
 }
 
-/// Answer of `GET /v1/usage/sandboxes`.
+/// Response of `GET /v1/usage/sandboxes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxLoadList {
-    /// When this was read, in milliseconds since 1970: processor time between two readings is a load.
+    /// When this was read, in milliseconds since 1970: CPU time between two readings is a load.
     pub at_ms: u64,
     /// Those that run now.
     pub items: Vec<SandboxLoad>,
@@ -211,13 +211,13 @@ pub struct SandboxLoadList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxLoad {
     pub id: String,
-    /// Processor time in microseconds since its machine was started. A wake starts it anew.
+    /// CPU time in microseconds since its machine was started. A wake starts it anew.
     pub cpu_us: u64,
     /// Memory that it alone has, in bytes. What it shares with others of its template does not count.
     pub memory_bytes: u64,
 }
 
-/// Answer of `GET /v1/audit`.
+/// Response of `GET /v1/audit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditList {
     /// Newest first.
@@ -239,7 +239,7 @@ pub struct AuditEntry {
     pub operation: String,
     /// The sandbox, snapshot, volume or key that it was about.
     pub subject: Option<String>,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
     /// What there is to say beyond that: of a command its input, its end, and sizes and digests of
     /// its output.

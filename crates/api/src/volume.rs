@@ -95,7 +95,7 @@ pub struct Volume {
     pub readers: Vec<String>,
 }
 
-/// Answer of `GET /v1/volumes`.
+/// Response of `GET /v1/volumes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeList {
     pub items: Vec<Volume>,

@@ -80,7 +80,7 @@ codes! {
     Internal = "internal", 500;
     /// Not built yet.
     NotImplemented = "not_implemented", 501;
-    /// The guest stopped answering or is gone.
+    /// The guest stopped responding or is gone.
     GuestUnavailable = "guest_unavailable", 502;
     /// Nothing in the sandbox listens on this port.
     NothingListens = "nothing_listens", 502;

@@ -197,7 +197,7 @@ async fn change<'a>(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Runs code in a context and answers when it has ended. Code that raises is a success with
+/// Runs code in a context and returns when it has ended. Code that raises is a success with
 /// `error` set.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/run", operation_id = "run_code", tag = "contexts",
     params(ContextParameter), request_body = RunCode,

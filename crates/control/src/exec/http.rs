@@ -41,7 +41,7 @@ pub(crate) struct Started {
     pub(crate) place: Permit,
 }
 
-/// Runs a command and answers when it has ended, or at once with `background`. Hanging up leaves
+/// Runs a command and returns when it has ended, or at once with `background`. Hanging up leaves
 /// the command alone: `processes` has it.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", operation_id = "exec", tag = "exec", params(SandboxParameter),
     request_body = ExecRequest,

@@ -51,7 +51,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Describes an exec. With `wait_seconds`, answers when it has ended or the time is over.
+/// Describes an exec. With `wait_seconds`, returns when it has ended or the wait is over.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "get_process", tag = "exec",
     params(ProcessParameter, WaitParameter), responses((status = 200, body = Process), ProcessRefusals))]
 pub(crate) async fn get(
@@ -93,7 +93,7 @@ async fn wait_for_exit(mut events: dayfly_node_api::ExecEvents, limit: Duration)
     let _ = tokio::time::timeout(limit, end).await;
 }
 
-/// Ends an exec with everything that it started and drops its output. Repeating it is fine.
+/// Ends an exec with its child processes and drops its output. Repeating it is fine.
 #[utoipa::path(delete, path = "/v1/sandboxes/{id}/processes/{exec_id}", operation_id = "delete_process", tag = "exec",
     params(ProcessParameter), responses((status = 204), ProcessRefusals))]
 pub(crate) async fn delete(
@@ -228,7 +228,7 @@ pub(crate) async fn stdin(
     Ok(Json(StdinTaken { stdin_bytes }))
 }
 
-/// Sends a signal to the process group of an exec; 9 ends everything that it started.
+/// Sends a signal to the process group of an exec; 9 ends its child processes too.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/processes/{exec_id}/signal", operation_id = "signal_process", tag = "exec",
     params(ProcessParameter), request_body = SignalRequest,
     responses((status = 204), ExecRefusals))]

@@ -24,7 +24,7 @@ use crate::template::read as template;
 const CONTEXT: &str = "default";
 const MILLIS: f64 = 1000.0;
 
-/// Runs code and answers when it has ended: as a shell command, in a fresh Python, or in a Python
+/// Runs code and returns when it has ended: as a shell command, in a fresh Python, or in a Python
 /// context that keeps its state, as the template declares unless `mode` says so.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/run", operation_id = "run", tag = "contexts",
     params(SandboxParameter), request_body = RunRequest,

@@ -43,7 +43,7 @@ parameters! {
     Query ListParameter {
         /// How many levels; 1 is the directory alone. Links are never followed.
         depth: Option<SmallNumber<1, DEPTH_MAX>>,
-        /// At most this many entries. Default: as many as an answer holds.
+        /// At most this many entries. Default: as many as a response holds.
         limit: Option<SmallNumber<1, DIRECTORY_ENTRIES_MAX>>,
         /// Only what comes behind this name: the `next_after` of the page before.
         after: Option<EntryName>,

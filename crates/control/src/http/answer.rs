@@ -97,11 +97,11 @@ fn meaning(status: u16) -> &'static str {
         416 => "The file has none of the bytes that were asked for; `Content-Range` says its size.",
         429 => "Too many at once. Nothing was done.",
         501 => "Not built yet, or not in this template. Nothing was done.",
-        502 => "The guest stopped answering.",
+        502 => "The guest stopped responding.",
         503 => {
             "No capacity, template not ready, node not reachable, or the database takes no writes."
         }
-        504 => "A time limit passed; the text contains `timeout`.",
+        504 => "A timeout passed; the text contains `timeout`.",
         507 => "The disk of the guest, or of its host, is full.",
         _ => "A fault of the server.",
     }

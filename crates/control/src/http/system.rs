@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::store_check;
 
 /// Is the server there, and well? A server that can change nothing refuses with
-/// `store_unavailable` or `audit_unavailable`, one whose node has not answered for too long with
+/// `store_unavailable` or `audit_unavailable`, one whose node has not responded for too long with
 /// `node_unavailable`, and the fields of `Health` stand beside the refusal's.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]

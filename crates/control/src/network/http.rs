@@ -33,7 +33,7 @@ pub(crate) async fn get(
 }
 
 /// Replaces what the sandbox may reach; open connections that it no longer may are cut. A narrower
-/// policy that the host has not confirmed yet is answered with `enforced: false` and sent until it
+/// policy that the host has not confirmed yet is returned with `enforced: false` and sent until it
 /// has; a wider one that it does not confirm is refused, and the old one stays.
 #[utoipa::path(put, path = "/v1/sandboxes/{id}/network", operation_id = "set_network", tag = "network", params(SandboxParameter),
     request_body = NetworkWish,

@@ -17,7 +17,7 @@ use crate::http::parameter::{IdempotencyParameters, SandboxParameter, idempotenc
 use crate::sandbox::fork_spec::ForkPlan;
 use crate::sandbox::{fork, promote};
 
-/// Makes children that continue from this moment of a sandbox. It answers with those that were
+/// Makes children that continue from this moment of a sandbox. It returns those that were
 /// made, and fails when none was.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "forks",
     params(SandboxParameter, IdempotencyParameters),

@@ -18,7 +18,7 @@ use crate::input::Invalid;
 use crate::sandbox::lifetime;
 use crate::sandbox::state::{self, StateChange};
 
-/// Stops the guest's processors. Memory stays where it is. May be repeated.
+/// Stops the guest's CPUs. Memory stays where it is. May be repeated.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "states", params(SandboxParameter),
     responses((status = 204, description = "It is paused."), StateRefusals))]
 pub(crate) async fn pause(

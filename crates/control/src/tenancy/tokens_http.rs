@@ -42,7 +42,7 @@ pub(crate) async fn list(
     Ok(Json(TokenList { items }))
 }
 
-/// Makes a key of this project, for no more than the key that asks. The secret is told this once.
+/// Makes a key of this project, for no more than the key that asks. The secret is shown once.
 #[utoipa::path(post, path = "/v1/me/tokens", operation_id = "create_token", tag = "projects",
     request_body(content = Option<CreateToken>),
     responses((status = 201, body = NewToken), TokenRefusals))]

@@ -19,7 +19,7 @@ use crate::input::quantity::volume_size;
 use crate::tenancy::usage::{self, VolumeChange, VolumeWish};
 use crate::volume::change::{self, Created};
 
-/// Makes a volume. One with the same name and size is answered with as it is.
+/// Makes a volume. One with the same name and size is returned as it is.
 #[utoipa::path(post, path = "/v1/volumes", operation_id = "create_volume", tag = "volumes",
     request_body = CreateVolume,
     responses((status = 201, body = Volume), (status = 200, body = Volume, description = "It was there."), ChangeRefusals))]

@@ -58,7 +58,7 @@ parameters! {
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only describes the parameter")]
 pub(crate) struct IdempotencyParameters {
-    /// Makes the request repeatable: the same key and body answer with what the first one made.
+    /// Makes the request repeatable: the same key and body return what the first one made.
     #[param(rename = "Idempotency-Key", pattern = "^[!-~]{1,128}$")]
     idempotency_key: Option<String>,
 }
