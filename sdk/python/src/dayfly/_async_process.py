@@ -106,7 +106,7 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
     ) -> AsyncAttached | Awaitable[ExecResult]:
         """Its output as it comes: ``async for chunk in process.attach()``.
 
-        - ``on_stdout``, ``on_stderr``: are told it instead; then it is to be awaited, and gives the
+        - ``on_stdout``, ``on_stderr``: get it instead; then it is to be awaited, and gives the
           result when the command has ended.
         - ``stdout_offset``, ``stderr_offset``: where to begin, in bytes; by default at the start.
         """
@@ -146,9 +146,9 @@ class AsyncProcess(ProcessHandle[AsyncSession]):
         await self._session.run(signal_process(self._sandbox, self.exec_id, number))
 
     async def kill(self) -> None:
-        """Ends it and everything that it started. Its output is kept; repeating is fine."""
+        """Ends it and its child processes. Its output is kept; repeating is fine."""
         await self._session.run(kill_process(self._sandbox, self.exec_id))
 
     async def delete(self) -> None:
-        """Ends it and everything that it started, and drops its output."""
+        """Ends it and its child processes, and drops its output."""
         await self._session.run(delete_process(self._sandbox, self.exec_id))

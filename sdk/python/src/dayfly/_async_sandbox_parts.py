@@ -74,7 +74,7 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         return self
 
     async def pause(self) -> None:
-        """Stops its processors. Its memory stays taken."""
+        """Stops its CPUs. Its memory stays taken."""
         await self._session.run(_living.change_state(self.id, "pause"))
         self._info = replace(self._info, status="paused")
 

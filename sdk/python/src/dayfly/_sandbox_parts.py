@@ -77,7 +77,7 @@ class SandboxParts(SandboxHandle[Session]):
         return self
 
     def pause(self) -> None:
-        """Stops its processors. Its memory stays taken."""
+        """Stops its CPUs. Its memory stays taken."""
         self._session.run(_living.change_state(self.id, "pause"))
         self._info = replace(self._info, status="paused")
 

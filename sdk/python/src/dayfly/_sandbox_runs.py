@@ -50,12 +50,12 @@ class SandboxRuns(SandboxParts):
         A status other than 0 is a result like any other. After a lost connection a stream goes on
         where it was, and if it cannot, ``ExecInterrupted`` is raised.
 
-        - ``timeout_seconds``: past it the command and all that it started is killed and
+        - ``timeout_seconds``: past it the command and its child processes are killed and
           ``SandboxTimeout`` is raised, with the output until then. There is no limit by default.
         - ``env``, ``cwd``, ``user``, ``stdin``: by default nothing, ``/workspace``, ``agent`` and
           nothing.
         - ``check``: raises ``CommandFailed`` for a status other than 0.
-        - ``on_stdout``, ``on_stderr``: are told the output as it comes.
+        - ``on_stdout``, ``on_stderr``: get the output as it comes.
         - ``max_output_bytes``: of a longer stream the result has the head and the tail, with a mark
           for what is left out; ``omitted`` names the parts.
         - ``report_changes``: ``changed_files`` lists what changed meanwhile. Not with callbacks.
@@ -106,7 +106,7 @@ class SandboxRuns(SandboxParts):
         log_max_bytes: int | None = None,
         log_when_full: LogWhenFull | None = None,
     ) -> Process:
-        """Starts a command and leaves it running. There is no time limit unless one is given.
+        """Starts a command and leaves it running. There is no timeout unless one is given.
 
         - ``stdin_open``: more input comes by ``Process.send_stdin``.
         - The others mean what they mean for ``exec``.
@@ -205,8 +205,8 @@ class SandboxRuns(SandboxParts):
         - ``timeout_seconds``: past it the code is interrupted, the state stays, and
           ``SandboxTimeout`` is raised with the output until then.
         - ``max_output_bytes``, ``report_changes``: as for ``exec``.
-        - ``on_stdout``, ``on_stderr``, ``on_result``: are told output and displayed results as
-          they come.
+        - ``on_stdout``, ``on_stderr``, ``on_result``: get output and displayed results as they
+          come.
         """
         wish = _code.CodeWish(
             code,

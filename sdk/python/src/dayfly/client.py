@@ -33,7 +33,7 @@ class Client:
     - ``proxy``: as ``http://user:password@host:3128``; by default ``HTTPS_PROXY``, ``HTTP_PROXY``
       or ``ALL_PROXY``, but for what ``NO_PROXY`` names. Never used for this host itself.
     - ``timeout``: how many seconds a response may take, 60 by default. Calls that take longer by
-      their nature (a fork, a command with a time limit) have as much more.
+      their nature (a fork, a command with a timeout) have as much more.
     - ``max_retries``: how often a request is sent again after a lost connection, 3 by default; only
       where that cannot do anything twice.
     - ``max_connections``: at most so many at once; further calls wait for one.

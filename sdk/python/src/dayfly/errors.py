@@ -157,7 +157,7 @@ class Unsupported(ApiError):
 
 
 class GuestUnavailable(ApiError):
-    """The guest stopped answering or is gone."""
+    """The guest stopped responding or is gone."""
 
 
 class NothingListens(ApiError):

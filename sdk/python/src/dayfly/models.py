@@ -290,7 +290,7 @@ class Port:
 
 @dataclass(frozen=True)
 class PortLink:
-    """A way in for those who have no key. ``token`` is told once, when the link is made."""
+    """A way in for those who have no key. ``token`` is shown once, when the link is made."""
 
     id: str
     port: int
@@ -324,7 +324,7 @@ class ContextInfo:
 
 @dataclass(frozen=True)
 class Promoted:
-    """Answer of a promote: who was kept, who was deleted, and who could not be."""
+    """Response of a promote: who was kept, who was deleted, and who could not be."""
 
     winner: str
     tree_id: str

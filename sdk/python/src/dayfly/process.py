@@ -121,7 +121,7 @@ class Process(ProcessHandle[Session]):
     ) -> Attached | ExecResult:
         """Its output as it comes: ``for chunk in process.attach()``.
 
-        - ``on_stdout``, ``on_stderr``: are told it instead; then this waits for the command's end
+        - ``on_stdout``, ``on_stderr``: get it instead; then this waits for the command's end
           and gives its result.
         - ``stdout_offset``, ``stderr_offset``: where to begin, in bytes; by default at the start.
         """
@@ -161,9 +161,9 @@ class Process(ProcessHandle[Session]):
         self._session.run(signal_process(self._sandbox, self.exec_id, number))
 
     def kill(self) -> None:
-        """Ends it and everything that it started. Its output is kept; repeating is fine."""
+        """Ends it and its child processes. Its output is kept; repeating is fine."""
         self._session.run(kill_process(self._sandbox, self.exec_id))
 
     def delete(self) -> None:
-        """Ends it and everything that it started, and drops its output."""
+        """Ends it and its child processes, and drops its output."""
         self._session.run(delete_process(self._sandbox, self.exec_id))

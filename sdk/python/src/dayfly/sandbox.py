@@ -38,7 +38,7 @@ class Sandbox(SandboxRuns):
     ``ttl_seconds`` says otherwise.
 
     - ``template``: what it starts from, ``base`` by default; one that is not baked yet is waited
-      for, up to ``wait_seconds``, while ``on_progress`` is told about it.
+      for, up to ``wait_seconds``, while ``on_progress`` is notified.
     - ``from_snapshot``: the id or the name of a snapshot to go on from, instead of a template. With
       ``disk_only`` a machine boots anew on its disk: all files and no process of it. That takes the
       time of a boot, and works where its memory cannot be restored any more.
@@ -49,7 +49,7 @@ class Sandbox(SandboxRuns):
       activity. ``persistent`` exempts it, and it then has a TTL only when one is given.
     - ``egress_allowlist``: hosts that it may reach, or ``network``: a mode, or mode and rules.
       With neither it is the project's default, which is nothing unless it was changed.
-    - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in processors. ``disk_gb``: its disk.
+    - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in CPUs. ``disk_gb``: its disk.
     - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``; or ``client``.
     """
 
