@@ -49,7 +49,7 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
   metadata?: Readonly<Record<string, string>> | undefined;
   /** Up to 3, made by `volume.mount`. */
   volumes?: readonly VolumeMount[] | undefined;
-  /** Processors that it may use at most; may be a fraction. */
+  /** CPUs that it may use at most; may be a fraction. */
   cpu?: number | undefined;
   diskGb?: number | undefined;
   /** Hears why a create has to wait, and how far a bake is. */

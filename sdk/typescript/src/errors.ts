@@ -31,7 +31,7 @@ export interface ErrorDetails {
 export class DayflyError extends Error {
   /** The server's stable word, or this package's own for what never reached the server. */
   readonly code: string;
-  /** The HTTP status, when the server answered. */
+  /** The HTTP status, when the server responded. */
   readonly status: number | undefined;
   /** What to do about it, when that is known. */
   hint: string | undefined;
@@ -86,7 +86,7 @@ export class QuotaExceeded extends ApiError {}
 export class ServerError extends ApiError {}
 /** The server, or the template, does not do this. */
 export class Unsupported extends ApiError {}
-/** The guest stopped answering or is gone. */
+/** The guest stopped responding or is gone. */
 export class GuestUnavailable extends ApiError {}
 /** Nothing in the sandbox listens on this port. */
 export class NothingListens extends ApiError {}

@@ -11,7 +11,7 @@ export type OutputListener = (chunk: string) => void | Promise<void>;
 
 /** What every command may be given. */
 export interface CommandOptions {
-  /** After this the command and all that it started are killed. Default: no limit. */
+  /** After this the command and its child processes are killed. Default: no limit. */
   timeoutSeconds?: number | undefined;
   env?: Readonly<Record<string, string>> | undefined;
   /** Default `/workspace`. */
@@ -22,7 +22,7 @@ export interface CommandOptions {
   stdin?: string | undefined;
   /** Memory of the command and its children. Over it they are killed. */
   memoryMb?: number | undefined;
-  /** Processor time of the command and its children. */
+  /** CPU time of the command and its child processes. */
   cpuSeconds?: number | undefined;
   /** Processes and threads at once. */
   maxProcesses?: number | undefined;

@@ -169,7 +169,7 @@ export class Process {
     await this.#connection.done({ method: "POST", path: this.#path("signal"), json: { signal: number } });
   }
 
-  /** Ends it with everything that it started. Its output is kept. May be repeated. */
+  /** Ends it with its child processes. Its output is kept. May be repeated. */
   async kill(): Promise<void> {
     const json = { signal: SIGNAL_NUMBERS["SIGKILL"] };
     try {
@@ -181,7 +181,7 @@ export class Process {
     }
   }
 
-  /** Ends it with everything that it started, and drops its output. May be repeated. */
+  /** Ends it with its child processes, and drops its output. May be repeated. */
   async delete(): Promise<void> {
     await this.#connection.done({ method: "DELETE", path: this.#path() });
   }

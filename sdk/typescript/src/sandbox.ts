@@ -108,7 +108,7 @@ export class Sandbox implements AsyncDisposable {
 
   /**
    * Creates a sandbox; user code can run when this resolves. Waits while the template is baked
-   * or the host has no room. A lost answer does not make a second one.
+   * or the host has no room. A lost response does not make a second one.
    */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
     return await Sandbox.createOn(connectionOf("Sandbox.create", options, CREATE_OPTIONS), options);
@@ -254,7 +254,7 @@ export class Sandbox implements AsyncDisposable {
     return await runCommand(this.#connection, this.id, command, options);
   }
 
-  /** Starts a command and leaves it running. It has no time limit unless you give one. */
+  /** Starts a command and leaves it running. It has no timeout unless you give one. */
   async execBackground(command: Command, options: BackgroundOptions = {}): Promise<Process> {
     refuseUnknown("Sandbox.execBackground", options, BACKGROUND_OPTIONS);
     return await this.#start(command, options);
@@ -299,7 +299,7 @@ export class Sandbox implements AsyncDisposable {
 
   /**
    * Runs code as the template declares it: as a command, in a fresh Python, or in one that stays.
-   * Such a run has no id of its own, so a lost answer is not asked for again; for code that takes
+   * Such a run has no id of its own, so a lost response is not asked for again; for code that takes
    * minutes, `runCode` is the better choice.
    */
   async run(code: string, options: RunOptions & { mode?: RunMode | undefined } = {}): Promise<Execution> {
@@ -431,7 +431,7 @@ export class Sandbox implements AsyncDisposable {
     this.#place.known.dead.clear();
   }
 
-  /** Stops its processors; memory stays taken. */
+  /** Stops its CPUs; memory stays taken. */
   pause(): Promise<void> {
     return this.#change("pause");
   }

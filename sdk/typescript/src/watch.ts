@@ -19,7 +19,7 @@ export type FileChange =
   | { kind: "overflow" };
 
 /**
- * A watch. It is opened at once; everything after `ready` is told.
+ * A watch. It is opened at once; everything after `ready` is reported.
  *
  * @example
  * ```ts

@@ -24,13 +24,13 @@ export interface components {
             seq: number;
             /**
              * Format: int32
-             * @description The HTTP status of the answer.
+             * @description The HTTP status of the response.
              */
             status: number;
             /** @description The sandbox, snapshot, volume or key that it was about. */
             subject?: string | null;
         };
-        /** @description Answer of `GET /v1/audit`. */
+        /** @description Response of `GET /v1/audit`. */
         AuditList: {
             /** @description Newest first. */
             items: components["schemas"]["AuditEntry"][];
@@ -108,11 +108,11 @@ export interface components {
             /** Format: int64 */
             volume_mb?: number | null;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/fs/changes`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/fs/changes`. */
         ChangeList: {
             /** @description In the order of paths. */
             entries: components["schemas"]["ChangedFile"][];
-            /** @description There were more than one answer holds: ask for a directory below. */
+            /** @description There were more than one response holds: ask for a directory below. */
             truncated: boolean;
         };
         /** @description Body of `POST /v1/sandboxes/{id}/fs/chmod`. */
@@ -150,7 +150,7 @@ export interface components {
             /** @description idle, busy or dead. */
             state: string;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/repl/sessions`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/repl/sessions`. */
         ContextList: {
             items: components["schemas"]["Context"][];
         };
@@ -201,7 +201,7 @@ export interface components {
         CreateSandbox: {
             /**
              * Format: double
-             * @description Processors that it may use at most; may be a fraction. Default: all of the template's.
+             * @description CPUs that it may use at most; may be a fraction. Default: all of the template's.
              */
             cpu?: number | null;
             /**
@@ -212,7 +212,7 @@ export interface components {
             /**
              * @description Take the disk of `from_snapshot` alone: the machine boots anew on it, in the engine of today.
              *     All files are there and no process is. This also works where the snapshot's memory cannot
-             *     be restored any more. The answer comes when the machine is up, which takes half a minute
+             *     be restored any more. The response comes when the machine is up, which takes half a minute
              *     under emulation and three minutes at most. Default false; true needs `from_snapshot`.
              */
             disk_only?: boolean | null;
@@ -304,7 +304,7 @@ export interface components {
              */
             size_mb?: number | null;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/fs/dir`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/fs/dir`. */
         DirectoryListing: {
             /** @description In the order of names; with a depth, a directory stands right before what is in it. */
             entries: components["schemas"]["FileEntry"][];
@@ -333,7 +333,7 @@ export interface components {
         };
         /** @description Body of `POST /v1/sandboxes/{id}/exec` and `.../exec/stream`. */
         ExecRequest: {
-            /** @description Answers at once, with the process as it is; `processes/{exec_id}` follows it. */
+            /** @description Returns at once, with the process as it is; `processes/{exec_id}` follows it. */
             background?: boolean | null;
             /** @description A text for the shell, or a program with its arguments. */
             cmd: string | [
@@ -341,7 +341,7 @@ export interface components {
             ];
             /**
              * Format: double
-             * @description Processor time of the command and all its children, likewise.
+             * @description CPU time of the command and all its child processes, likewise.
              */
             cpu_seconds?: number | null;
             /** @description Default `/workspace`. */
@@ -360,7 +360,7 @@ export interface components {
              */
             log_max_bytes?: number | null;
             /**
-             * @description What happens to more than that: `drop_oldest` (default; readers are told of the gap), or
+             * @description What happens to more than that: `drop_oldest` (default; readers learn of the gap), or
              *     `block` (the process waits for a reader).
              */
             log_when_full?: string | null;
@@ -390,14 +390,14 @@ export interface components {
             terminal?: components["schemas"]["TerminalSize"] | null;
             /**
              * Format: double
-             * @description After this many seconds the process is killed and the answer is `timeout`. May be a
+             * @description After this many seconds the process is killed and the response is `timeout`. May be a
              *     fraction. Default: no limit but the sandbox's own.
              */
             timeout_seconds?: number | null;
             /** @description Default `agent`. */
             user?: string | null;
         };
-        /** @description Answer of `POST /v1/sandboxes/{id}/exec`. */
+        /** @description Response of `POST /v1/sandboxes/{id}/exec`. */
         ExecResult: {
             /** @description With `report_changes`: what changed while the command ran. */
             changed_files?: string[] | null;
@@ -494,7 +494,7 @@ export interface components {
          * @enum {string}
          */
         FileLinkOperation: "download" | "upload";
-        /** @description Answer of `PUT /v1/sandboxes/{id}/fs` and `fs/tar`. */
+        /** @description Response of `PUT /v1/sandboxes/{id}/fs` and `fs/tar`. */
         FileWritten: {
             /**
              * Format: int64
@@ -554,7 +554,7 @@ export interface components {
              */
             count: number;
         };
-        /** @description Answer of a fork that made at least one child. */
+        /** @description Response of a fork that made at least one child. */
         Forked: {
             capture: components["schemas"]["Capture"];
             children: components["schemas"]["Sandbox"][];
@@ -581,7 +581,7 @@ export interface components {
              */
             size_mb?: number | null;
         };
-        /** @description Answer of `GET /health`. */
+        /** @description Response of `GET /health`. */
         Health: {
             /** @description What is wrong, when something is. */
             conditions?: components["schemas"]["HealthCondition"][];
@@ -598,7 +598,7 @@ export interface components {
             /** @description What the operator can do about it. */
             remedy: string;
         };
-        /** @description Answer of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
+        /** @description Response of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
         Lifecycle: {
             /** @description When it is deleted, RFC 3339, UTC. Null: no deadline. */
             expires_at?: string | null;
@@ -630,7 +630,7 @@ export interface components {
             /** @description Whose permissions count. Default: `agent`. */
             user?: string | null;
         };
-        /** @description Answer of `GET /v1/me`. */
+        /** @description Response of `GET /v1/me`. */
         Me: {
             key_prefix: string;
             project: string;
@@ -668,7 +668,7 @@ export interface components {
             mode: components["schemas"]["NetworkMode"];
             rules: components["schemas"]["NetworkRule"][];
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/network/log`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/network/log`. */
         NetworkLog: {
             /**
              * Format: int64
@@ -701,13 +701,13 @@ export interface components {
             name: string;
             rules: components["schemas"]["NetworkRule"][];
         };
-        /** @description Answer of `GET /v1/network-presets`. */
+        /** @description Response of `GET /v1/network-presets`. */
         NetworkPresetList: {
             items: components["schemas"]["NetworkPreset"][];
         };
         /** @description One decision, or the end of a connection that was let through. */
         NetworkRecord: {
-            /** @description Addresses that a question was answered with. */
+            /** @description Addresses in the response to a DNS query. */
             answers?: string[];
             /** @description RFC 3339, UTC. */
             at: string;
@@ -758,7 +758,7 @@ export interface components {
             id: string;
             ports: number[];
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/network/suggest`: a policy for `PUT .../network`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/network/suggest`: a policy for `PUT .../network`. */
         NetworkSuggestion: {
             /**
              * Format: int64
@@ -784,12 +784,12 @@ export interface components {
             /** @description Only with `allowlist` and `observe`. An allowlist without rules lets nothing through. */
             rules?: components["schemas"]["RuleWish"][];
         };
-        /** @description A key that was just made. The secret is told this once. */
+        /** @description A key that was just made. The secret is shown once. */
         NewToken: components["schemas"]["Token"] & {
             /** @description The key itself. */
             token: string;
         };
-        /** @description Answer of `GET /v1/node`: the host's own account of itself. */
+        /** @description Response of `GET /v1/node`: the host's own account of itself. */
         NodeView: {
             accelerator: string;
             /** Format: int64 */
@@ -816,7 +816,7 @@ export interface components {
             /** Format: int64 */
             sandboxes: number;
         };
-        /** @description A part of a stream that an answer leaves out. */
+        /** @description A part of a stream that a response leaves out. */
         Omission: {
             /** Format: int64 */
             bytes: number;
@@ -871,11 +871,11 @@ export interface components {
             /** @description By host name. Has the token in it when the link was just made. */
             url: string;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/ports/{port}/links` and of `GET /v1/sandboxes/{id}/links`. */
         PortLinkList: {
             items: components["schemas"]["PortLink"][];
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/ports`. */
+        /** @description Response of `GET /v1/sandboxes/{id}/ports`. */
         PortList: {
             /** @description Empty while the sandbox is hibernated; asking does not wake it. */
             ports: components["schemas"]["Port"][];
@@ -913,7 +913,7 @@ export interface components {
             title: string;
             user: string;
         };
-        /** @description Answer of `GET /v1/sandboxes/{id}/processes`, oldest first. */
+        /** @description Response of `GET /v1/sandboxes/{id}/processes`, oldest first. */
         ProcessList: {
             items: components["schemas"]["Process"][];
         };
@@ -946,12 +946,12 @@ export interface components {
             /** Format: int64 */
             volume_mb?: number | null;
         };
-        /** @description Answer of `GET /v1/projects`. */
+        /** @description Response of `GET /v1/projects`. */
         ProjectList: {
             /** @description Oldest first. */
             items: components["schemas"]["Project"][];
         };
-        /** @description Answer of `GET /v1/usage`. */
+        /** @description Response of `GET /v1/usage`. */
         ProjectUsage: {
             /**
              * Format: int64
@@ -977,7 +977,7 @@ export interface components {
             /** @description Must be the child's own tree when it is given and not empty. */
             tree_id?: string | null;
         };
-        /** @description Answer of `POST /v1/sandboxes/{id}/promote`. */
+        /** @description Response of `POST /v1/sandboxes/{id}/promote`. */
         Promoted: {
             /** @description The siblings that are gone. */
             deleted: string[];
@@ -1022,7 +1022,7 @@ export interface components {
             run_id?: string | null;
             /**
              * Format: int64
-             * @description After this the code is interrupted and the answer is `timeout`; the context stays.
+             * @description After this the code is interrupted and the response is `timeout`; the context stays.
              */
             timeout_ms?: number | null;
         };
@@ -1040,7 +1040,7 @@ export interface components {
             /** Format: double */
             timeout_seconds?: number | null;
         };
-        /** @description Answer of a run. */
+        /** @description Response of a run. */
         RunResult: {
             changed_files?: string[] | null;
             /** Format: int64 */
@@ -1115,7 +1115,7 @@ export interface components {
             cpu: number;
             /**
              * Format: double
-             * @description Processors that it may use at most. Null: all of `cpu`.
+             * @description CPUs that it may use at most. Null: all of `cpu`.
              */
             cpu_limit?: number | null;
             /** @description RFC 3339, UTC. */
@@ -1174,7 +1174,7 @@ export interface components {
             sandbox_id: string;
             state: string;
         };
-        /** @description Answer of `GET /v1/sandboxes`. */
+        /** @description Response of `GET /v1/sandboxes`. */
         SandboxList: {
             /** @description Oldest first. */
             items: components["schemas"]["Sandbox"][];
@@ -1185,7 +1185,7 @@ export interface components {
         SandboxLoad: {
             /**
              * Format: int64
-             * @description Processor time in microseconds since its machine was started. A wake starts it anew.
+             * @description CPU time in microseconds since its machine was started. A wake starts it anew.
              */
             cpu_us: number;
             id: string;
@@ -1195,11 +1195,11 @@ export interface components {
              */
             memory_bytes: number;
         };
-        /** @description Answer of `GET /v1/usage/sandboxes`. */
+        /** @description Response of `GET /v1/usage/sandboxes`. */
         SandboxLoadList: {
             /**
              * Format: int64
-             * @description When this was read, in milliseconds since 1970: processor time between two readings is a load.
+             * @description When this was read, in milliseconds since 1970: CPU time between two readings is a load.
              */
             at_ms: number;
             /** @description Those that run now. */
@@ -1231,11 +1231,11 @@ export interface components {
             size_bytes: number;
             template: string;
         };
-        /** @description Answer of `GET /v1/snapshots`, newest first. */
+        /** @description Response of `GET /v1/snapshots`, newest first. */
         SnapshotList: {
             snapshots: components["schemas"]["Snapshot"][];
         };
-        /** @description Answer of `POST /v1/sandboxes/{id}/processes/{exec_id}/stdin`. */
+        /** @description Response of `POST /v1/sandboxes/{id}/processes/{exec_id}/stdin`. */
         StdinTaken: {
             /**
              * Format: int64
@@ -1321,7 +1321,7 @@ export interface components {
             /** @description Of `read`, `create`, `exec`, `admin`, `operator`, with those that others include. */
             scopes: string[];
         };
-        /** @description Answer of `GET /v1/me/tokens`. */
+        /** @description Response of `GET /v1/me/tokens`. */
         TokenList: {
             /** @description Those that work now, oldest first. */
             items: components["schemas"]["Token"][];
@@ -1343,7 +1343,7 @@ export interface components {
             /** @description The sandbox that may write, when there is one. */
             writer?: string | null;
         };
-        /** @description Answer of `GET /v1/volumes`. */
+        /** @description Response of `GET /v1/volumes`. */
         VolumeList: {
             items: components["schemas"]["Volume"][];
         };
