@@ -14,13 +14,13 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// From the create call to the answer of the first `true`.
+    /// From the create call to the response of the first `true`.
     Create(BenchArguments),
-    /// From a call to a hibernated sandbox to the answer of its first `true`.
+    /// From a call to a hibernated sandbox to the response of its first `true`.
     Wake(BenchArguments),
-    /// From the call of `true` on a warm sandbox to its answer.
+    /// From the call of `true` on a warm sandbox to its response.
     Exec(BenchArguments),
-    /// How long a fork stops its parent, when its children answer, and what memory they add.
+    /// How long a fork stops its parent, when its children respond, and what memory they add.
     Fork(ForkBenchArguments),
 }
 

@@ -34,7 +34,7 @@ struct Arguments {
     /// Where to listen for the node.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// Who to ask for names; may be given more than once.
+    /// DNS server to use; may be given more than once.
     #[arg(long, value_name = "IP:PORT")]
     resolver: Vec<SocketAddr>,
     /// What one sandbox may send in a second, and as much again receive. Default: no limit.

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// Says which database a node works for.
     #[command(subcommand)]
     Database(DatabaseCommand),
-    /// Gives up what cannot be read. It cannot be had back.
+    /// Gives up what cannot be read. This cannot be undone.
     Forget(ForgetArguments),
     /// Says which settings hold, and where each comes from.
     #[command(subcommand)]
@@ -142,7 +142,7 @@ pub(crate) struct RunArguments {
     )]
     #[serde(with = "as_text")]
     pub(crate) egress_uplink: EgressUplink,
-    /// Whom names are asked from. Repeat for more. Default: the resolvers of this host.
+    /// DNS server for names that sandboxes may reach. Repeat for more. Default: those of this host.
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -159,7 +159,7 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) egress_rate: u64,
     /// Under which domain services in sandboxes have host names, PORT-SANDBOX.DOMAIN; with
-    /// something in front of the API, the address that visitors use: https://DOMAIN:PORT.
+    /// a reverse proxy in front of the API, the address that visitors use: https://DOMAIN:PORT.
     #[arg(
         long,
         value_name = "DOMAIN",
@@ -298,7 +298,7 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
-/// Which daemon's things a command is about, and how it answers.
+/// Which daemon's things a command is about, and how it prints.
 #[derive(Debug, Args)]
 pub(crate) struct InstallationArguments {
     /// The daemon's data directory. It may run, and need not have run yet.
@@ -462,7 +462,7 @@ pub(crate) struct MakeBackupArguments {
     /// A directory that does not exist or is empty, or `-` for one archive on standard output.
     #[arg(value_name = "DIR|-", required = true)]
     pub(crate) to: Option<PathBuf>,
-    /// With `-` the answer goes to standard error.
+    /// With `-` the JSON goes to standard error.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -510,7 +510,7 @@ pub(crate) struct PurgeArguments {
     // No default: what is removed is named.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: PathBuf,
-    /// Do it. Without this only what would be lost is told.
+    /// Do it. Without this it only says what would be lost.
     #[arg(long)]
     pub(crate) yes: bool,
     #[arg(long)]
