@@ -60,11 +60,11 @@ def operation_text(method, path, operation):
         lines.append("")
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
         lines += [f"Body: {type_of(body.get('schema', {}))}, `{kind}`.", ""]
-    answers = []
-    for status, answer in sorted(operation["responses"].items()):
-        kinds = [type_of(body["schema"]) for body in answer.get("content", {}).values() if "schema" in body]
-        answers.append(f"{status}{' ' + kinds[0] if kinds and int(status) < 300 else ''}")
-    return lines + [f"Answers: {', '.join(answers)}.", ""]
+    responses = []
+    for status, response in sorted(operation["responses"].items()):
+        kinds = [type_of(body["schema"]) for body in response.get("content", {}).values() if "schema" in body]
+        responses.append(f"{status}{' ' + kinds[0] if kinds and int(status) < 300 else ''}")
+    return lines + [f"Responses: {', '.join(responses)}.", ""]
 
 
 def schema_text(name, schema):

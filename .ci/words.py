@@ -3,7 +3,7 @@
     words.py [--help-texts DIR]... [FILE...]
 
 Without files it reads README.md and docs/*.md. Code, comments and addresses of links are not words
-of ours and are left out. Below a directory of help texts (`dayfly manual`, docs/reference) every
+of ours and are left out. Below a directory of help texts (`dayflyd manual`, docs/reference) every
 file is read, fenced blocks included, because a reference quotes the help in them.
 
 The table is the one under "Words that we do not use": what is ruled out, what is wanted, and
@@ -20,7 +20,8 @@ GLOSSARY = "docs/glossary.md"
 SECTION = "Words that we do not use"
 HIDDEN = "\0"
 FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.S | re.M)
-INLINE = re.compile(r"`[^`\n]*(?:\n[^`\n]+)?`")
+# Of one mark, or of two as in the docstrings of Python.
+INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(?:(?!\1)[^\n])*(?:\n(?:(?!\1)[^\n])+)?\1")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 ADDRESS = re.compile(r"(?<=\])\([^()\s]*(?:\s+\"[^\"]*\")?\)|https?://\S+")
 

@@ -55,6 +55,10 @@ class Words(unittest.TestCase):
         text = "`answer` <!-- answer --> [x](answer.md#answer)\n\n```sh\nanswer\n```\n"
         self.assertEqual(self.found(text), [])
 
+    def test_code_between_two_marks_of_python_is_not_words(self):
+        self.assertEqual(self.found("``answer``, and ``an\nanswer``; ``answer` `` is none"), [])
+        self.assertEqual(self.found("``on_stdout``: the answer of ``exec``"), [(1, "'answer': write response")])
+
     def test_code_between_two_words_does_not_make_them_a_form(self):
         self.assertEqual(self.found("the time `x` was up"), [])
 
@@ -94,6 +98,12 @@ class Program(unittest.TestCase):
         self.assertEqual(failed.returncode, 1)
         self.assertIn("help/run.txt:1:", failed.stdout)
         self.assertNotEqual(self.run_in("", "--help-texts", "nowhere").returncode, 0)
+
+    def test_it_reads_pages_beside_help_texts(self):
+        failed = self.run_in("an answer\n", "--help-texts", "help", "README.md")
+        self.assertIn("README.md:1:", failed.stdout)
+        self.assertIn("help/run.txt:1:", failed.stdout)
+        self.assertIn("2 pages", failed.stdout)
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ async fn amounts(rig: &Rig) -> Result<Rows> {
             yes(came[0] == Came::Done),
         ),
         row(
-            "memory, processor time, processes and threads",
+            "memory, CPU time, processes and threads",
             format!(
                 "its guest's {} MiB and {} MiB, {} %, {}",
                 (group.memory_bytes >> 20) - limits::ENGINE_OVERHEAD_MIB,
