@@ -111,7 +111,7 @@ fn is_embedded_elsewhere(headers: &HeaderMap) -> bool {
 /// Whether a key may be used for what is inside this sandbox.
 fn may_visit(reach: &Reach, sandbox: &SandboxId) -> bool {
     let is_for_it = reach.sandbox.as_ref().is_none_or(|only| only == sandbox);
-    is_for_it && reach.scopes.has(Scope::Exec)
+    is_for_it && reach.file.is_none() && reach.scopes.has(Scope::Exec)
 }
 
 /// Whether a page that is not this sandbox's made a browser ask. A cookie goes along with whatever

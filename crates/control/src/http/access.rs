@@ -8,7 +8,7 @@ use http::{Method, Uri};
 
 use super::auth::HEALTH_PATH;
 use super::parameter::decode;
-use crate::tenancy::scope::{Reach, Scope};
+use crate::tenancy::scope::{FileReach, Reach, Scope};
 
 /// What the query of a file is, without anything else.
 pub(crate) const FILE_QUERY: &str = "path=";
@@ -29,7 +29,14 @@ pub(crate) enum Denied {
 }
 
 /// Whether a key of this reach may be used for a request.
-pub(crate) fn check(reach: &Reach, method: &Method, path: &str) -> Result<(), Denied> {
+pub(crate) fn check(reach: &Reach, method: &Method, address: &Uri) -> Result<(), Denied> {
+    match &reach.file {
+        Some(file) => check_file(reach.sandbox.as_ref(), file, method, address),
+        None => check_path(reach, method, address.path()),
+    }
+}
+
+fn check_path(reach: &Reach, method: &Method, path: &str) -> Result<(), Denied> {
     let needed = needed(method, path).ok_or(Denied::NoSuchRoute)?;
     if let Some(only) = &reach.sandbox
         && !is_for_everybody(path)
@@ -51,17 +58,20 @@ pub(crate) fn check(reach: &Reach, method: &Method, path: &str) -> Result<(), De
     }
 }
 
-/// Whether a key may be used for a request as far as it is for one file: for that one, as it was
-/// made, with no other option, and for nothing else.
-pub(crate) fn check_file(reach: &Reach, method: &Method, address: &Uri) -> Result<(), Denied> {
-    let Some(file) = &reach.file else {
-        return Ok(());
-    };
+/// Whether a key that is for one file of one sandbox may be used for a request: for that one, as it
+/// was made, with no other option.
+fn check_file(
+    only: Option<&SandboxId>,
+    file: &FileReach,
+    method: &Method,
+    address: &Uri,
+) -> Result<(), Denied> {
     let asked = address
         .query()
         .and_then(|query| query.strip_prefix(FILE_QUERY));
     let is_it = *method == file.operation.method()
         && is_file_path(address.path())
+        && sandbox_of(address.path()) == only.map(SandboxId::as_str)
         && asked.and_then(decode).as_deref() == Some(file.path.as_str());
     if is_it {
         Ok(())
@@ -199,7 +209,7 @@ mod tests {
     #[test]
     fn a_key_for_one_sandbox_sees_no_other() {
         let key = reach(&[Scope::Exec], Some("sb-local-mine"));
-        let ask = |method: Method, path: &str| check(&key, &method, path);
+        let ask = |method: Method, path: &str| check_path(&key, &method, path);
         assert_eq!(
             ask(Method::POST, "/v1/sandboxes/sb-local-mine/exec"),
             Ok(())

@@ -208,8 +208,7 @@ async fn admit(
         caller.notebook.names_subject(id.as_str());
         *request.uri_mut() = address;
     }
-    access::check_file(&caller.reach, request.method(), request.uri()).map_err(denied)?;
-    access::check(&caller.reach, request.method(), request.uri().path()).map_err(denied)?;
+    access::check(&caller.reach, request.method(), request.uri()).map_err(denied)?;
     Ok(control.limits.request_of(&caller.project)?)
 }
 

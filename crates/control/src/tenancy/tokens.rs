@@ -106,7 +106,8 @@ pub(crate) async fn create_for_file(
     let label = format!("{} of {}", file.operation.as_str(), file.path);
     let label = label.chars().take(TOKEN_LABEL_CHARACTERS_MAX);
     let reach = Reach {
-        scopes: Scopes::from_iter([Scope::Exec]),
+        // What it may do with its file is said by the file; it has no scope for anything else.
+        scopes: Scopes::from_iter([Scope::Read]),
         sandbox: Some(sandbox),
         file: Some(file),
     };

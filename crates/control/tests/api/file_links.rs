@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, World};
+use crate::gateway::{by_host, served, visit as visit_port};
+use crate::support::{Answer, Setup, World};
 
 const CONTENT: &[u8] = b"1,2";
 
@@ -101,12 +102,7 @@ async fn a_link_is_for_its_file_and_its_operation_alone() {
         (Method::GET, format!("/v1/me?dayfly_token={token}")),
     ] {
         let refused = visit(&world, method.clone(), &address).await;
-        // Another sandbox might as well not be there.
-        let wanted = [
-            StatusCode::FORBIDDEN,
-            StatusCode::UNAUTHORIZED,
-            StatusCode::NOT_FOUND,
-        ];
+        let wanted = [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED];
         assert!(
             wanted.contains(&refused.status),
             "{method} {address}: {}",
@@ -126,6 +122,28 @@ async fn a_link_is_for_its_file_and_its_operation_alone() {
     let exec = world.ask(token, Method::POST, &path, json!({"cmd": "id"}));
     assert_eq!(exec.await.status, StatusCode::FORBIDDEN);
     assert!(world.node.last_exec().is_none());
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_opens_no_port() {
+    let (world, id) = served(Setup::default()).await;
+    world.node.put_file(&id, "/workspace/a", CONTENT.to_vec());
+    let made = link(&world, &id, json!({"path": "/workspace/a"})).await;
+    let address = made["address"].as_str().unwrap();
+    let read = visit(&world, Method::GET, address).await;
+    assert_eq!(read.status, StatusCode::OK);
+    let token = address.split("dayfly_token=").nth(1).unwrap();
+    let with_key =
+        |key: &str| by_host(&world, &id, "/").header("authorization", format!("Bearer {key}"));
+    let in_query = by_host(&world, &id, &format!("/?dayfly_token={token}"));
+    let before = world.node.port_calls();
+    for asked in [with_key(token), in_query] {
+        let refused = visit_port(&world, asked).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(world.node.port_calls(), before);
+    let served = visit_port(&world, with_key(&world.key)).await;
+    assert_eq!(served.status, StatusCode::OK);
 }
 
 #[tokio::test]
