@@ -15,6 +15,7 @@ use crate::admission::turns::Turns;
 use crate::audit::Audit;
 use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
+use crate::exec::background::Followed;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
 use crate::node_contact::{NodeContact, Patience};
@@ -41,6 +42,7 @@ pub struct Control {
     pub reconcile: ReconcileSettings,
     /// Work that outlives the request that asked for it.
     pub(crate) tasks: TaskTracker,
+    pub(crate) followed: Arc<Followed>,
     /// Woken when the node has not confirmed a network policy.
     pub(crate) unconfirmed_network: Notify,
     pub(crate) gateway: Gateway,
@@ -97,6 +99,7 @@ impl Control {
             node_id,
             reconcile: ReconcileSettings::default(),
             tasks: TaskTracker::new(),
+            followed: Arc::default(),
             unconfirmed_network: Notify::new(),
             gateway: Gateway::default(),
             audit: Audit::default(),

@@ -218,7 +218,10 @@ pub const AGENT_CHANNELS_MAX: usize = 256;
 /// Control calls of one conversation that wait for their answer.
 pub const AGENT_CALLS_MAX: usize = 256;
 
-const _: () = assert!(EXECS_MAX + AGENT_FILE_OPERATIONS_MAX <= AGENT_CHANNELS_MAX);
+/// Commands in the background of one sandbox whose end is waited for, for the audit record.
+pub const BACKGROUND_FOLLOWED_MAX: usize = 64;
+const _: () =
+    assert!(EXECS_MAX + AGENT_FILE_OPERATIONS_MAX + BACKGROUND_FOLLOWED_MAX <= AGENT_CHANNELS_MAX);
 
 /// Rules of one sandbox's egress policy.
 pub const EGRESS_RULES_MAX: usize = 256;

@@ -124,7 +124,8 @@ impl Observer {
         .boxed()
     }
 
-    fn see(&mut self, event: &Result<ExecEvent, NodeError>) {
+    /// Looks at what a command says.
+    pub(crate) fn see(&mut self, event: &Result<ExecEvent, NodeError>) {
         match event {
             Ok(ExecEvent::Stdout(bytes)) => self.stdout.add(bytes, self.keeps_output),
             Ok(ExecEvent::Stderr(bytes)) => self.stderr.add(bytes, self.keeps_output),

@@ -1,45 +1,89 @@
 //! How a command ended that was left in the background, for the audit record.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::{AttachExec, NodeError};
 use dayfly_types::exec::ExecEvent;
-use dayfly_types::{ExecId, SandboxId};
+use dayfly_types::limits::BACKGROUND_FOLLOWED_MAX;
+use dayfly_types::{ExecId, SandboxId, SandboxState};
 use futures::StreamExt;
 
 use crate::control::Control;
 use crate::exec::audit::Observer;
 use crate::http::auth::Caller;
 
+/// Commands whose end is waited for. Each once, however often it is asked for: a follower is a
+/// reader of the guest's, and there are only so many.
+#[derive(Debug, Default)]
+pub(crate) struct Followed(Mutex<HashSet<(SandboxId, ExecId)>>);
+
+/// A command whose end somebody waits for, until this is dropped.
+struct Place {
+    of: Arc<Followed>,
+    command: (SandboxId, ExecId),
+}
+
+impl Followed {
+    fn commands(&self) -> MutexGuard<'_, HashSet<(SandboxId, ExecId)>> {
+        // Every change leaves the set whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a command, unless it has one or its sandbox has too many.
+    fn enter(self: &Arc<Self>, command: (SandboxId, ExecId)) -> Option<Place> {
+        let mut commands = self.commands();
+        let of_sandbox = commands.iter().filter(|(sandbox, _)| *sandbox == command.0);
+        let is_free = of_sandbox.count() < BACKGROUND_FOLLOWED_MAX;
+        let is_entered = is_free && commands.insert(command.clone());
+        is_entered.then(|| Place {
+            of: Arc::clone(self),
+            command,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.of.commands().remove(&self.command);
+    }
+}
+
 /// Waits for the end of a command, and writes a second entry about it: how it ended, and sizes and
-/// digests of what it printed and the guest still has. There is none when the end was not seen: the
-/// sandbox slept or went first, this server did, or there are too many to wait for.
+/// digests of what it printed and the guest still has; or that its end was not seen.
 pub(crate) fn record_its_end(
     control: &Arc<Control>,
     caller: &Caller,
     sandbox: SandboxId,
     exec: ExecId,
 ) {
-    let Ok(place) = control.limits.ending(&caller.project) else {
+    let Ok(permit) = control.limits.ending(&caller.project) else {
         return;
     };
-    let (control, caller) = (Arc::clone(control), caller.clone());
+    let Some(place) = control.followed.enter((sandbox.clone(), exec.clone())) else {
+        return;
+    };
+    let control = Arc::clone(control);
+    // Written when it is dropped, whatever was seen until then.
+    let mut observer = Observer::of_ending(caller, &exec);
     // Not among the tasks that a stop waits for: a command may run for days.
     tokio::spawn(async move {
-        let _place = place;
-        if let Err(error) = record(&control, &caller, &sandbox, &exec).await {
-            tracing::debug!(sandbox_id = %sandbox, exec_id = %exec, error = %error,
-                "the end of a command in the background was not seen");
+        let _places = (permit, place);
+        if let Err(error) = follow(&control, &sandbox, &exec, &mut observer).await {
+            observer.refused(&error);
         }
     });
 }
 
-async fn record(
+async fn follow(
     control: &Control,
-    caller: &Caller,
     sandbox: &SandboxId,
     exec: &ExecId,
+    observer: &mut Observer,
 ) -> Result<(), NodeError> {
+    if !is_awake(control, sandbox) {
+        return Ok(());
+    }
     // Without its streams: a command may wait for somebody to read what it prints, and that must not
     // be the record.
     let wait = AttachExec {
@@ -49,8 +93,12 @@ async fn record(
     };
     let (_, mut events) = control.node.attach_exec(sandbox, wait).await?;
     while let Some(event) = events.next().await {
-        if let ExecEvent::Exited(_) = event? {
-            return read(control, caller, sandbox, exec).await;
+        let event = event?;
+        if matches!(event, ExecEvent::Exited(_)) {
+            observer.see(&Ok(event));
+            // How it ended is known, whatever becomes of what it printed.
+            let _ = read(control, sandbox, exec, observer).await;
+            break;
         }
     }
     Ok(())
@@ -59,19 +107,27 @@ async fn record(
 /// Reads what it printed, now that nobody can be held up by that.
 async fn read(
     control: &Control,
-    caller: &Caller,
     sandbox: &SandboxId,
     exec: &ExecId,
+    observer: &mut Observer,
 ) -> Result<(), NodeError> {
+    if !is_awake(control, sandbox) {
+        return Ok(());
+    }
     let from_the_start = AttachExec {
         exec: exec.clone(),
         stdout_offset: Some(0),
         stderr_offset: Some(0),
     };
-    let (_, events) = control.node.attach_exec(sandbox, from_the_start).await?;
-    let mut events = Observer::of_ending(caller, exec).watch(events);
+    let (_, mut events) = control.node.attach_exec(sandbox, from_the_start).await?;
     while let Some(event) = events.next().await {
-        event?;
+        observer.see(&Ok(event?));
     }
     Ok(())
+}
+
+/// Whether it runs, as far as is known: who asks a sleeping one wakes it, which the record must not.
+fn is_awake(control: &Control, sandbox: &SandboxId) -> bool {
+    let live = control.view.get(sandbox);
+    live.is_none_or(|live| live.report.state == SandboxState::Running)
 }

@@ -123,7 +123,7 @@ pub(crate) async fn stream(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<ExecRequest>,
 ) -> Result<Response, ApiError> {
-    let plan = ExecPlan::try_from(body)?;
+    let plan = ExecPlan::try_from(body)?.in_the_foreground();
     let awaited = awaited(&control, &caller, &id);
     let place = control.limits.exec(&caller.project)?;
     let started = start(&control, &caller, &id, &plan, place).await?;

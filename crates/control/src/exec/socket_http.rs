@@ -170,7 +170,7 @@ async fn begin(
     let SocketCall::Start(request) = call else {
         return Err(ApiError::invalid("the first message must be a start"));
     };
-    let plan = ExecPlan::try_from(*request)?;
+    let plan = ExecPlan::try_from(*request)?.in_the_foreground();
     let started = exec::start(&control, caller, &id, &plan, place).await?;
     let report = control.node.describe_exec(&id, &started.exec).await?;
     let position = Position::start(id, started.exec);

@@ -30,6 +30,17 @@ pub struct ExecPlan {
     pub reports_changes: bool,
 }
 
+impl ExecPlan {
+    /// The same, for somebody who stays to hear it, whatever the request says.
+    #[must_use]
+    pub fn in_the_foreground(self) -> Self {
+        Self {
+            is_background: false,
+            ..self
+        }
+    }
+}
+
 impl TryFrom<WireRequest> for ExecPlan {
     type Error = Invalid;
 
