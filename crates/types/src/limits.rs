@@ -264,6 +264,8 @@ pub const PORT_HEADERS_MAX: usize = 128;
 pub const PORT_CONNECT_DEADLINE: Duration = Duration::from_secs(60);
 /// How long no byte may pass, either way.
 pub const PORT_IDLE_MAX: Duration = Duration::from_secs(10 * 60);
+/// Links to files of one project that work at the same time.
+pub const FILE_LINKS_MAX: usize = 1000;
 /// How long a link to a file works when nothing is said, and at most.
 pub const FILE_LINK_TTL_SECONDS_DEFAULT: u64 = 3600;
 pub const FILE_LINK_TTL_SECONDS_MAX: u64 = 7 * 24 * 3600;

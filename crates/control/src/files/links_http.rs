@@ -35,6 +35,7 @@ pub(crate) async fn create(
     JsonObject(body): JsonObject<CreateFileLink>,
 ) -> Result<(StatusCode, Json<FileLink>), ApiError> {
     let path = AbsolutePath::parse(&body.path)?.into_string();
+    caller.notebook.names_file(&path);
     let seconds = body.ttl_seconds.unwrap_or(FILE_LINK_TTL_SECONDS_DEFAULT);
     if !(1..=FILE_LINK_TTL_SECONDS_MAX).contains(&seconds) {
         let rule = format!("must be from 1 to {FILE_LINK_TTL_SECONDS_MAX}");
@@ -48,6 +49,12 @@ pub(crate) async fn create(
     let file = FileReach { path, operation };
     let (project, maker) = (&caller.project, maker(&caller));
     let made = tokens::create_for_file(&control, project, &maker, (id, file), seconds).await?;
+    caller
+        .notebook
+        .adds_to_detail("link", made.token_info.prefix.as_str());
+    caller
+        .notebook
+        .adds_to_detail("operation", operation.as_str());
     let link = FileLink {
         id: made.token_info.prefix,
         method: operation.method().to_string(),

@@ -165,6 +165,12 @@ impl PendingAudit {
         self.notes().detail = Some(detail);
     }
 
+    /// Says one thing more.
+    pub(crate) fn adds_to_detail(&self, name: &str, value: &str) {
+        let mut notes = self.notes();
+        notes.detail.get_or_insert_with(|| json!({}))[name] = value.into();
+    }
+
     /// Names the file of the guest, where the query does not.
     pub(crate) fn names_file(&self, path: &str) {
         self.adds_detail(recorded(path, FILE_BYTES_MAX));

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use dayfly_node_api::unread::DrainFor;
 use dayfly_types::limits::ENDED_KEY_RECORDS_PER_SECOND;
 use dayfly_types::{ErrorCode, ProjectId};
-use http::Method;
+use http::header::{CACHE_CONTROL, REFERRER_POLICY};
+use http::{HeaderValue, Method};
 
 use super::access::{self, Denied, is_file_path};
 use super::address::with_path;
@@ -58,6 +59,7 @@ pub(crate) async fn require_key(
         Some(key) => Some(Presented::InHeader(key.to_owned())),
         None => take_link_token(&mut request).map(Presented::InAddress),
     };
+    let is_by_link = matches!(presented, Some(Presented::InAddress(_)));
     let asked = asked(&request);
     let (known, end) = match identify(&control, presented, &asked).await {
         Ok(known) => known,
@@ -88,7 +90,14 @@ pub(crate) async fn require_key(
         Err(error) => error.into_response(),
     };
     unanswered.answer(response.status()).await;
-    bound_answer(response, end)
+    let mut response = bound_answer(response, end);
+    if is_by_link {
+        // Without a key in the header a cache would think that everybody may have it.
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
+    response
 }
 
 /// Handles a request for as long as its key lasts. What was begun in the background goes on, as it
@@ -222,7 +231,10 @@ fn denied(denied: Denied) -> ApiError {
             "this key does not have the scope `{}`",
             scope.as_str()
         )),
-        Denied::OnlyOneFile => forbidden("this key is for one file".to_owned()),
+        Denied::OnlyOneFile => {
+            let text = "this key is for one file, and for one thing to do with it";
+            ApiError::new(ErrorCode::Forbidden, text)
+        }
         Denied::OnlyOneSandbox => forbidden("this key is for one sandbox".to_owned()),
         // As if it were not there.
         Denied::OtherSandbox(id) => FindError::NotFound { id }.into(),

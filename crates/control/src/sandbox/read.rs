@@ -129,9 +129,10 @@ async fn after_the_news(
         // Before the look, so that what is written in between is not missed.
         told.as_mut().enable();
         let row = row(control, project, id).await.ok()?;
-        let is_over = row.state != SandboxState::Running
-            || tokio::time::timeout_at(deadline, told).await.is_err();
-        if is_over {
+        if row.state != SandboxState::Running {
+            return Some(row);
+        }
+        if tokio::time::timeout_at(deadline, told).await.is_err() {
             return Some(row);
         }
     }

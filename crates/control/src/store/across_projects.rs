@@ -47,6 +47,8 @@ const DELETE_MADE_LINKS: &str = "DELETE FROM port_links \
     (SELECT CAST($1 AS TEXT) AS prefix \
     UNION SELECT api_keys.prefix FROM api_keys JOIN made ON api_keys.made_by = made.prefix) \
     SELECT prefix FROM made) RETURNING sandbox_id, id";
+// Links to files: no key of theirs made another.
+const PURGE_FILE_LINKS: &str = "DELETE FROM api_keys WHERE file IS NOT NULL AND expires_at_ms < $1";
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
@@ -233,7 +235,7 @@ impl Store {
         for (statements, before) in [
             (&[PURGE_SANDBOXES][..], before.deleted_ms),
             (&[PURGE_KEYS], keys),
-            (&[PURGE_PORT_LINKS], keys),
+            (&[PURGE_PORT_LINKS, PURGE_FILE_LINKS], keys),
             (&[PURGE_EVENTS], before.events_ms),
             (&[FREE_OLD_AUDIT, PURGE_AUDIT], audit),
         ] {

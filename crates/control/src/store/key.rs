@@ -19,6 +19,11 @@ const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefi
 const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
     ORDER BY created_at_ms, prefix";
+const COUNT_KEYS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 \
+    AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
+    AND file IS NULL";
+const COUNT_LINKS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 \
+    AND revoked_at_ms IS NULL AND expires_at_ms > $2 AND file IS NOT NULL";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE project_id = $1 AND prefix = $2 AND revoked_at_ms IS NULL";
 const REVOKED_AT: &str = "SELECT revoked_at_ms FROM api_keys WHERE project_id = $1 AND prefix = $2";
@@ -171,6 +176,30 @@ impl Store {
             .await
             .map_err(StoreError::during("list keys"))?;
         raw.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// How many keys of a project work now: those for one file, or all others.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count_api_keys(
+        &self,
+        project: &ProjectId,
+        are_for_files: bool,
+        now_ms: i64,
+    ) -> Result<usize, StoreError> {
+        let statement = if are_for_files {
+            COUNT_LINKS
+        } else {
+            COUNT_KEYS
+        };
+        let (count,): (i64,) = sqlx::query_as(statement)
+            .bind(project.as_str())
+            .bind(now_ms)
+            .fetch_one(&self.reader)
+            .await
+            .map_err(StoreError::during("count keys"))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// Revokes a key by its prefix. Takes no turn: a key that leaked, and floods the project, must

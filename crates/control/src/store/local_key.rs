@@ -41,7 +41,8 @@ impl Store {
             .bind(hash.unwrap_or_default());
         writing.execute(query).await?;
         writing.commit().await?;
-        // It has no scope to make keys.
+        // The keys that it made are links to files.
+        self.revoke_made_keys(LOCAL_PREFIX, now_ms).await?;
         self.delete_made_links(LOCAL_PREFIX).await?;
         match hash {
             Some(hash) => self.ensure_key(&local_key(hash, project, now_ms)).await,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dayfly_api::{CreateToken, NewToken, Token};
-use dayfly_types::limits::{TOKEN_LABEL_CHARACTERS_MAX, TOKEN_TTL_SECONDS_MAX, TOKENS_MAX};
+use dayfly_types::limits::{
+    FILE_LINKS_MAX, TOKEN_LABEL_CHARACTERS_MAX, TOKEN_TTL_SECONDS_MAX, TOKENS_MAX,
+};
 use dayfly_types::{ProjectId, SandboxId};
 
 use crate::audit::Unrecorded;
@@ -29,6 +31,8 @@ pub(crate) enum TokenError {
     EndsWider,
     #[error("the project has no key {prefix}")]
     NotFound { prefix: String },
+    #[error("a project has at most {FILE_LINKS_MAX} links to files at once")]
+    TooManyLinks,
     #[error("a project has at most {TOKENS_MAX} keys")]
     TooMany,
     #[error(transparent)]
@@ -124,8 +128,13 @@ async fn insert(
     seconds: Option<u64>,
 ) -> Result<NewToken, TokenError> {
     let now = now_ms();
-    if control.store.api_keys(project, now).await?.len() >= TOKENS_MAX {
-        return Err(TokenError::TooMany);
+    // Apart: whoever may make links must not be able to keep others from making keys.
+    let is_for_file = reach.file.is_some();
+    let count = control.store.count_api_keys(project, is_for_file, now);
+    match (count.await?, is_for_file) {
+        (FILE_LINKS_MAX.., true) => return Err(TokenError::TooManyLinks),
+        (TOKENS_MAX.., false) => return Err(TokenError::TooMany),
+        (_, _) => {}
     }
     let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
     let row = KeyRow {

@@ -118,6 +118,8 @@ impl From<TokenError> for ApiError {
                 .hint("GET /v1/me says which scopes this key has"),
             TokenError::MakerEnded => key_ended(),
             TokenError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            TokenError::TooManyLinks => Self::new(ErrorCode::QuotaExceeded, text)
+                .hint("those that are not used any more can be revoked among the keys"),
             TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text)
                 .hint("revoke keys that nobody uses any more"),
             TokenError::Store(_) | TokenError::Randomness(_) | TokenError::Stopped => {

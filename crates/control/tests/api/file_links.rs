@@ -54,6 +54,14 @@ async fn a_file_comes_and_goes_by_a_link_without_a_key() {
     let entry = &audit.json()["items"][0];
     assert_eq!(entry["key_prefix"], upload["id"]);
     assert!(!audit.text().contains("dayfly_token"), "{}", audit.text());
+    let audit = world.get(&format!("/v1/audit?subject={id}")).await.json();
+    let entries = audit["items"].as_array().unwrap().iter();
+    let mut making = entries.filter(|entry| entry["detail"]["link"] == upload["id"]);
+    let made = &making.next().unwrap()["detail"];
+    assert_eq!(
+        (&made["path"], &made["operation"]),
+        (&json!(path), &json!("upload"))
+    );
     let keys = world.get("/v1/me/tokens").await.json();
     let keys = keys["items"].as_array().unwrap();
     let own = keys.iter().find(|key| key["prefix"] == upload["id"]);
@@ -122,6 +130,32 @@ async fn a_link_is_for_its_file_and_its_operation_alone() {
     let exec = world.ask(token, Method::POST, &path, json!({"cmd": "id"}));
     assert_eq!(exec.await.status, StatusCode::FORBIDDEN);
     assert!(world.node.last_exec().is_none());
+}
+
+/// A name that holds what could begin an option is a name.
+#[tokio::test]
+async fn the_name_of_a_file_is_no_option() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let base = format!("/v1/sandboxes/{id}/fs");
+    for path in ["/workspace/a&user=root", "/workspace/a b&c.csv"] {
+        world.node.put_file(&id, path, CONTENT.to_vec());
+        for operation in ["download", "upload"] {
+            let made = link(&world, &id, json!({"path": path, "operation": operation})).await;
+            let address = made["address"].as_str().unwrap();
+            let method = Method::from_bytes(made["method"].as_str().unwrap().as_bytes()).unwrap();
+            let served = visit(&world, method.clone(), address).await;
+            assert_eq!(served.status, StatusCode::OK, "{address}");
+            assert_eq!(served.headers["cache-control"], "private, no-store");
+            let token = address.split("dayfly_token=").nth(1).unwrap();
+            let raw = format!(
+                "{base}?path={}&dayfly_token={token}",
+                path.replace(' ', "+")
+            );
+            let refused = visit(&world, method, &raw).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{raw}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The key of the people on the host: no administrator's, in nobody's hands, and one at a time.
 
 use dayfly_control::PresentedKey;
+use dayfly_types::ProjectId;
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -64,15 +65,25 @@ async fn the_next_one_takes_it_away_with_the_links_that_it_made() {
         let made = world.ask(maker, Method::POST, &path, wish.clone()).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     }
+    let path = format!("/v1/sandboxes/{id}/fs/links");
+    let file = world.ask(key.reveal(), Method::POST, &path, json!({"path": "a"}));
+    let file = file.await.json()["id"].as_str().unwrap().to_owned();
     let store = &world.control.store;
+    let project = ProjectId::default_project();
+    let is_over = async || {
+        let key = store.api_key(&project, &file).await.unwrap();
+        key.unwrap().revoked_at_ms.is_some()
+    };
     let hash = key.hash().to_hex();
     store.ensure_local_key(Some(&hash), 2).await.unwrap();
+    assert!(!is_over().await, "a restart of control alone");
     assert_eq!(links(&world, &id).await, 2, "a restart of control alone");
     let next = PresentedKey::generate().unwrap().hash().to_hex();
     store.ensure_local_key(Some(&next), 3).await.unwrap();
     assert!(store.key_by_hash(&hash).await.unwrap().is_none());
     assert!(store.key_by_hash(&next).await.unwrap().is_some());
     assert_eq!(links(&world, &id).await, 1, "another's link stays");
+    assert!(is_over().await, "a link to a file is a key that it made");
     store.ensure_local_key(None, 4).await.unwrap();
     assert!(store.key_by_hash(&next).await.unwrap().is_none());
 }
