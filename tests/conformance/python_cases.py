@@ -179,7 +179,7 @@ def egress(world):
     answer = sandbox.exec("curl -s -m 10 -w '%{http_code}' http://1.1.1.1/").stdout
     check("egress_denied" in answer and answer.endswith("403"), f"not denied: {answer!r}")
     check(sandbox.exec("curl -s -m 10 https://example.com/").exit_code != 0, "a host was reached")
-    raise Differs("egress is shut by default; the clients have no argument for it, the project's default or a PUT opens it")
+    raise Differs("egress is closed by default; the clients have no argument for it, the project's default or a PUT opens it")
 
 
 @case("case: a lifecycle without an idle time")

@@ -120,7 +120,7 @@ def section(title, rows, python, typescript, before):
 
 def absent(python, typescript):
     """The classes that Dayfly has nothing for, with every method that they have."""
-    lines = ["## Not offered", "", "Answered with 404 and a text. The bundled agent worker and the commands of the npm package are not tested.", "",
+    lines = ["## Not offered", "", "The response is 404 with a text. The bundled agent worker and the commands of the npm package are not tested.", "",
              "| methods | of |", "| --- | --- |"]
     for name in python["out_of_scope"]:
         methods = {*python["out_of_scope"][name], *(snake(f"x.{m}")[2:] for m in typescript["out_of_scope"].get(name, []))}

@@ -166,7 +166,7 @@ testCase("case: what a new sandbox reaches", async (world) => {
   check(stdout.includes("egress_denied") && stdout.endsWith("403"), `not denied: ${stdout}`);
   check((await sandbox.exec("curl -s -m 10 https://example.com/")).exitCode !== 0, "a host was reached");
   throw new Differs(
-    "egress is shut by default; the clients have no argument for it, the project's default or a PUT opens it");
+    "egress is closed by default; the clients have no argument for it, the project's default or a PUT opens it");
 });
 
 testCase("case: a lifecycle without an idle time", async (world) => {
