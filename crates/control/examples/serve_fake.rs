@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p dayfly-control --example serve_fake -- 127.0.0.1:8080 KEY`
 //!
-//! Commands are not run: each answers with its own text, except a few words that make it fail in
+//! Commands are not run: each returns its own text, except a few words that make it fail in
 //! the ways a client must know (`exit N`, `sleep`, `vanish`, `noise`).
 #![expect(
     clippy::unwrap_used,
