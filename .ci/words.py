@@ -2,9 +2,13 @@
 
     words.py [--help-texts DIR]... [FILE...]
 
-Without files it reads README.md and docs/*.md. Code, comments and addresses of links are not words
-of ours and are left out. Below a directory of help texts (`dayflyd manual`, docs/reference) every
-file is read, fenced blocks included, because a reference quotes the help in them.
+Without files it reads every page: the Markdown files of the root, of docs (without docs/reference),
+of the SDKs and of tests, and the comments of Rust examples. Code, Markdown comments and addresses of
+links are not words of ours and are left out; comments in the examples of a page are read. A fenced
+block without a language is output: the pages of docs/evidence quote what tests and benches printed,
+and a record of a run is not edited. Below a directory of help texts (`dayflyd manual`,
+docs/reference, packaging) every file is read whole, fenced blocks included, because a reference
+quotes the help in them.
 
 The table is the one under "Words that we do not use": what is ruled out, what is wanted, and
 phrases that are allowed all the same. `*` stands for any ending of a word. That the glossary has
@@ -19,7 +23,12 @@ import sys
 GLOSSARY = "docs/glossary.md"
 SECTION = "Words that we do not use"
 HIDDEN = "\0"
-FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.S | re.M)
+PAGES = ["*.md", "docs/**/*.md", "sdk/*/README.md", "tests/**/*.md", "crates/*/examples/*.rs"]
+WITH_HELP_TEXTS = "docs/reference/"
+FENCED = re.compile(r"^ {0,3}(```|~~~)(\w*).*?^ {0,3}\1[^\n]*$", re.S | re.M)
+# How a comment begins in the languages that examples are written in.
+HASH, SLASHES = re.compile(r"(?:^|(?<=\s))#(?=\s)(.*)$", re.M), re.compile(r"(?:^|(?<=\s))//[/!]?(?=\s)(.*)$", re.M)
+COMMENTS = {"sh": HASH, "python": HASH, "toml": HASH, "yaml": HASH, "ts": SLASHES, "rs": SLASHES}
 # Of one mark, or of two as in the docstrings of Python.
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(?:(?!\1)[^\n])*(?:\n(?:(?!\1)[^\n])+)?\1")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
@@ -88,12 +97,27 @@ def hide(text, *kinds):
     return text
 
 
+def only_comments(code, language):
+    """Code of which the text of its comments is left. A comment may go on over several lines."""
+    shown = re.sub(r"[^\n]", HIDDEN, code)
+    previous = 0
+    for match in COMMENTS[language].finditer(code) if language in COMMENTS else []:
+        # Between two lines of one comment there is nothing but room.
+        is_continued = previous and not code[previous:match.start()].strip()
+        begin = previous if is_continued else match.start()
+        room = re.sub(r"[^\n]", " ", code[begin:match.start(1)])
+        shown = shown[:begin] + room + match.group(1) + shown[match.end():]
+        previous = match.end()
+    return shown
+
+
 def findings(text, table, has_fences):
     """What is wrong in a text, as (line, words)."""
-    kinds = [COMMENT, INLINE, ADDRESS] if has_fences else [COMMENT, FENCED, INLINE, ADDRESS]
     if has_fences:
         text = re.sub(r"^( {0,3})(```|~~~)\w*$", lambda fence: HIDDEN * len(fence.group(0)), text, flags=re.M)
-    shown = hide(text, *kinds)
+    else:
+        text = FENCED.sub(lambda fence: only_comments(fence.group(0), fence.group(2)), hide(text, COMMENT))
+    shown = hide(text, COMMENT, INLINE, ADDRESS)
     for rule in table:
         free = [match.span() for allowed in rule.allowed for match in allowed.finditer(shown)]
         for match in rule.pattern.finditer(shown):
@@ -102,12 +126,20 @@ def findings(text, table, has_fences):
                 yield shown.count("\n", 0, match.start()) + 1, f"{words!r}: write {rule.wanted}"
 
 
+def every_page():
+    found = {path for pattern in PAGES for path in glob.glob(pattern, recursive=True)}
+    return sorted(path for path in found if not path.startswith(WITH_HELP_TEXTS) and "node_modules" not in path)
+
+
 def pages(options):
-    paths = options.files or (["README.md"] + sorted(glob.glob("docs/*.md")) if not options.help_texts else [])
-    for path in paths:
+    for path in options.files or ([] if options.help_texts else every_page()):
         text = read(path)
-        # The table itself has every form that is ruled out.
-        yield path, text.partition(f"\n## {SECTION}\n")[0] if path == GLOSSARY else text, False
+        if path == GLOSSARY:
+            # The table itself has every form that is ruled out.
+            text = text.partition(f"\n## {SECTION}\n")[0]
+        if path.endswith(".rs"):
+            text = only_comments(text, "rs")
+        yield path, text, False
     for directory in options.help_texts:
         found = sorted(path for path in glob.glob(f"{directory}/**/*", recursive=True) if os.path.isfile(path))
         if not found:

@@ -55,6 +55,18 @@ class Words(unittest.TestCase):
         text = "`answer` <!-- answer --> [x](answer.md#answer)\n\n```sh\nanswer\n```\n"
         self.assertEqual(self.found(text), [])
 
+    def test_comments_of_examples_are_words(self):
+        text = "```sh\nanswer  # an answer\ncurl https://answer/#answer\n```\n"
+        self.assertEqual(self.found(text), [(2, "'answer': write response")])
+        text = "```ts\nanswer(); // the limit of\n          // time\n```\n"
+        self.assertEqual(self.found(text), [(2, "'limit of time': write timeout")])
+
+    def test_code_between_two_comments_does_not_make_them_a_form(self):
+        self.assertEqual(self.found("```python\n# the limit of\nx = 1\n# time\n```\n"), [])
+
+    def test_output_in_a_fence_without_a_language_is_not_words(self):
+        self.assertEqual(self.found("```\nPASS # an answer\n```\n"), [])
+
     def test_code_between_two_marks_of_python_is_not_words(self):
         self.assertEqual(self.found("``answer``, and ``an\nanswer``; ``answer` `` is none"), [])
         self.assertEqual(self.found("``on_stdout``: the answer of ``exec``"), [(1, "'answer': write response")])
@@ -92,6 +104,21 @@ class Program(unittest.TestCase):
         self.assertIn("README.md:2: 'answer': write response", failed.stdout)
         passed = self.run_in("# Page\na response\n")
         self.assertEqual(passed.returncode, 0, passed.stdout)
+
+    def test_without_files_it_reads_every_page_and_the_comments_of_examples(self):
+        with tempfile.TemporaryDirectory() as place:
+            pages = ["CONTRIBUTING.md", "docs/adr/0001.md", "docs/evidence/soak/a.md", "sdk/python/README.md"]
+            texts = dict.fromkeys(pages + ["docs/reference/cli.md"], "answer")
+            texts["docs/glossary.md"] = GLOSSARY
+            texts["crates/one/examples/two.rs"] = "//! An answer.\nlet answer = 1;\n"
+            for path, text in texts.items():
+                os.makedirs(os.path.dirname(f"{place}/{path}"), exist_ok=True)
+                with open(f"{place}/{path}", "w", encoding="utf-8") as file:
+                    file.write(text)
+            run = subprocess.run([sys.executable, PROGRAM], cwd=place, capture_output=True, text=True)
+        self.assertIn("6 pages", run.stdout)
+        self.assertIn("5 findings", run.stdout)
+        self.assertNotIn("docs/reference", run.stdout)
 
     def test_it_reads_a_directory_of_help_texts(self):
         failed = self.run_in("an answer\n", "--help-texts", "help")
