@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 import weakref
+from collections.abc import Callable
 
 from . import _headers
 from ._content import Content, content_of
@@ -18,6 +19,9 @@ from ._sockets import Connection, connect
 from ._tls import make_context
 from ._wire import Answer, Request
 from .errors import AnswerLost, AnswerTimeout, DayflyError, InvalidSettings, ServerUnreachable
+
+# What a server may have us make room for by a mere header.
+LONG_BYTES_MAX = 1 << 30
 
 
 class SyncBody:
@@ -33,11 +37,23 @@ class SyncBody:
 
     def read(self, timeout: float | None) -> bytes:
         """The next bytes; none at the end, after which the connection is kept."""
+        return self._read(self._next, timeout)
+
+    def read_long(self, timeout: float | None) -> bytes:
+        """As ``read``, but what is left of a body with a length comes as one piece.
+
+        So whoever wants the whole of it has it once in memory, not once more to join it.
+        """
+        return self._read(self._next_long, timeout)
+
+    def _read(
+        self, take: Callable[[Connection, float | None], bytes], timeout: float | None
+    ) -> bytes:
         connection = self._connection
         if connection is None:
             return b""
         try:
-            piece = self._next(connection, deadline_after(timeout))
+            piece = take(connection, deadline_after(timeout))
         except TimeoutError:
             self.close()
             raise AnswerTimeout("the server said nothing for too long") from None
@@ -59,6 +75,18 @@ class SyncBody:
             if piece or self._content.is_over:
                 return piece
             self._content.feed(connection.read(deadline))
+
+    def _next_long(self, connection: Connection, deadline: float | None) -> bytes:
+        length = self._content.length_left
+        if length is None or length > LONG_BYTES_MAX:
+            return self._next(connection, deadline)
+        first = self._content.take()
+        left = length - len(first)
+        if not left:
+            return first
+        whole = connection.read_exactly(first, left, deadline)
+        self._content.skip(left)
+        return whole
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -121,7 +149,7 @@ class Pool:
         pieces: list[bytes] = []
         while True:
             rest = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-            piece = body.read(rest)
+            piece = body.read_long(rest)
             if not piece:
                 return Answer(body.status, body.headers, b"".join(pieces), facts.settings.url)
             pieces.append(piece)

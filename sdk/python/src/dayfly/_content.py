@@ -32,6 +32,15 @@ class Content:
     def leaves_connection_clean(self) -> bool:
         return self._reader.leaves_connection_clean
 
+    @property
+    def length_left(self) -> int | None:
+        """How many bytes are still to come; ``None`` when nobody has said that."""
+        return self._reader.length_left if self._decoder is None else None
+
+    def skip(self, count: int) -> None:
+        """Counts what was read past this reader, behind all that was fed."""
+        self._reader.skip(count)
+
     def feed(self, piece: bytes) -> None:
         """Takes what was read; nothing means that the connection has ended."""
         self._reader.feed(piece)

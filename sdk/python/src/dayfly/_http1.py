@@ -157,6 +157,18 @@ class BodyReader:
     def leaves_connection_clean(self) -> bool:
         return self.is_over and self._has_length and self._at == len(self._buffer)
 
+    @property
+    def length_left(self) -> int | None:
+        """How long the body still is, with what was fed; ``None`` when nobody has said that."""
+        return None if self._is_chunked else self._left
+
+    def skip(self, count: int) -> None:
+        """Counts what its owner has read past this reader, behind all that was fed."""
+        assert self._left is not None
+        assert self._at == len(self._buffer)
+        self._left -= count
+        self.is_over = self._left == 0
+
     def feed(self, piece: bytes) -> None:
         """Takes what was read; nothing means that the connection has ended."""
         if piece:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import select
 import socket
 import ssl
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from ._facts import ClientFacts, Route
 from ._failures import connect_failure, proxy_refusal
@@ -55,6 +57,19 @@ class Connection:
         self._set_timeout(deadline)
         return self._socket.recv(READ_BYTES)
 
+    def read_exactly(self, first: bytes, count: int, deadline: float | None) -> bytes:
+        """``first`` and the next ``count`` bytes as one, each of which is copied only once."""
+        source = _Source(self, first, count, deadline)
+        # It makes the bytes at their full length and has them filled in place.
+        whole = io.BufferedReader(source).read(len(first) + count)
+        if source.left:
+            raise EOFError("the connection ended within the response")
+        return whole
+
+    def read_into(self, target: memoryview, deadline: float | None) -> int:
+        self._set_timeout(deadline)
+        return self._socket.recv_into(target)
+
     def write(self, piece: bytes, deadline: float | None) -> None:
         self._set_timeout(deadline)
         self._socket.sendall(piece)
@@ -88,6 +103,33 @@ class Connection:
         if left <= 0:
             raise TimeoutError("timed out")
         self._socket.settimeout(left)
+
+
+class _Source(io.RawIOBase):
+    """Bytes that are here already, then so many of a connection's, and not one more."""
+
+    def __init__(
+        self, connection: Connection, first: bytes, left: int, deadline: float | None
+    ) -> None:
+        self._connection = connection
+        self._first = memoryview(first)
+        self._deadline = deadline
+        self.left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        target = memoryview(buffer)
+        if self._first:
+            count = min(len(target), len(self._first))
+            target[:count], self._first = self._first[:count], self._first[count:]
+            return count
+        if not self.left:
+            return 0
+        count = self._connection.read_into(target[: self.left], self._deadline)
+        self.left -= count
+        return count
 
 
 def connect(
