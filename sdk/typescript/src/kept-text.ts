@@ -28,10 +28,12 @@ export class KeptText {
     const bytes = new TextEncoder().encode(text);
     this.#total += bytes.length;
     const head = bytes.subarray(0, this.#headMax - this.#headBytes);
-    this.#head.push(head);
+    const tail = bytes.subarray(head.length);
+    // Not when it is empty: a view of nothing still keeps all that it is a view of.
+    if (head.length > 0) this.#head.push(head);
     this.#headBytes += head.length;
-    this.#tail.push(bytes.subarray(head.length));
-    this.#tailBytes += bytes.length - head.length;
+    if (tail.length > 0) this.#tail.push(tail);
+    this.#tailBytes += tail.length;
     // Whole pieces only: cutting one is for the end.
     while (this.#tailBytes - (this.#tail[0]?.length ?? 0) > this.#tailMax) {
       this.#tailBytes -= this.#tail.shift()?.length ?? 0;
