@@ -1,4 +1,4 @@
-// Bun and Deno, where this machine has them: `npm install --no-save bun deno`.
+// Bun and Deno, where this machine has them: `npm install --no-save bun deno`. With DAYFLY_REQUIRE_PLATFORMS=1 it must.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -21,10 +21,12 @@ export type Run = (file: string, argument: string) => Promise<unknown>;
 export function onOtherPlatforms(what: string, work: (run: Run) => Promise<void>): void {
   for (const [name, ...flags] of [["bun"], ["deno", "run", "--allow-all"]] as const) {
     const path = program(name);
-    const skip = path === undefined && `${name} is not installed: \`npm install --no-save ${name}\``;
+    const missing = `${name} is not installed: \`npm install --no-save ${name}\``;
+    const skip = path === undefined && process.env["DAYFLY_REQUIRE_PLATFORMS"] !== "1" && missing;
     const run: Run = async (file, argument) => {
+      if (path === undefined) throw new Error(missing);
       const args = [...flags, join(root, "dist", "tests", file), argument];
-      return JSON.parse((await promisify(execFile)(path ?? "", args, { cwd: root })).stdout);
+      return JSON.parse((await promisify(execFile)(path, args, { cwd: root })).stdout);
     };
     test(`${what}, on ${name}`, { skip, timeout: 120_000 }, () => work(run));
   }
