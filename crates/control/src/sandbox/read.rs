@@ -129,10 +129,8 @@ async fn after_the_news(
         // Before the look, so that what is written in between is not missed.
         told.as_mut().enable();
         let row = row(control, project, id).await.ok()?;
-        if row.state != SandboxState::Running {
-            return Some(row);
-        }
-        if tokio::time::timeout_at(deadline, told).await.is_err() {
+        let has_ended = row.state != SandboxState::Running;
+        if has_ended || tokio::time::timeout_at(deadline, told).await.is_err() {
             return Some(row);
         }
     }
