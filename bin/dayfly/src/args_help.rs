@@ -70,4 +70,5 @@ Examples:
   dayfly fs watch --recursive ID:/workspace
   dayfly fs link ID:report.pdf
   curl -T data.csv \"$(dayfly fs link --upload ID:data.csv)\"
+  dayfly fs revoke ID dfk_...
   dayfly fs changes ID";

@@ -60,6 +60,7 @@ pub(crate) enum Subject {
     /// A command that runs, or ran, in a sandbox.
     Command,
     Link,
+    FileLink,
     Key,
     Project,
 }
@@ -82,6 +83,9 @@ impl Subject {
                 "`dayfly ps ID` shows the commands of a sandbox, `dayfly ls` the sandboxes"
             }
             Self::Link => "`dayfly port links ID` shows the links, `dayfly ls` the sandboxes",
+            Self::FileLink => {
+                "`dayfly token ls` shows the links to files, and `dayfly token rm` ends those of others"
+            }
             Self::Key => "`dayfly token ls` shows the keys",
             Self::Project => "`dayfly project ls` shows the projects",
         }

@@ -100,6 +100,17 @@ impl Client {
         decode(&self.call(call, limits::CALL_DEADLINE).await?)
     }
 
+    /// Ends a link to a file that this key made.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn revoke_file_link(&self, id: &str, link: &str) -> Result<(), ClientError> {
+        // Escaped as a whole, except that dots would name another object.
+        let link = link.replace('.', "");
+        self.delete(self.sandbox_address(id, &["fs", "links", &link])?)
+            .await
+    }
+
     async fn edit_files(
         &self,
         id: &str,

@@ -21,11 +21,14 @@ def test_a_link_is_whole_and_keeps_its_secret_out_of_texts(
     fake: FakeDaemon, create: Create
 ) -> None:
     fake.on("POST", LINKS, Reply(201, MADE))
+    fake.on("DELETE", f"{LINKS}/dfk_a", Reply(204))
 
     async def scenario() -> Any:
         files = (await settled(create())).files
         await settled(files.download_link("/a"))
-        return await settled(files.upload_link("/a", ttl_seconds=60))
+        link = await settled(files.upload_link("/a", ttl_seconds=60))
+        await settled(files.revoke_link(link))
+        return link
 
     link: FileLink = asyncio.run(scenario())
     assert (link.url, link.method, link.id) == (fake.url + ADDRESS, "PUT", "dfk_a")
@@ -34,6 +37,7 @@ def test_a_link_is_whole_and_keeps_its_secret_out_of_texts(
         {"path": "/a", "operation": "download"},
         {"path": "/a", "operation": "upload", "ttl_seconds": 60},
     ]
+    assert len(fake.seen("DELETE", f"{LINKS}/dfk_a")) == 1
 
 
 def test_a_link_that_is_refused_names_its_path(fake: FakeDaemon, create: Create) -> None:

@@ -3,6 +3,7 @@
 import type { Connection, QueryValue } from "./connection.js";
 import { type FileData, toContent } from "./content.js";
 import { NotFound } from "./errors.js";
+import { checkedName } from "./ids.js";
 import { CALL_DEADLINE_MS, LISTING_DEPTH_MAX, LISTING_PAGE_LENGTH, UPLOAD_BYTES_PER_MS_MIN } from "./limits.js";
 import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
@@ -170,6 +171,11 @@ export class Files {
   uploadLink(path: string, options: { ttlSeconds?: number } = {}): Promise<FileLink> {
     refuseUnknown("files.uploadLink", options, ["ttlSeconds"]);
     return this.#link(path, "upload", options);
+  }
+
+  /** Ends a link that this key made, at once. */
+  async revokeLink(link: Pick<FileLink, "id">): Promise<void> {
+    await this.#connection.done({ method: "DELETE", path: this.#path("links", checkedName("link id", link.id)) });
   }
 
   async #link(path: string, operation: "download" | "upload", options: { ttlSeconds?: number }): Promise<FileLink> {

@@ -137,6 +137,7 @@ test("a link to a file has the address of the server", async () => {
   const address = "/v1/sandboxes/sb-1/fs?path=/a&dayfly_token=secret";
   const fake = await FakeServer.start((request, response) => {
     if (request.method === "GET") return sendJson(response, 200, SANDBOX);
+    if (request.method === "DELETE") return sendNothing(response);
     return sendJson(response, 201, { id: "dfk_a", method: "PUT", address, expires_at: "2026-01-01T00:00:00Z" });
   });
   const { files } = await Sandbox.connect("sb-1", fake.options);
@@ -147,6 +148,8 @@ test("a link to a file has the address of the server", async () => {
     { path: "/a", operation: "upload", ttl_seconds: 60 },
     { path: "/a", operation: "download" },
   ]);
+  await files.revokeLink(link);
+  assert.equal(fake.at("DELETE", "/v1/sandboxes/sb-1/fs/links/dfk_a").length, 1);
 });
 
 test("a sandbox is found by its name, or made with it", async () => {

@@ -192,6 +192,15 @@ pub(crate) enum FilesCommand {
         #[arg(long, value_name = "TIME", value_parser = durations::parse)]
         ttl: Option<Duration>,
     },
+    /// Revoke a link to a file, at once, with the key that created it.
+    Revoke {
+        /// Sandbox: its name, its id, or a unique prefix of the id.
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The link, as `dayfly fs link` names it.
+        #[arg(value_name = "LINK")]
+        link: String,
+    },
     /// List files that changed since the sandbox was created, or since a snapshot.
     Changes {
         /// All of the disk, or only what is below a path.

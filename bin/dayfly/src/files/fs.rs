@@ -49,6 +49,7 @@ pub(crate) async fn files(session: &Session<'_>, args: &FilesArgs) -> Result<u8,
         FilesCommand::Link { place, upload, ttl } => {
             link::create(session, args.user.as_deref(), place, *upload, *ttl).await
         }
+        FilesCommand::Revoke { id, link } => link::revoke(session, id, link).await,
         FilesCommand::Changes { place, since } => files.changes(&place.0, since.as_deref()).await,
     }
 }

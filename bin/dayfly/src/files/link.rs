@@ -1,4 +1,4 @@
-//! `dayfly fs link`: an address of one file for those who have no key.
+//! `dayfly fs link` and `revoke`: an address of one file for those who have no key.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use dayfly_api::{CreateFileLink, FileLink, FileLinkOperation};
 use time::OffsetDateTime;
 
 use crate::dispatch::Session;
-use crate::failure::CommandError;
+use crate::failure::{CommandError, Subject};
 use crate::files::args::GuestPlace;
 use crate::files::fs::failed;
 use crate::sandbox::prefixes;
@@ -40,9 +40,30 @@ pub(super) async fn create(
     }
     session.printer.line(&text::visible(&address))?;
     let left = ages::until(Some(&link.expires_at), OffsetDateTime::now_utc());
-    let (method, id) = (text::visible(&link.method), text::visible(&link.id));
+    let (method, link) = (text::visible(&link.method), text::visible(&link.id));
     session.printer.note(&format!(
-        "{method}, for {left}; `dayfly token rm {id}` ends it before"
+        "{method}, for {left}; `dayfly fs revoke {id} {link}` ends it before"
     ));
+    Ok(exit_status::OK)
+}
+
+pub(super) async fn revoke(
+    session: &Session<'_>,
+    sandbox: &str,
+    link: &str,
+) -> Result<u8, CommandError> {
+    let id = prefixes::resolve(&session.client, sandbox).await?;
+    let revoked = session.client.revoke_file_link(&id, link).await;
+    revoked.map_err(|source| {
+        let what = format!("cannot revoke link {}", text::visible(link));
+        CommandError::call(what, source).about(Subject::FileLink)
+    })?;
+    if session.printer.is_json() {
+        session
+            .printer
+            .json(&serde_json::json!({"revoked": link}))?;
+        return Ok(exit_status::OK);
+    }
+    session.printer.line(&text::visible(link))?;
     Ok(exit_status::OK)
 }

@@ -65,7 +65,8 @@ async fn a_link_is_printed_with_the_address_of_the_server() {
     let wanted = format!("{}/v1/x?dayfly_token=t", server.url());
     assert_eq!(done.stdout().trim_end(), wanted, "{done:?}");
     assert!(
-        done.stderr.contains("`dayfly token rm dfk_link`"),
+        done.stderr
+            .contains(&format!("`dayfly fs revoke {A} dfk_link`")),
         "{done:?}"
     );
     let words = [
@@ -87,6 +88,21 @@ async fn a_link_is_printed_with_the_address_of_the_server() {
         .run(&["fs", "-u", "root", "link", "aaaa:a.csv"])
         .await;
     assert_eq!(done.status, 2, "{done:?}");
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_is_revoked_by_its_id() {
+    let server = FakeServer::with(&[A]).await;
+    let program = Program::at(&server);
+    let done = program.run(&["fs", "revoke", "aaaa", "dfk_link"]).await;
+    assert_eq!((done.status, done.stdout().trim_end()), (0, "dfk_link"));
+    let done = program
+        .run(&["fs", "revoke", "aaaa", "dfk_link", "--json"])
+        .await;
+    assert_eq!(done.json(), json!({"revoked": "dfk_link"}));
+    let done = program.run(&["fs", "revoke", "aaaa", "dfk_other"]).await;
+    assert_eq!(done.status, 125, "{done:?}");
+    assert!(done.stderr.contains("`dayfly token rm`"), "{done:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{CreateFileLink, FileLink, FileLinkOperation};
+use dayfly_types::SandboxId;
 use dayfly_types::limits::{FILE_LINK_TTL_SECONDS_DEFAULT, FILE_LINK_TTL_SECONDS_MAX};
 use http::StatusCode;
 
@@ -12,15 +13,25 @@ use crate::control::Control;
 use crate::files::path::AbsolutePath;
 use crate::http::access::FILE_QUERY;
 use crate::http::address::encode;
-use crate::http::answer::TokenRefusals;
+use crate::http::answer::{FindRefusals, TokenRefusals};
 use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
-use crate::http::parameter::SandboxParameter;
+use crate::http::parameter::{KeyPrefix, SandboxParameter, parameters};
 use crate::input::Invalid;
 use crate::tenancy::scope::{FileOperation, FileReach};
-use crate::tenancy::tokens;
+use crate::tenancy::tokens::{self, FileLinkOf};
 use crate::tenancy::tokens_http::maker;
+
+parameters! {
+    /// A link to a file in the path.
+    Path FileLinkParameter {
+        /// The sandbox.
+        id: SandboxId,
+        /// The link, by its `id`.
+        link: KeyPrefix,
+    }
+}
 
 /// Makes an address by which one file can be downloaded or uploaded without a key, for a while. It
 /// is a key of its own, for that file alone: it is among the keys of the project, and ends when it is
@@ -62,4 +73,24 @@ pub(crate) async fn create(
         expires_at: made.token_info.expires_at.unwrap_or_default(),
     };
     Ok((StatusCode::CREATED, Json(link)))
+}
+
+/// Ends a link to a file, at once. For the key that made it: any other link might as well not be there.
+/// With the scope `admin` every link is ended among the keys.
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}/fs/links/{link}", operation_id = "revoke_file_link", tag = "files",
+    params(FileLinkParameter),
+    responses((status = 204, description = "It is refused from now on."), FindRefusals))]
+pub(crate) async fn revoke(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    FileLinkParameter { id, link }: FileLinkParameter,
+) -> Result<StatusCode, ApiError> {
+    caller.notebook.adds_to_detail("link", &link);
+    let of = FileLinkOf {
+        project: caller.project,
+        sandbox: id,
+        made_by: caller.key_prefix,
+    };
+    tokens::revoke_for_file(&control, &of, &link).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -171,6 +171,7 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(files::read, files::write, edit_http::remove))
         .routes(routes!(files::list))
         .routes(routes!(links_http::create))
+        .routes(routes!(links_http::revoke))
         .routes(routes!(files::stat))
         .routes(routes!(edit_http::make_directory))
         .routes(routes!(edit_http::move_file))

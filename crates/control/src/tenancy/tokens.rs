@@ -31,6 +31,8 @@ pub(crate) enum TokenError {
     EndsWider,
     #[error("the project has no key {prefix}")]
     NotFound { prefix: String },
+    #[error("this key has made no such link to a file of this sandbox")]
+    NoLink,
     #[error("a project has at most {FILE_LINKS_MAX} links to files at once")]
     TooManyLinks,
     #[error("a project has at most {TOKENS_MAX} keys")]
@@ -248,17 +250,62 @@ pub(crate) async fn revoke(
     if found.as_ref().is_some_and(is_kept) {
         return Err(TokenError::EndsWider);
     }
-    let (own, prefix) = (project.clone(), prefix.to_owned());
-    let work = end(Arc::clone(control), own, prefix.clone(), extent);
-    // To its end, whoever waits for it.
-    let ended = control.tasks.spawn(work).await;
-    match (ended.map_err(|_| TokenError::Stopped)??, extent) {
+    match (end_whole(control, project, prefix, extent).await?, extent) {
         (Revoked::Now, _) | (Revoked::Before, Extent::Descendants) => Ok(()),
         (Revoked::Before, Extent::Key) | (Revoked::Unknown, _) => {
-            let prefix = without_secret(&prefix).into_owned();
+            let prefix = without_secret(prefix).into_owned();
             Err(TokenError::NotFound { prefix })
         }
     }
+}
+
+/// Which links to files somebody may end without administering keys.
+#[derive(Debug)]
+pub(crate) struct FileLinkOf {
+    pub(crate) project: ProjectId,
+    pub(crate) sandbox: SandboxId,
+    /// The prefix of the key that made them.
+    pub(crate) made_by: String,
+}
+
+impl FileLinkOf {
+    fn includes(&self, key: &KeyRow) -> bool {
+        key.reach.file.is_some()
+            && key.reach.sandbox.as_ref() == Some(&self.sandbox)
+            && key.made_by.as_deref() == Some(self.made_by.as_str())
+    }
+}
+
+/// Ends a link to a file, at once. One that is not among `of` is not told from none.
+///
+/// # Errors
+/// [`TokenError`].
+pub(crate) async fn revoke_for_file(
+    control: &Arc<Control>,
+    of: &FileLinkOf,
+    prefix: &str,
+) -> Result<(), TokenError> {
+    let found = control.store.api_key(&of.project, prefix).await?;
+    if !found.is_some_and(|key| of.includes(&key)) {
+        return Err(TokenError::NoLink);
+    }
+    match end_whole(control, &of.project, prefix, Extent::Key).await? {
+        Revoked::Now => Ok(()),
+        Revoked::Before | Revoked::Unknown => Err(TokenError::NoLink),
+    }
+}
+
+/// To its end, whoever waits for it.
+async fn end_whole(
+    control: &Arc<Control>,
+    project: &ProjectId,
+    prefix: &str,
+    extent: Extent,
+) -> Result<Revoked, TokenError> {
+    let (own, prefix) = (project.clone(), prefix.to_owned());
+    let work = end(Arc::clone(control), own, prefix, extent);
+    let ended = control.tasks.spawn(work).await;
+    Ok(ended.map_err(|_| TokenError::Stopped)??)
 }
 
 /// Revokes a key, and cuts off what it opened before anybody is told. Only of the own project: the

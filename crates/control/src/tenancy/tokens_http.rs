@@ -117,7 +117,9 @@ impl From<TokenError> for ApiError {
             TokenError::Wider | TokenError::EndsWider => Self::new(ErrorCode::Forbidden, text)
                 .hint("GET /v1/me says which scopes this key has"),
             TokenError::MakerEnded => key_ended(),
-            TokenError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            TokenError::NotFound { .. } | TokenError::NoLink => {
+                Self::new(ErrorCode::NotFound, text)
+            }
             TokenError::TooManyLinks => Self::new(ErrorCode::QuotaExceeded, text)
                 .hint("those that are not used any more can be revoked among the keys"),
             TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text)

@@ -233,3 +233,128 @@ async fn a_link_ends_when_it_is_revoked_and_with_its_time() {
         .await;
     assert_eq!(made.json()["expires_at"], maker["expires_at"]);
 }
+
+/// A key with these scopes, as the answer to whoever made it shows it.
+async fn key(world: &World, wish: Value) -> Value {
+    let made = world.post("/v1/me/tokens", wish).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    made.json()
+}
+
+fn secret(key: &Value) -> &str {
+    key["token"].as_str().unwrap()
+}
+
+async fn link_by(world: &World, key: &str, sandbox: &str) -> Value {
+    let path = format!("/v1/sandboxes/{sandbox}/fs/links");
+    let wish = json!({"path": "/workspace/a"});
+    let made = world.ask(key, Method::POST, &path, wish).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    made.json()
+}
+
+async fn revoke_by(world: &World, key: &str, sandbox: &str, link: &Value) -> Answer {
+    let link = link["id"].as_str().unwrap();
+    let path = format!("/v1/sandboxes/{sandbox}/fs/links/{link}");
+    world.ask(key, Method::DELETE, &path, Value::Null).await
+}
+
+async fn works(world: &World, link: &Value) -> bool {
+    let address = link["address"].as_str().unwrap();
+    visit(world, Method::GET, address).await.status == StatusCode::OK
+}
+
+#[tokio::test]
+async fn whoever_made_a_link_to_a_file_ends_it_without_administering_keys() {
+    let world = World::start().await;
+    let id = world.create().await;
+    world.node.put_file(&id, "/workspace/a", CONTENT.to_vec());
+    let for_all = key(&world, json!({"scopes": ["exec"]})).await;
+    let for_one = key(&world, json!({"scopes": ["exec"], "sandbox_id": id})).await;
+    for maker in [&for_all, &for_one] {
+        let maker = secret(maker);
+        let [made, kept] = [
+            link_by(&world, maker, &id).await,
+            link_by(&world, maker, &id).await,
+        ];
+        let ended = revoke_by(&world, maker, &id, &made).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text());
+        assert!(!works(&world, &made).await);
+        assert!(works(&world, &kept).await, "its other link ended as well");
+        let again = revoke_by(&world, maker, &id, &made).await;
+        assert_eq!(again.status, StatusCode::NOT_FOUND);
+        // Who ended which link is in the record.
+        let audit = world.get(&format!("/v1/audit?subject={id}")).await.json();
+        let entries = audit["items"].as_array().unwrap().iter();
+        let mut ends =
+            entries.filter(|entry| entry["status"] == 204 && entry["detail"]["link"] == made["id"]);
+        assert_eq!(ends.next().unwrap()["key_prefix"], maker[..12]);
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_ends_a_link_to_a_file_as_its_maker() {
+    let world = World::start().await;
+    let (id, other) = (world.create().await, world.create().await);
+    for sandbox in [&id, &other] {
+        world
+            .node
+            .put_file(sandbox, "/workspace/a", CONTENT.to_vec());
+    }
+    let maker = key(&world, json!({"scopes": ["exec", "admin"]})).await;
+    let maker = secret(&maker);
+    let made = link_by(&world, maker, &id).await;
+    let wish = json!({"scopes": ["exec"]});
+    let child = world.ask(maker, Method::POST, "/v1/me/tokens", wish).await;
+    let child = child.json();
+
+    let stranger = key(&world, json!({"scopes": ["exec"]})).await;
+    let reader = key(&world, json!({"scopes": ["read", "create"]})).await;
+    let elsewhere = key(&world, json!({"scopes": ["exec"], "sandbox_id": other})).await;
+    let address = made["address"].as_str().unwrap();
+    let own = address.split("dayfly_token=").nth(1).unwrap();
+    for (who, asker, status) in [
+        ("another key", secret(&stranger), StatusCode::NOT_FOUND),
+        (
+            "a key that the maker made",
+            secret(&child),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            "an operator's key",
+            world.key.as_str(),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            "a key of another project",
+            world.foreign_key.as_str(),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            "a key of another sandbox",
+            secret(&elsewhere),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            "a key without the scope",
+            secret(&reader),
+            StatusCode::FORBIDDEN,
+        ),
+        ("the link itself", own, StatusCode::FORBIDDEN),
+    ] {
+        let refused = revoke_by(&world, asker, &id, &made).await;
+        assert_eq!(refused.status, status, "{who}: {}", refused.text());
+    }
+    // Nor does the maker by the name of another sandbox, nor anything that is no link to a file.
+    let wrong = revoke_by(&world, maker, &other, &made).await;
+    assert_eq!(wrong.status, StatusCode::NOT_FOUND, "{}", wrong.text());
+    let wrong = revoke_by(&world, maker, &id, &json!({"id": child["prefix"]})).await;
+    assert_eq!(wrong.status, StatusCode::NOT_FOUND, "{}", wrong.text());
+    let me = world.ask(secret(&child), Method::GET, "/v1/me", Value::Null);
+    assert_eq!(me.await.status, StatusCode::OK);
+
+    assert!(works(&world, &made).await);
+    let ended = revoke_by(&world, maker, &id, &made).await;
+    assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text());
+    assert!(!works(&world, &made).await);
+}

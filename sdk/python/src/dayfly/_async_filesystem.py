@@ -180,6 +180,10 @@ class AsyncFilesystem:
         """An address by which whoever has it writes this file, for an hour by default."""
         return await self._link(path, "upload", ttl_seconds)
 
+    async def revoke_link(self, link: FileLink) -> None:
+        """Ends a link that this key made, at once."""
+        await self._session.run(_files.revoke_link(self._sandbox, link.id))
+
     async def _link(self, path: str, operation: str, ttl_seconds: int | None) -> FileLink:
         url = self._session.settings.url
         making = _files.make_link(self._sandbox, path, operation, ttl_seconds, api_url=url)

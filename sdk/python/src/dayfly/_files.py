@@ -207,6 +207,10 @@ def make_link(
     return FileLink(api_url + made["address"], made["method"], made["expires_at"], made["id"])
 
 
+def revoke_link(sandbox: str, link: str) -> Operation[None]:
+    yield from call(delete(path_of("sandboxes", sandbox, "fs", "links", link)))
+
+
 @names_path
 def move(
     sandbox: str, source: str, target: str, *, replace_target: bool, user: str | None

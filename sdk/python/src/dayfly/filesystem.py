@@ -181,6 +181,10 @@ class Filesystem:
         """An address by which whoever has it writes this file, for an hour by default."""
         return self._link(path, "upload", ttl_seconds)
 
+    def revoke_link(self, link: FileLink) -> None:
+        """Ends a link that this key made, at once."""
+        self._session.run(_files.revoke_link(self._sandbox, link.id))
+
     def _link(self, path: str, operation: str, ttl_seconds: int | None) -> FileLink:
         url = self._session.settings.url
         making = _files.make_link(self._sandbox, path, operation, ttl_seconds, api_url=url)

@@ -22,6 +22,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/sandboxes/{id}/fs/watch", get(watch))
         .route("/v1/sandboxes/{id}/fs/changes", get(changes))
         .route("/v1/sandboxes/{id}/fs/links", post(link))
+        .route("/v1/sandboxes/{id}/fs/links/{link}", delete(revoke))
         .route("/v1/sandboxes/{id}/fs/{what}", post(edit))
         .route("/v1/sandboxes/{id}/fs", delete(remove))
 }
@@ -93,6 +94,13 @@ async fn link(State(shared): State<Arc<Shared>>, Json(body): Json<Value>) -> Res
     let made = json!({"id": "dfk_link", "method": method, "address": "/v1/x?dayfly_token=t",
         "expires_at": "2099-01-01T00:00:00Z"});
     (StatusCode::CREATED, Json(made)).into_response()
+}
+
+async fn revoke(Path((_, link)): Path<(String, String)>) -> Response {
+    if link == "dfk_link" {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    refuse(404, "not_found", "this key has made no such link", None)
 }
 
 async fn edit(
