@@ -27,6 +27,12 @@ fn parse_at(text: &str, now: OffsetDateTime) -> Result<OffsetDateTime, InvalidMo
         .ok_or(InvalidMoment)
 }
 
+/// A moment as the server reads it.
+pub(crate) fn rfc3339(moment: &OffsetDateTime) -> String {
+    // One that has no such form is refused by the server, aloud.
+    moment.format(&Rfc3339).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

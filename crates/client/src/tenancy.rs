@@ -15,6 +15,10 @@ use crate::{limits, retry};
 pub struct AuditOptions {
     /// Only what was about this.
     pub subject: Option<String>,
+    /// Only what was done at this time or later (RFC 3339).
+    pub since: Option<String>,
+    /// Only what was done at this time or earlier (RFC 3339).
+    pub until: Option<String>,
     /// Of the page before.
     pub cursor: Option<String>,
     /// The server's own limit when absent.
@@ -141,6 +145,8 @@ impl Client {
         let limit = options.limit.map(|limit| limit.to_string());
         for (name, value) in [
             ("subject", &options.subject),
+            ("since", &options.since),
+            ("until", &options.until),
             ("cursor", &options.cursor),
             ("limit", &limit),
         ] {

@@ -4,23 +4,19 @@ use std::time::Duration;
 
 use dayfly_api::{AuditEntry, AuditList};
 use dayfly_client::AuditOptions;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
 use crate::printer::Printer;
 use crate::table::{self, Table};
 use crate::tenancy::args::AuditArgs;
-use crate::{exit_status, signals, text};
+use crate::{exit_status, moments, signals, text};
 
 /// Entries that are asked for at once.
 const PAGE: u64 = 1000;
 /// Entries that are shown unless something else says where to begin.
 const ENTRIES_DEFAULT: u64 = 50;
 const DETAIL_CHARACTERS_MAX: usize = 60;
-/// Entries are numbered when they are written, which may be a little after their time.
-const OUT_OF_ORDER_MAX: Duration = Duration::from_secs(60);
 /// How often new entries are looked for.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -93,6 +89,8 @@ async fn read(
 ) -> Result<Vec<AuditEntry>, CommandError> {
     let mut options = AuditOptions {
         subject: args.subject.clone(),
+        since: args.since.as_ref().map(moments::rfc3339),
+        until: args.until.as_ref().map(moments::rfc3339),
         cursor: None,
         limit: None,
     };
@@ -109,22 +107,10 @@ async fn read(
         };
         let AuditList { items, next_cursor } = page.map_err(failed)?;
         for entry in items {
-            let at = OffsetDateTime::parse(&entry.at, &Rfc3339).ok();
-            let is_long_before = |at| {
-                args.since
-                    .is_some_and(|since| at < since - OUT_OF_ORDER_MAX)
-            };
-            if entry.seq <= after || at.is_some_and(is_long_before) {
+            if entry.seq <= after {
                 return Ok(entries);
             }
-            let is_wanted = |at| {
-                let is_before = args.since.is_some_and(|since| at < since);
-                let is_behind = args.until.is_some_and(|until| at > until);
-                !is_before && !is_behind
-            };
-            if at.is_none_or(is_wanted) {
-                entries.push(entry);
-            }
+            entries.push(entry);
         }
         if next_cursor.is_none() {
             return Ok(entries);

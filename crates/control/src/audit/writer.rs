@@ -206,6 +206,7 @@ mod tests {
     use super::super::Audit;
     use super::super::losses::LOST;
     use super::*;
+    use crate::store::AuditPage;
 
     async fn run(database: &std::path::Path, statement: &'static str) {
         let options = SqliteConnectOptions::new().filename(database);
@@ -265,7 +266,7 @@ mod tests {
         assert!(conditions.current().is_empty());
         let most = i64::try_from(2 * AUDIT_QUEUE_LENGTH_MAX).unwrap();
         for (project, kept) in [(&one, AUDIT_QUEUE_LENGTH_MAX + 1), (&two, 0)] {
-            let rows = store.audit(project, i64::MAX, None, most).await.unwrap();
+            let rows = store.audit(project, AuditPage::newest(most)).await.unwrap();
             let (marks, rest): (Vec<_>, Vec<_>) =
                 rows.into_iter().partition(|row| row.operation == LOST);
             assert_eq!(rest.len(), kept);

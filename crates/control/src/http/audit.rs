@@ -9,14 +9,15 @@ use dayfly_api::{AuditEntry as WireEntry, AuditList};
 use dayfly_types::{ProjectId, RequestId};
 use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use super::answer::SearchRefusals;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::parameter::{Number, Text, decode, parameters};
+use super::parameter::{Moment, Number, Text, decode, parameters};
 use crate::audit::{Audit, AuditHandle};
 use crate::control::Control;
-use crate::store::{AuditEvent, AuditRow};
+use crate::store::{AuditEvent, AuditPage, AuditRow};
 use crate::tenancy::key::without_secret;
 use crate::time::{now_ms, rfc3339};
 
@@ -24,6 +25,8 @@ const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 100;
 const SUBJECT_BYTES_MAX: usize = 128;
 const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
+/// In a millisecond.
+const NANOSECONDS: i128 = 1_000_000;
 const OPERATION_BYTES_MAX: usize = 256;
 const FILE_BYTES_MAX: usize = 1024;
 /// Of a refusal, which anybody with a key can have as many of as they like.
@@ -252,6 +255,10 @@ parameters! {
     Query AuditParameter {
         /// Only what was about this sandbox, snapshot, volume or key.
         subject: Option<Text<0, SUBJECT_BYTES_MAX>>,
+        /// Only what was done at this time or later (RFC 3339).
+        since: Option<Moment>,
+        /// Only what was done at this time or earlier (RFC 3339).
+        until: Option<Moment>,
         /// `next_cursor` of the page before.
         cursor: Option<Number<0, SEQUENCE_MAX>>,
         /// At most this many entries. Default 100.
@@ -275,16 +282,43 @@ pub(crate) async fn read(
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let before = signed(wanted.cursor.unwrap_or(SEQUENCE_MAX));
     let limit = signed(wanted.limit.unwrap_or(LIMIT_DEFAULT));
-    let rows = control
-        .store
-        .audit(&caller.project, before, subject, limit)
-        .await?;
+    let (since_ms, until_ms) = span_ms(wanted.since, wanted.until)?;
+    let page = AuditPage {
+        before,
+        subject,
+        since_ms,
+        until_ms,
+        limit,
+    };
+    let rows = control.store.audit(&caller.project, page).await?;
     let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) == limit;
     let last = rows.last().map(|row| row.seq.to_string());
     Ok(Json(AuditList {
         items: rows.into_iter().map(present).collect(),
         next_cursor: last.filter(|_| is_full),
     }))
+}
+
+/// The milliseconds that lie within two moments.
+fn span_ms(
+    since: Option<OffsetDateTime>,
+    until: Option<OffsetDateTime>,
+) -> Result<(i64, i64), ApiError> {
+    if let (Some(since), Some(until)) = (since, until)
+        && since > until
+    {
+        return Err(ApiError::invalid("`since` is after `until`"));
+    }
+    let first = since.map_or(i64::MIN, |since| {
+        milliseconds(since.unix_timestamp_nanos() + NANOSECONDS - 1)
+    });
+    let last = until.map_or(i64::MAX, |until| milliseconds(until.unix_timestamp_nanos()));
+    Ok((first, last))
+}
+
+/// The whole milliseconds of a time since 1970, or before.
+fn milliseconds(nanoseconds: i128) -> i64 {
+    i64::try_from(nanoseconds.div_euclid(NANOSECONDS)).unwrap_or(i64::MAX)
 }
 
 fn present(row: AuditRow) -> WireEntry {

@@ -174,9 +174,10 @@ impl Dropped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::AuditPage;
 
     async fn kept(store: &Store, project: &ProjectId) -> (usize, i64, Vec<String>) {
-        let rows = store.audit(project, i64::MAX, None, 1000).await.unwrap();
+        let rows = store.audit(project, AuditPage::newest(1000)).await.unwrap();
         let last = rows.iter().map(|row| row.seq).max().unwrap();
         let operations = rows.into_iter().map(|row| row.operation).collect();
         let (bytes,): (i64,) = sqlx::query_as(
@@ -215,7 +216,7 @@ mod tests {
         let marks = operations.iter().filter(|text| *text == DROPPED).count();
         assert!(marks >= 1);
         assert!(last > 500, "numbers went back: {last}");
-        let rows = store.audit(&many, i64::MAX, None, 1000).await.unwrap();
+        let rows = store.audit(&many, AuditPage::newest(1000)).await.unwrap();
         let mark = rows.iter().find(|row| row.operation == DROPPED).unwrap();
         let detail: serde_json::Value = serde_json::from_str(&mark.detail).unwrap();
         assert_eq!(detail["last_seq"], rows.last().unwrap().seq - 1);

@@ -27,7 +27,7 @@ mod writer;
 
 pub(crate) use across_projects::ADMIN_PREFIX;
 pub use across_projects::PurgeBefore;
-pub use audit::{AuditEvent, AuditRow};
+pub use audit::{AuditEvent, AuditPage, AuditRow};
 pub use connect::Store;
 pub use copy::{DatabaseRefusal, check_database, copy_database};
 pub use cursor::Cursor;

@@ -8,6 +8,7 @@
 )]
 
 mod audit_faults;
+mod audit_span;
 mod auth;
 mod connections;
 mod contexts;

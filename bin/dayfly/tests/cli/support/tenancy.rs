@@ -42,6 +42,13 @@ async fn audit(
     let before = number("cursor").unwrap_or(u64::MAX);
     let length = number("limit").unwrap_or(100).min(3);
     let entries = world.audit.iter().rev();
+    let within = |entry: &&Value| {
+        // All of them are of UTC and of one length.
+        let at = entry["at"].as_str().unwrap_or_default();
+        let is_late = query.get("since").is_none_or(|since| at >= since.as_str());
+        is_late && query.get("until").is_none_or(|until| at <= until.as_str())
+    };
+    let entries = entries.filter(within);
     let mut older = entries.filter(|entry| entry["seq"].as_u64() < Some(before));
     let page: Vec<&Value> = older
         .by_ref()

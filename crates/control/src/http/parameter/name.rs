@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use dayfly_node_api::ChangesSince;
 use dayfly_types::{ErrorCode, ExecId, InvalidId, SandboxId, SnapshotId, TemplateName, VolumeName};
-use utoipa::openapi::schema::Type;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use utoipa::openapi::schema::{KnownFormat, SchemaFormat, Type};
 use utoipa::openapi::{Object, ObjectBuilder};
 
 use super::scalar::text_like;
@@ -119,6 +121,11 @@ kinds! {
         .schema_type(Type::String)
         .max_length(Some(CURSOR_BYTES_MAX))
         .build(), page_cursor, or None;
+    /// A point in time.
+    Moment -> OffsetDateTime = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .build(), moment;
     /// The cursor of an event.
     EventCursor -> i64 = text_like("^[0-9]{1,18}$"), event_cursor;
     /// Which output of a command is wanted.
@@ -184,6 +191,13 @@ fn page_cursor(name: &str, text: &str) -> Result<Option<Cursor>, ApiError> {
     let wrong = || ApiError::invalid(format!("`{name}` must be the `next_cursor` of a list"));
     let cursor = (!text.is_empty()).then(|| Cursor::parse(text).ok_or_else(wrong));
     cursor.transpose()
+}
+
+fn moment(name: &str, text: &str) -> Result<OffsetDateTime, ApiError> {
+    OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
+        ApiError::invalid(format!("`{name}` must be a time as RFC 3339 has it"))
+            .hint("such as 2026-01-31T12:00:00Z; a + is sent as %2B")
+    })
 }
 
 fn event_cursor(name: &str, text: &str) -> Result<i64, ApiError> {
