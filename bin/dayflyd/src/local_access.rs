@@ -78,21 +78,32 @@ struct Text {
 
 impl LocalFile {
     fn write(&self, group: u32, api: SocketAddr, key: &str) -> Result<()> {
-        let directory = self.path.parent().context("the file is in no directory")?;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(directory)?;
         let text = Text {
             url: format!("http://{}", reachable(api)),
             key: key.to_owned(),
             instance: self.instance.clone(),
         };
-        // Root's alone until it is whole and has its group.
-        write_atomic(&self.path, &serde_json::to_vec_pretty(&text)?, 0o600)?;
+        let text = serde_json::to_vec_pretty(&text)?;
+        if self.place(&text).is_err() {
+            // Another daemon that ended just now may have taken the directory along.
+            self.place(&text)?;
+        }
         chown(&self.path, Some(0), Some(group))?;
         fs::set_permissions(&self.path, fs::Permissions::from_mode(0o640))?;
         Ok(())
+    }
+
+    fn place(&self, text: &[u8]) -> Result<()> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(self.directory()?)?;
+        // Root's alone until it is whole and has its group.
+        Ok(write_atomic(&self.path, text, 0o600)?)
+    }
+
+    fn directory(&self) -> Result<&Path> {
+        self.path.parent().context("the file is in no directory")
     }
 
     fn is_ours(&self) -> bool {
@@ -109,6 +120,10 @@ impl Drop for LocalFile {
         }
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "a file stays whose key is over");
+        }
+        if let Ok(directory) = self.directory() {
+            // It stays when something else is in it, and nobody misses it when it is gone.
+            let _ = fs::remove_dir(directory);
         }
     }
 }
@@ -194,8 +209,15 @@ mod tests {
         file_of(scratch.path(), "ours")
             .write(4242, api, "dfk_two")
             .unwrap();
-        assert!(!path.exists());
+        assert!(!path.parent().unwrap().exists(), "an empty directory stays");
         // Nothing to remove is nothing to say.
         drop(ours);
+
+        let ours = file_of(scratch.path(), "ours");
+        ours.write(4242, api, "dfk_three").unwrap();
+        let other = path.with_file_name("another's");
+        fs::write(&other, "").unwrap();
+        drop(ours);
+        assert!(other.exists() && !path.exists());
     }
 }

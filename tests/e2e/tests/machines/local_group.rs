@@ -42,5 +42,8 @@ async fn a_group_of_the_host_needs_no_key_and_administers_nothing() -> Result<()
     }
     daemon.finish().await?;
     ensure!(!Path::new(FILE).exists(), "the key outlives the daemon");
+    let left = Path::new(FILE).parent().map(std::fs::read_dir);
+    let is_left_empty = left.is_some_and(|left| left.is_ok_and(|mut left| left.next().is_none()));
+    ensure!(!is_left_empty, "an empty directory is left behind");
     Ok(())
 }
