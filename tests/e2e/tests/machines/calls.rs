@@ -108,15 +108,17 @@ async fn the_command_line_runs_and_passes_the_status_on() -> Result<()> {
     );
     let output = daemon.dayfly(&["run", "--", "sh", "-c", "exit 7"]).await?;
     ensure!(output.status.code() == Some(7), "{output:?}");
-    let lookup = ["run", "--", "getent", "hosts", "denied.example"];
-    let output = daemon.dayfly(&lookup).await?;
-    let told = String::from_utf8_lossy(&output.stderr);
     let wanted = "the network denied denied.example; allow it with `--allow denied.example`";
-    ensure!(told.contains(wanted), "{output:?}");
+    tells_what_was_denied(&daemon, &["run"], wanted).await?;
     let output = daemon.dayfly(&["ls", "--json"]).await?;
     ensure!(output.status.success() && !String::from_utf8_lossy(&output.stdout).contains("sb-"));
     let path = daemon.path().display().to_string();
-    create(&daemon.client()?, "base").await?;
+    let id = create(&daemon.client()?, "base").await?.id;
+    let wanted = format!(
+        "the network denied denied.example; see `dayfly net log {id}`, \
+         allow with `dayfly net allow {id} denied.example`"
+    );
+    tells_what_was_denied(&daemon, &["exec", &id], &wanted).await?;
     let output = daemon
         .dayflyd(&["stop", "--all", "--data-dir", &path])
         .await?;
@@ -129,6 +131,20 @@ async fn the_command_line_runs_and_passes_the_status_on() -> Result<()> {
     })
     .await?;
     daemon.finish().await
+}
+
+/// Looks a name up that is not allowed, for a person and for a program.
+async fn tells_what_was_denied(daemon: &Daemon, command: &[&str], wanted: &str) -> Result<()> {
+    let lookup = ["--", "getent", "hosts", "denied.example"];
+    let output = daemon.dayfly(&[command, &lookup].concat()).await?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(told.contains(wanted), "{command:?}: {output:?}");
+    let output = daemon
+        .dayfly(&[command, &["--json"], &lookup].concat())
+        .await?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(report["hint"] == wanted, "{command:?}: {output:?}");
+    Ok(())
 }
 
 /// Every route but health refuses a missing and a wrong key, as the document lists them.
