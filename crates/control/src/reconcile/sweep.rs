@@ -34,6 +34,13 @@ pub struct Sweep {
     wall_clock: WallClock,
 }
 
+/// When the node was asked for its list.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Instant,
+    wall_ms: i64,
+}
+
 /// Says whether the node has more room than it keeps for the host.
 fn tell_of_the_disk(conditions: &Conditions, status: &NodeStatus) {
     let (left, reserve) = (status.disk_available_mib, status.disk_reserve_mib);
@@ -55,7 +62,10 @@ impl Sweep {
     /// [`NodeError`] when the node cannot be asked. A database that cannot be read is logged: the
     /// next comparison tries again.
     pub async fn run(&mut self, control: &Arc<Control>) -> Result<(), NodeError> {
-        let asked_at = Instant::now();
+        let asked = Asked {
+            at: Instant::now(),
+            wall_ms: now_ms(),
+        };
         // What the node keeps first: from there a sandbox comes into the list, never back.
         let status = control.node.status().await?;
         let kept: Vec<SandboxId> = status.kept.iter().map(|kept| kept.id.clone()).collect();
@@ -65,14 +75,14 @@ impl Sweep {
         let reports = control.node.sandboxes().await?;
         let mut listed: HashSet<SandboxId> =
             reports.iter().map(|report| report.id.clone()).collect();
-        control.view.retain(&listed, asked_at);
+        control.view.retain(&listed, asked.at);
         listed.extend(kept);
         let is_known = self.acquaintance.renew(control).await?;
         control.view.set_known(is_known);
         if !is_known {
             return Ok(());
         }
-        let compared = self.compare(control, &reports, &listed).await;
+        let compared = self.compare(control, asked, &reports, &listed).await;
         if let Err(error) = compared {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -85,13 +95,14 @@ impl Sweep {
     async fn compare(
         &mut self,
         control: &Arc<Control>,
+        asked: Asked,
         reports: &[SandboxReport],
         listed: &HashSet<SandboxId>,
     ) -> Result<(), StoreError> {
         let rows = control.store.sandboxes_of_node(&control.node_id).await?;
         futures::stream::iter(&rows)
             .map(Ok)
-            .try_for_each_concurrent(DELETES_MAX, |row| repair_row(control, row, listed))
+            .try_for_each_concurrent(DELETES_MAX, |row| repair_row(control, row, asked, listed))
             .await?;
         let wanted: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         self.adopt_orphans(control, reports, &wanted).await?;
@@ -180,6 +191,7 @@ async fn adopt(control: &Control, report: &SandboxReport) {
 async fn repair_row(
     control: &Arc<Control>,
     row: &SandboxRow,
+    asked: Asked,
     listed: &HashSet<SandboxId>,
 ) -> Result<(), StoreError> {
     if row.state == SandboxState::Deleting {
@@ -187,7 +199,8 @@ async fn repair_row(
         let _ = delete_on_node(Arc::clone(control), row.project.clone(), row.id.clone()).await;
         return Ok(());
     }
-    let age_ms = now_ms().saturating_sub(row.created_at_ms);
+    // Not its age now: the list may have been long on its way, and the sandbox made meanwhile.
+    let age_ms = asked.wall_ms.saturating_sub(row.created_at_ms);
     // One fork makes many children, the last of them long after its row.
     let is_creating = row.state == SandboxState::Creating;
     let lost_after = if row.fork_tree.is_some() && is_creating {

@@ -66,6 +66,24 @@ async fn a_sandbox_that_the_node_deletes_by_itself_is_gone() {
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
 }
 
+/// A row that is old when the list arrives, and younger than the list, is nothing that was lost.
+#[tokio::test]
+async fn a_list_that_was_long_on_its_way_ends_no_sandbox_that_was_made_meanwhile() {
+    let setup = Setup::quick();
+    let lost_after = setup.reconcile.lost_after;
+    let world = World::with(setup).await;
+    let held = world.node.hold_next_list();
+    held.made().await;
+    let path = format!("/v1/sandboxes/{}", world.create().await);
+    tokio::time::sleep(lost_after * 2).await;
+    let next = world.node.hold_next_list();
+    held.release();
+    // The next one is asked for when the first has been compared.
+    next.made().await;
+    assert_eq!(world.get(&path).await.status, StatusCode::OK);
+    next.release();
+}
+
 /// What is said of a sandbox that is gone.
 async fn epitaph(world: &World, id: &str) -> String {
     let answer = world.get(&format!("/v1/sandboxes/{id}")).await;

@@ -25,6 +25,7 @@ use super::fake_context;
 use super::fake_exec::{self, Counters, Step, exited};
 use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
+use super::fake_list::HeldList;
 use super::fake_network::{FakeNetwork, NetworkFailure};
 
 #[derive(Debug, Default)]
@@ -58,6 +59,7 @@ pub(super) struct Inner {
     ensure_calls: u64,
     pub(super) kept: Vec<KeptSandbox>,
     disk_is_full: bool,
+    pub(super) held_list: Option<HeldList>,
     pub(super) identity: FakeIdentity,
 }
 
@@ -220,9 +222,7 @@ impl FakeNode {
     pub(crate) fn stdin(&self) -> Vec<u8> {
         self.with(|inner| inner.stdin.clone())
     }
-}
 
-impl FakeNode {
     /// Has the node's disk be full, or not.
     pub(crate) fn fill_disk(&self, is_full: bool) {
         self.with(|inner| inner.disk_is_full = is_full);
@@ -464,7 +464,7 @@ impl NodeSandboxes for FakeNode {
     }
 
     async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
-        Ok(self.with(|inner| inner.sandboxes.values().cloned().collect()))
+        Ok(self.list().await)
     }
 
     async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {

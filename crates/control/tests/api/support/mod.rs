@@ -5,6 +5,7 @@ mod fake_exec;
 mod fake_files;
 pub(crate) mod fake_identity;
 mod fake_ingress;
+mod fake_list;
 pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
