@@ -1,6 +1,5 @@
 //! Bytes between visitors and services: streams, upgrades, limits, and logs.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,6 +18,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::gateway::{PORT, answer, by_host, host, served, visit, with_key};
+use crate::support::log::Log;
 use crate::support::{Setup, World, service};
 
 #[tokio::test]
@@ -172,30 +172,9 @@ async fn a_silent_service_is_cut_off() {
     assert!(response.into_body().collect().await.is_err());
 }
 
-/// Keeps everything that is logged.
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn keys_and_tokens_are_in_no_log() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter("trace")
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::keep();
     let (world, id) = served(Setup::default()).await;
     let links = format!("/v1/sandboxes/{id}/ports/{PORT}/links");
     let link = world.post(&links, json!({})).await.json();
@@ -212,7 +191,7 @@ async fn keys_and_tokens_are_in_no_log() {
     ] {
         visit(&world, request).await;
     }
-    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let log = log.text();
     assert!(log.contains("request_id"), "{log}");
     assert!(!log.contains(token) && !log.contains(&world.key));
 }

@@ -9,6 +9,7 @@ mod fake_list;
 pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
+pub(crate) mod log;
 pub(crate) mod service;
 pub(crate) mod small_disk;
 pub(crate) mod world;
