@@ -108,7 +108,7 @@ CREATE TABLE sandboxes (
     memory_mb BIGINT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     deleted_at_ms BIGINT
-, expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '', ended TEXT, name TEXT);
+, expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '', ended TEXT, name TEXT, environment TEXT NOT NULL DEFAULT '{}');
 
 CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
 

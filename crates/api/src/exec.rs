@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{
-    ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
-};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
+
+use crate::environment;
 
 /// What to run: a text for the shell, or a program with its arguments. No text may hold a NUL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +26,13 @@ pub struct ExecRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^/[^\\u0000]*$", max_length = 4096)]
     pub cwd: Option<String>,
-    /// Names hold no `=`; neither names nor values hold a NUL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = env_schema)]
+    /// Over those of the sandbox. Names hold no `=`; neither names nor values hold a NUL.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "environment::variables"
+    )]
+    #[schema(schema_with = environment::command_schema)]
     pub env: Option<BTreeMap<String, String>>,
     /// Default `agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -318,13 +322,5 @@ fn command_schema() -> Schema {
         .description(Some(
             "A text for the shell, or a program with its arguments.",
         ))
-        .into()
-}
-
-fn env_schema() -> Schema {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
-        .property_names(Some(text_schema("^[^=\\u0000]+$")))
-        .additional_properties(Some(text_schema("^[^\\u0000]*$")))
         .into()
 }

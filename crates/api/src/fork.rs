@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
+use crate::environment;
 use crate::lifecycle::OnTimeout;
 use crate::network::{NetworkWish, RuleWish, never_null};
 use crate::number::{required_whole_number, whole_number};
@@ -64,8 +65,8 @@ impl<'de> Deserialize<'de> for ForkTree {
     }
 }
 
-/// What every child gets. Labels, time to live, idle time and `on_timeout` are the source's unless
-/// they are given here; a time to live counts from the fork.
+/// What every child gets. Labels, environment variables, time to live, idle time and `on_timeout`
+/// are the source's unless they are given here; a time to live counts from the fork.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForkOptions {
     /// Labels of every child, over those of the source. `explore_ttl`, seconds as text, is its time
@@ -74,6 +75,14 @@ pub struct ForkOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = metadata_schema)]
     pub metadata: Option<BTreeMap<String, String>>,
+    /// Environment variables of every child, in place of those of the source.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "environment::variables"
+    )]
+    #[schema(schema_with = environment::replaced_schema)]
+    pub env: Option<BTreeMap<String, String>>,
     /// When one child cannot be made, none stays. Default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_or_nothing: Option<bool>,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod context;
+mod environment;
 pub mod error;
 pub mod exec;
 pub mod files;
@@ -36,7 +37,7 @@ pub use files::{
     FileLink, FileLinkOperation, FileWritten, MakeDirectory, MoveFile,
 };
 pub use fork::{ForkOptions, ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
-pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout};
+pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout, WakeSandbox};
 pub use network::{
     AllowNetwork, Network, NetworkDefault, NetworkLog, NetworkLost, NetworkMode, NetworkPreset,
     NetworkPresetList, NetworkRecord, NetworkRule, NetworkSuggestion, NetworkWish, RuleParts,

@@ -1,8 +1,11 @@
 //! How long a sandbox lives, and what happens when it does nothing.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::environment;
 use crate::number::whole_number_or_null;
 
 /// What happens to a sandbox that was idle for too long.
@@ -22,6 +25,21 @@ impl OnTimeout {
             Self::Hibernate => "hibernate",
         }
     }
+}
+
+/// Body of `POST /v1/sandboxes/{id}/wake`. Every field may be absent or null; unknown fields are
+/// refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WakeSandbox {
+    /// Environment variables in place of those that it has.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "environment::variables"
+    )]
+    #[schema(schema_with = environment::replaced_schema)]
+    pub env: Option<BTreeMap<String, String>>,
 }
 
 /// Body of `PATCH /v1/sandboxes/{id}/lifecycle`. What is absent stays; a null takes away.

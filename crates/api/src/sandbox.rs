@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
+use crate::environment;
 use crate::lifecycle::OnTimeout;
 use crate::network::{NetworkMode, NetworkWish, RuleWish, never_null};
 use crate::number::whole_number;
@@ -31,6 +32,14 @@ pub struct CreateSandbox {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = metadata_schema)]
     pub metadata: Option<BTreeMap<String, String>>,
+    /// Environment variables of every command and context.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "environment::variables"
+    )]
+    #[schema(schema_with = environment::created_schema)]
+    pub env: Option<BTreeMap<String, String>>,
     /// Seconds until the sandbox is deleted. Default 3600; a persistent sandbox has none unless
     /// it is given here.
     #[serde(
@@ -124,6 +133,9 @@ pub struct Sandbox {
     /// RFC 3339, UTC.
     pub created_at: String,
     pub metadata: BTreeMap<String, String>,
+    /// The names of its environment variables, sorted. Their values are never told.
+    #[serde(default)]
+    pub env_names: Vec<String>,
     pub persistent: bool,
     /// Null: no deadline.
     pub ttl_seconds: Option<u64>,

@@ -1,8 +1,11 @@
 //! Snapshots: memory and disk of one moment of one sandbox.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::environment;
 use crate::number::whole_number;
 
 /// Body of `POST /v1/sandboxes/{id}/snapshots`. Every field may be absent or null.
@@ -73,4 +76,12 @@ pub struct SnapshotList {
 pub struct RollbackSandbox {
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")]
     pub snapshot_id: String,
+    /// Environment variables in place of those that it has.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "environment::variables"
+    )]
+    #[schema(schema_with = environment::replaced_schema)]
+    pub env: Option<BTreeMap<String, String>>,
 }

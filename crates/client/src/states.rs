@@ -1,6 +1,6 @@
 //! What a sandbox's state can become.
 
-use dayfly_api::{ChangeLifecycle, Lifecycle, RollbackSandbox, Sandbox};
+use dayfly_api::{ChangeLifecycle, Lifecycle, RollbackSandbox, Sandbox, WakeSandbox};
 
 use crate::client::{Client, decode};
 use crate::error::ClientError;
@@ -40,6 +40,24 @@ impl Client {
         self.change_state(id, "wake").await
     }
 
+    /// The same with other environment variables, also of one that runs.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn wake_sandbox_with(
+        &self,
+        id: &str,
+        request: &WakeSandbox,
+    ) -> Result<(), ClientError> {
+        let url = self.sandbox_address(id, &["wake"])?;
+        retry::repeat(|| {
+            let call = self.http.post(url.clone()).json(request);
+            self.call(call, limits::STATE_DEADLINE)
+        })
+        .await?;
+        Ok(())
+    }
+
     async fn change_state(&self, id: &str, change: &str) -> Result<(), ClientError> {
         let url = self.sandbox_address(id, &[change])?;
         retry::repeat(|| self.call(self.http.post(url.clone()), limits::STATE_DEADLINE)).await?;
@@ -57,11 +75,24 @@ impl Client {
         id: &str,
         snapshot_id: &str,
     ) -> Result<Sandbox, ClientError> {
-        let url = self.sandbox_address(id, &["rollback"])?;
-        let body = RollbackSandbox {
+        let request = RollbackSandbox {
             snapshot_id: snapshot_id.to_owned(),
+            env: None,
         };
-        let call = self.http.post(url).json(&body);
+        self.rollback_sandbox_with(id, &request).await
+    }
+
+    /// The same with other environment variables.
+    ///
+    /// # Errors
+    /// As [`Client::rollback_sandbox`].
+    pub async fn rollback_sandbox_with(
+        &self,
+        id: &str,
+        request: &RollbackSandbox,
+    ) -> Result<Sandbox, ClientError> {
+        let url = self.sandbox_address(id, &["rollback"])?;
+        let call = self.http.post(url).json(request);
         decode(&self.call(call, limits::STATE_DEADLINE).await?)
     }
 

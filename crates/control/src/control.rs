@@ -19,6 +19,7 @@ use crate::exec::background::Followed;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
 use crate::node_contact::{NodeContact, Patience};
+use crate::sandbox::known_environments::KnownEnvironments;
 use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
 use crate::store_check::StoreCheck;
 use crate::tenancy::key::KeyHash;
@@ -57,6 +58,7 @@ pub struct Control {
     /// Held from the look at what a project has of them to the making of one more.
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
+    pub(crate) environments: KnownEnvironments,
     keys: Mutex<Keys>,
     local_key: Option<KeyHash>,
 }
@@ -111,6 +113,7 @@ impl Control {
             connections: Arc::default(),
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
+            environments: KnownEnvironments::default(),
             keys: Mutex::default(),
             local_key: None,
         }

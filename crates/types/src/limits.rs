@@ -141,6 +141,9 @@ pub const EXECS_MAX: usize = 128;
 pub const EXEC_TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
 /// Command text, arguments and environment together.
 pub const EXEC_SPEC_BYTES_MAX: usize = 512 << 10;
+/// Names and values of a sandbox's environment variables together. Every command has them, so most
+/// of what a command may be long is left to it.
+pub const ENVIRONMENT_BYTES_MAX: usize = 128 << 10;
 /// What a plain exec keeps of each of its streams; more is cut with a mark.
 pub const EXEC_RESULT_BYTES_MAX: usize = 8 << 20;
 /// What a guest keeps of each stream of one exec, if its starter says nothing else.
@@ -209,6 +212,7 @@ pub const ENGINE_MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 const _: () = assert!(FRAME_PAYLOAD_BYTES_MAX <= STREAM_CREDIT_BYTES as usize);
 const _: () = assert!(EXEC_SPEC_BYTES_MAX < CONTROL_MESSAGE_BYTES_MAX);
+const _: () = assert!(ENVIRONMENT_BYTES_MAX < EXEC_SPEC_BYTES_MAX);
 
 // Agent channel, counts.
 /// File operations at once in one guest: each is a short-lived process there.

@@ -26,7 +26,7 @@ use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
-use crate::sandbox::read;
+use crate::sandbox::{environment, read};
 use crate::time::now_ms;
 
 /// Changed files that one answer lists.
@@ -144,11 +144,12 @@ pub(crate) async fn start(
     plan: &ExecPlan,
     place: Permit,
 ) -> Result<Started, ApiError> {
-    read::locate(control, &caller.project, id).await?;
-    let exec = plan.request.spec.exec_id.clone();
+    let sandbox = environment::of(control, &caller.project, id).await?;
+    let request = plan.in_sandbox(sandbox)?;
+    let exec = request.spec.exec_id.clone();
     // From here on there may be a command, whatever becomes of this request.
     let mut observer = Observer::new(caller, plan);
-    let started = control.node.exec(id, plan.request.clone()).await;
+    let started = control.node.exec(id, request).await;
     let events = started.inspect_err(|error| observer.refused(error))?;
     let position = Position::start(id.clone(), exec.clone());
     let events = follow(Arc::clone(&control.node), position, events);

@@ -1,5 +1,6 @@
 //! A command as a caller asks for it, checked.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dayfly_api::{Command, ExecRequest as WireRequest};
@@ -12,6 +13,7 @@ use crate::files::path::PATH_CHARACTERS_MAX;
 use crate::input::Invalid;
 use crate::input::invalid::without_nul;
 use crate::input::quantity::between;
+use crate::sandbox::environment::{self, Environment};
 
 const TIMEOUT_SECONDS_MIN: f64 = 0.001;
 const USER_CHARACTERS_MAX: usize = 32;
@@ -31,6 +33,18 @@ pub struct ExecPlan {
 }
 
 impl ExecPlan {
+    /// What the node is asked for: the command with the environment variables of its sandbox, and
+    /// over them its own. The only place that puts the two together.
+    ///
+    /// # Errors
+    /// [`Invalid`] when they are too long together.
+    pub(crate) fn in_sandbox(&self, sandbox: Environment) -> Result<EnsureExec, Invalid> {
+        let mut request = self.request.clone();
+        request.spec.env = sandbox.under(&request.spec.env);
+        check_size(&request.spec.command, &request.spec.env)?;
+        Ok(request)
+    }
+
     /// The same, for somebody who stays to hear it, whatever the request says.
     #[must_use]
     pub fn in_the_foreground(self) -> Self {
@@ -45,7 +59,6 @@ impl TryFrom<WireRequest> for ExecPlan {
     type Error = Invalid;
 
     fn try_from(body: WireRequest) -> Result<Self, Invalid> {
-        check_size(&body)?;
         let command = command(body.cmd)?;
         if let Some(cwd) = &body.cwd {
             check_cwd(cwd)?;
@@ -54,13 +67,7 @@ impl TryFrom<WireRequest> for ExecPlan {
             check_user(user)?;
         }
         let env = body.env.unwrap_or_default();
-        for (name, value) in &env {
-            if name.is_empty() || name.contains('=') {
-                return Err(Invalid::field("env", "names must not be empty or hold `=`"));
-            }
-            without_nul("env", name)?;
-            without_nul("env", value)?;
-        }
+        environment::check(&env)?;
         let limit = body
             .timeout_seconds
             .map(|given| seconds("timeout_seconds", given))
@@ -73,6 +80,7 @@ impl TryFrom<WireRequest> for ExecPlan {
         };
         let limits = exec_limits(body.memory_mb, body.cpu_seconds, body.max_processes)?;
         let shaped_bytes = body.max_output_bytes.map(shaped_bytes).transpose()?;
+        check_size(&command, &env)?;
         let spec = ExecSpec {
             cwd: body.cwd,
             env,
@@ -122,18 +130,12 @@ fn command(command: Command) -> Result<ExecCommand, Invalid> {
     }
 }
 
-fn check_size(body: &WireRequest) -> Result<(), Invalid> {
-    let command: usize = match &body.cmd {
-        Command::Shell(text) => text.len(),
-        Command::Argv(words) => words.iter().map(|word| word.len() + 1).sum(),
+fn check_size(command: &ExecCommand, env: &BTreeMap<String, String>) -> Result<(), Invalid> {
+    let command: usize = match command {
+        ExecCommand::Shell(text) => text.len(),
+        ExecCommand::Argv(words) => words.iter().map(|word| word.len() + 1).sum(),
     };
-    let env: usize = body
-        .env
-        .iter()
-        .flatten()
-        .map(|(name, value)| name.len() + value.len() + 2)
-        .sum();
-    if command.saturating_add(env) > limits::EXEC_SPEC_BYTES_MAX {
+    if command.saturating_add(environment::bytes(env)) > limits::EXEC_SPEC_BYTES_MAX {
         let what = "the command with its environment";
         return Err(Invalid::TooLarge {
             what,

@@ -39,6 +39,7 @@ impl From<StateError> for ApiError {
             StateError::Find(error) => error.into(),
             StateError::Snapshot(error) => error.into(),
             StateError::Node(error) => error.into(),
+            StateError::Environment(_) | StateError::Stopped => Self::internal(&error),
         }
     }
 }

@@ -8,6 +8,7 @@ use dayfly_node_api::{NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{SandboxId, SandboxState};
 
 use crate::control::Control;
+use crate::sandbox::environment::Environment;
 use crate::sandbox::fork_spec::{PARENT_KEY, TREE_KEY};
 use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, SandboxSpec, StoreError};
 use crate::time::{deadline_ms, now_ms};
@@ -64,6 +65,8 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
                 .map_or("", |isolation| isolation.as_str())
                 .to_owned(),
         },
+        // Likewise.
+        environment: Environment::default(),
         status: report.into(),
         lifetime: report.lifecycle,
         expires_at_ms: deadline_ms(report.expires_in_seconds, now),

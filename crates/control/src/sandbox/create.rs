@@ -142,6 +142,7 @@ async fn plan(
             fork_parent: None,
             isolation: status.isolation.as_str().to_owned(),
         },
+        environment: new.environment,
         status: SandboxStatus::default(),
         lifetime: new.lifecycle,
         expires_at_ms: None,

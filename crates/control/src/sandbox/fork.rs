@@ -160,6 +160,7 @@ fn child(
     // A volume has one writer, which the source stays.
     let volumes = parent.spec.volumes.iter().filter(|mount| mount.read_only);
     let policy = plan.network.as_ref().unwrap_or(&parent.egress.policy);
+    let environment = plan.environment.as_ref().unwrap_or(&parent.environment);
     SandboxRow {
         id,
         state: SandboxState::Creating,
@@ -176,6 +177,7 @@ fn child(
             fork_parent: Some(parent.id.clone()),
             ..parent.spec.clone()
         },
+        environment: environment.clone(),
         status: SandboxStatus::default(),
         lifetime: plan.lifecycle.of_child(parent.lifetime),
         expires_at_ms: None,

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::input::{Invalid, ids, quantity};
 use crate::network::spec;
+use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime::LifecycleWish;
 use crate::sandbox::metadata;
 
@@ -33,6 +34,9 @@ pub struct ForkPlan {
     /// `None`: what the source may reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<EgressPolicy>,
+    /// `None`: the source's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
 }
 
 /// How long a child lives: what was asked for, and for the rest what its source does.
@@ -140,6 +144,7 @@ fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
         all_or_nothing: options.all_or_nothing.unwrap_or(false),
         reseed_user_space: options.reseed_user_space.unwrap_or(false),
         network: spec::of_request(options.network, options.egress_allowlist)?,
+        environment: options.env.map(Environment::parse).transpose()?,
     })
 }
 

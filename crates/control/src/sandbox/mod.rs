@@ -3,11 +3,13 @@
 pub(crate) mod adopt;
 pub mod create;
 pub mod delete;
+pub mod environment;
 pub(crate) mod events_http;
 pub mod fork;
 pub mod fork_spec;
 pub(crate) mod forks_http;
 pub(crate) mod http;
+pub(crate) mod known_environments;
 pub(crate) mod lifetime;
 pub mod list;
 pub(crate) mod list_query;

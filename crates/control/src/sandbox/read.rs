@@ -210,6 +210,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
         created_at: rfc3339(row.created_at_ms),
         metadata: spec.metadata.clone(),
+        env_names: row.environment.names(),
         persistent: lifecycle.persistent,
         ttl_seconds: lifecycle.ttl_seconds,
         expires_at: expires_at_ms.map(rfc3339),

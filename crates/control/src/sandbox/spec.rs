@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::input::{Invalid, quantity};
 use crate::network::spec;
+use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime::LifecycleWish;
 use crate::sandbox::metadata;
 use crate::sandbox::name::SandboxName;
@@ -27,6 +28,9 @@ pub struct NewSandbox {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<SandboxName>,
     pub metadata: BTreeMap<String, String>,
+    /// Left out when there are none, as `network` is.
+    #[serde(skip_serializing_if = "Environment::is_empty")]
+    pub environment: Environment,
     pub lifecycle: LifetimeRules,
     pub cpu: Option<CpuMillis>,
     pub disk: Option<DiskMib>,
@@ -82,6 +86,7 @@ impl TryFrom<CreateSandbox> for NewSandbox {
             source,
             name: name.map_err(|rule| Invalid::field("name", rule.to_string()))?,
             metadata,
+            environment: Environment::parse(body.env.unwrap_or_default())?,
             lifecycle: wish.check()?,
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
@@ -132,7 +137,7 @@ mod tests {
     fn null_is_absent() {
         let nulls = r#"{"template":null,"ttl_seconds":null,"persistent":null,"metadata":null,
             "from_snapshot":null,"volumes":null,"cpu":null,"disk_gb":null,"idle_seconds":null,
-            "on_timeout":null}"#;
+            "on_timeout":null,"env":null}"#;
         assert_eq!(parse(nulls), parse("{}"));
         assert_eq!(
             parse("{}").unwrap().lifecycle.ttl_seconds,
@@ -171,6 +176,7 @@ mod tests {
             r#"{"cpu":0}"#,
             r#"{"disk_gb":0}"#,
             r#"{"idle_seconds":1}"#,
+            r#"{"env":{"A=B":"c"}}"#,
         ] {
             assert!(matches!(parse(json), Err(Invalid::Field { .. })), "{json}");
         }

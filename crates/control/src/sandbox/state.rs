@@ -1,14 +1,18 @@
 //! What a sandbox's state can become. Every change may be repeated, and goes on when its caller
 //! hangs up: the node does the work, and its watch tells the rest.
 
+use std::sync::Arc;
+
 use dayfly_api::{Lifecycle, Sandbox};
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::{ProjectId, SandboxId, SnapshotId};
 
 use crate::control::Control;
+use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime;
 use crate::sandbox::read::{self, FindError, locate};
 use crate::snapshot::read::{self as snapshot_read, FindSnapshotError};
+use crate::store::StoreError;
 use crate::time::{deadline_ms, now_ms, rfc3339};
 
 /// A state to go to.
@@ -17,7 +21,6 @@ pub enum StateChange {
     Pause,
     Resume,
     Hibernate,
-    Wake,
 }
 
 /// Why a sandbox is not what it should become.
@@ -29,6 +32,10 @@ pub enum StateError {
     Snapshot(#[from] FindSnapshotError),
     #[error("the node refused")]
     Node(#[from] NodeError),
+    #[error("the sandbox is there, but its environment variables could not be recorded")]
+    Environment(#[source] StoreError),
+    #[error("the work on the sandbox stopped")]
+    Stopped,
 }
 
 /// Brings a sandbox into another state, and waits until it is there.
@@ -46,28 +53,76 @@ pub async fn change(
         StateChange::Pause => control.node.pause(id).await?,
         StateChange::Resume => control.node.resume(id).await?,
         StateChange::Hibernate => control.node.hibernate(id).await?,
-        StateChange::Wake => control.node.wake(id).await?,
     };
     record(control, report).await;
     Ok(())
 }
 
-/// Takes a sandbox back to a snapshot of its own.
+/// Brings a hibernated sandbox back, with other environment variables when they are given: once it
+/// is back, so that a wake that is refused has changed nothing.
 ///
 /// # Errors
 /// [`StateError`].
-pub async fn rollback(
+///
+/// # Cancel safety
+/// Dropping the future does not stop the work.
+pub async fn wake(
+    control: Arc<Control>,
+    project: ProjectId,
+    id: SandboxId,
+    environment: Option<Environment>,
+) -> Result<(), StateError> {
+    let tasks = control.tasks.clone();
+    let work = async move {
+        locate(&control, &project, &id).await?;
+        let report = control.node.wake(&id).await?;
+        record(&control, report).await;
+        replace(&control, &project, &id, environment).await
+    };
+    tasks.spawn(work).await.unwrap_or(Err(StateError::Stopped))
+}
+
+async fn replace(
     control: &Control,
     project: &ProjectId,
     id: &SandboxId,
-    snapshot: &SnapshotId,
+    environment: Option<Environment>,
+) -> Result<(), StateError> {
+    let Some(environment) = environment else {
+        return Ok(());
+    };
+    let _changing = control.environments.change();
+    let written = control.store.set_environment(project, id, &environment);
+    written.await.map_err(StateError::Environment)
+}
+
+/// Takes a sandbox back to a snapshot of its own, with other environment variables when they are
+/// given.
+///
+/// # Errors
+/// [`StateError`].
+///
+/// # Cancel safety
+/// Dropping the future does not stop the work.
+pub async fn rollback(
+    control: Arc<Control>,
+    project: ProjectId,
+    id: SandboxId,
+    snapshot: SnapshotId,
+    environment: Option<Environment>,
 ) -> Result<Sandbox, StateError> {
-    locate(control, project, id).await?;
-    // The node would also restore another project's.
-    let found = snapshot_read::find(control.node.as_ref(), project, snapshot).await?;
-    let report = control.node.rollback(id, &found.id).await?;
-    record(control, report).await;
-    Ok(read::get(control, project, id).await?)
+    let tasks = control.tasks.clone();
+    let work = async move {
+        locate(&control, &project, &id).await?;
+        // The node would also restore another project's.
+        let found = snapshot_read::find(control.node.as_ref(), &project, &snapshot).await?;
+        let report = control.node.rollback(&id, &found.id).await?;
+        record(&control, report).await;
+        replace(&control, &project, &id, environment).await?;
+        let rolled = read::get(&control, &project, &id).await;
+        rolled.map_err(StateError::from)
+    };
+    tasks.spawn(work).await.unwrap_or(Err(StateError::Stopped))
 }
 
 /// How long a sandbox lives, as its node says.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{ChangeLifecycle, Lifecycle, RollbackSandbox, Sandbox};
+use dayfly_api::{ChangeLifecycle, Lifecycle, RollbackSandbox, Sandbox, WakeSandbox};
 use dayfly_types::{SandboxId, SnapshotId};
 use http::StatusCode;
 
@@ -15,6 +15,7 @@ use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
 use crate::input::Invalid;
+use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime;
 use crate::sandbox::state::{self, StateChange};
 
@@ -52,15 +53,20 @@ pub(crate) async fn hibernate(
     change(&control, &caller, &id, StateChange::Hibernate).await
 }
 
-/// Brings a hibernated sandbox back. May be repeated.
+/// Brings a hibernated sandbox back. May be repeated. With `env` its environment variables are
+/// replaced, also of one that runs.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/wake", operation_id = "wake_sandbox", tag = "states", params(SandboxParameter),
-    responses((status = 204, description = "It runs."), StateRefusals))]
+    request_body(content = Option<WakeSandbox>),
+    responses((status = 204, description = "It runs."), ChangeRefusals))]
 pub(crate) async fn wake(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter { id }: SandboxParameter,
+    JsonObject(body): JsonObject<WakeSandbox>,
 ) -> Result<StatusCode, ApiError> {
-    change(&control, &caller, &id, StateChange::Wake).await
+    let environment = body.env.map(Environment::parse).transpose()?;
+    state::wake(control, caller.project, id, environment).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn change(
@@ -85,7 +91,8 @@ pub(crate) async fn rollback(
 ) -> Result<Json<Sandbox>, ApiError> {
     let snapshot = SnapshotId::parse(&body.snapshot_id)
         .map_err(|error| Invalid::field("snapshot_id", format!("is not an id: {error}")))?;
-    let rolled = state::rollback(&control, &caller.project, &id, &snapshot).await?;
+    let environment = body.env.map(Environment::parse).transpose()?;
+    let rolled = state::rollback(control, caller.project, id, snapshot, environment).await?;
     Ok(Json(rolled))
 }
 

@@ -10,6 +10,7 @@ mod audit_write;
 mod connect;
 mod copy;
 mod cursor;
+mod environment;
 mod error;
 mod events;
 mod idempotency;

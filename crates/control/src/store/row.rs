@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 
 use super::{EgressRow, StoreError};
+use crate::sandbox::environment::Environment;
 use crate::sandbox::name::SandboxName;
 
 /// What should exist, and the last that the node said of it.
@@ -29,6 +30,8 @@ pub struct SandboxRow {
     /// What its project calls it.
     pub name: Option<SandboxName>,
     pub spec: SandboxSpec,
+    /// What its commands and new contexts have.
+    pub environment: Environment,
     pub status: SandboxStatus,
     /// What was asked for, then the node's last word.
     pub lifetime: LifetimeRules,
@@ -125,6 +128,7 @@ pub(super) struct RawSandbox {
     generation: i64,
     name: Option<String>,
     spec: String,
+    environment: String,
     status: String,
     lifetime: String,
     expires_at_ms: Option<i64>,
@@ -177,6 +181,7 @@ impl TryFrom<RawSandbox> for SandboxRow {
             generation: Generation(count(raw.generation, "generation")?),
             name: parsed(raw.name.map(SandboxName::try_from).transpose(), "name")?,
             spec: parsed(serde_json::from_str(&raw.spec), "spec")?,
+            environment: parsed(serde_json::from_str(&raw.environment), "environment")?,
             status: parsed(serde_json::from_str(&raw.status), "status")?,
             lifetime: parsed(serde_json::from_str(&raw.lifetime), "lifetime")?,
             expires_at_ms: raw.expires_at_ms,

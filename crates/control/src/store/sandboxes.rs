@@ -15,8 +15,9 @@ use crate::time::deadline_ms;
 
 const INSERT: &str = "INSERT INTO sandboxes (id, project_id, node_id, state, generation, spec, \
     status, lifetime, expires_at_ms, cpu, memory_mb, disk_mib, fork_tree, egress, egress_epoch, \
-    egress_reserved, egress_confirmed, egress_changed_at_ms, created_at_ms, name) VALUES \
-    ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+    egress_reserved, egress_confirmed, egress_changed_at_ms, created_at_ms, name, environment) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+    $20, $21)";
 const SELECT: &str = "SELECT * FROM sandboxes WHERE project_id = $1 AND id = $2";
 // As the index by name has it.
 const SELECT_NAMED: &str = "SELECT id FROM sandboxes WHERE project_id = $1 AND name = $2 \
@@ -38,8 +39,9 @@ const SET_LIFECYCLE: &str = "UPDATE sandboxes SET lifetime = $3, expires_at_ms =
     WHERE project_id = $1 AND id = $2";
 const MARK_DELETING: &str = "UPDATE sandboxes SET state = 'deleting', ended = $3 \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL AND state <> 'deleting'";
+// Secrets are not kept of what is gone.
 const MARK_DELETED: &str = "UPDATE sandboxes SET state = 'deleted', deleted_at_ms = $3, \
-    ended = COALESCE(ended, $4) \
+    environment = '{}', ended = COALESCE(ended, $4) \
     WHERE project_id = $1 AND id = $2 AND deleted_at_ms IS NULL RETURNING ended";
 
 /// Why rows of new sandboxes were not written.
@@ -448,6 +450,7 @@ async fn insert_row(row: &SandboxRow, writing: &mut Writing) -> Result<(), Store
         .bind(bigint(row.egress.confirmed))
         .bind(row.egress.changed_at_ms)
         .bind(row.created_at_ms)
-        .bind(row.name.as_ref().map(SandboxName::as_str));
+        .bind(row.name.as_ref().map(SandboxName::as_str))
+        .bind(text(&row.environment));
     writing.execute(query).await.map(drop)
 }

@@ -12,6 +12,7 @@ mod audit_span;
 mod auth;
 mod connections;
 mod contexts;
+mod environment;
 mod events;
 mod exec;
 mod exec_stream;

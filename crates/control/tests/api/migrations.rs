@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use dayfly_control::sandbox::environment::Environment;
 use dayfly_control::store::{
     EgressRow, Idempotency, Inserted, SandboxRow, SandboxSpec, SandboxStatus, Store, StoreError,
     Subject,
@@ -146,6 +147,7 @@ fn empty() -> SandboxRow {
             fork_parent: None,
             isolation: String::new(),
         },
+        environment: Environment::default(),
         status: SandboxStatus::default(),
         lifetime: LifetimeRules::default(),
         expires_at_ms: None,

@@ -221,6 +221,16 @@ export interface components {
              *     through.
              */
             egress_allowlist?: components["schemas"]["RuleWish"][];
+            /**
+             * @description Environment variables of every command and every context of the sandbox. What runs already keeps its own. 128 KiB together at most. No response has the values. Names hold no `=`; neither names nor values hold a NUL.
+             * @example {
+             *       "API_TOKEN": "...",
+             *       "STAGE": "test"
+             *     }
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
             /** @description Restore this snapshot; its template is then the sandbox's, whatever `template` says. */
             from_snapshot?: string | null;
             /**
@@ -346,6 +356,7 @@ export interface components {
             cpu_seconds?: number | null;
             /** @description Default `/workspace`. */
             cwd?: string | null;
+            /** @description Environment variables of the command, over those of its sandbox. Names hold no `=`; neither names nor values hold a NUL. */
             env?: {
                 [key: string]: string;
             } | null;
@@ -504,8 +515,8 @@ export interface components {
             path: string;
         };
         /**
-         * @description What every child gets. Labels, time to live, idle time and `on_timeout` are the source's unless
-         *     they are given here; a time to live counts from the fork.
+         * @description What every child gets. Labels, environment variables, time to live, idle time and `on_timeout`
+         *     are the source's unless they are given here; a time to live counts from the fork.
          */
         ForkOptions: {
             /** @description When one child cannot be made, none stays. Default false. */
@@ -515,6 +526,16 @@ export interface components {
              *     through.
              */
             egress_allowlist?: components["schemas"]["RuleWish"][];
+            /**
+             * @description Environment variables in place of those that it would have; `{}` leaves none. What runs already keeps its own. 128 KiB together at most. No response has the values. Names hold no `=`; neither names nor values hold a NUL.
+             * @example {
+             *       "API_TOKEN": "...",
+             *       "STAGE": "test"
+             *     }
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
             /** Format: int64 */
             idle_seconds?: number | null;
             metadata?: {
@@ -990,6 +1011,16 @@ export interface components {
         };
         /** @description Body of `POST /v1/sandboxes/{id}/rollback`. */
         RollbackSandbox: {
+            /**
+             * @description Environment variables in place of those that it would have; `{}` leaves none. What runs already keeps its own. 128 KiB together at most. No response has the values. Names hold no `=`; neither names nor values hold a NUL.
+             * @example {
+             *       "API_TOKEN": "...",
+             *       "STAGE": "test"
+             *     }
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
             snapshot_id: string;
         };
         /** @description A wished-for rule in its parts: one of `host` and `cidr`. */
@@ -1125,6 +1156,8 @@ export interface components {
              * @description GiB.
              */
             disk_gb?: number;
+            /** @description The names of its environment variables, sorted. Their values are never told. */
+            env_names?: string[];
             /** @description When the node deletes it, RFC 3339, UTC. */
             expires_at?: string | null;
             /** @description The snapshot that it was created from. */
@@ -1354,6 +1387,22 @@ export interface components {
             path?: string | null;
             /** @description Many sandboxes can read a volume that nobody writes; one can write. Default false. */
             read_only?: boolean | null;
+        };
+        /**
+         * @description Body of `POST /v1/sandboxes/{id}/wake`. Every field may be absent or null; unknown fields are
+         *     refused.
+         */
+        WakeSandbox: {
+            /**
+             * @description Environment variables in place of those that it would have; `{}` leaves none. What runs already keeps its own. 128 KiB together at most. No response has the values. Names hold no `=`; neither names nor values hold a NUL.
+             * @example {
+             *       "API_TOKEN": "...",
+             *       "STAGE": "test"
+             *     }
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
         };
     };
     responses: never;

@@ -209,6 +209,7 @@ pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
         cpu: 1,
         memory_mb: 256,
         created_at: "2026-01-01T00:00:00Z".to_owned(),
+        env_names: Vec::new(),
         metadata: BTreeMap::from([("note".to_owned(), "a\u{1b}[2Jb".to_owned())]),
         persistent: false,
         ttl_seconds: Some(3600),
