@@ -99,11 +99,11 @@ pub(crate) enum BridgeLine {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct BridgeContext {
-    context: String,
-    language: String,
-    state: String,
+    pub(crate) context: String,
+    pub(crate) language: String,
+    pub(crate) state: String,
     #[serde(default)]
-    execution_count: u64,
+    pub(crate) execution_count: u64,
     #[serde(default)]
     created_unix_ms: i64,
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::admission::limit::Permit;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
+use crate::code::environment::equip;
 use crate::code::parameter::ContextParameter;
 use crate::code::run::{CollectedRun, Failure, Run, RunPlan, collect, shorten};
 use crate::control::Control;
@@ -30,6 +31,7 @@ use crate::http::parameter::SandboxParameter;
 use crate::http::sse;
 use crate::input::invalid::without_nul;
 use crate::network::denials::denied_since;
+use crate::sandbox::environment::{self, Environment};
 use crate::sandbox::read::locate;
 use crate::time::now_ms;
 
@@ -64,8 +66,9 @@ pub(crate) async fn create(
         check_cwd(cwd)?;
     }
     let context = given_or_new("id", body.id.as_deref(), "ctx")?;
-    locate(&control, &caller.project, &id).await?;
+    let environment = environment::of(&control, &caller.project, &id).await?;
     make(&control, &id, &context, &language, body.cwd.as_deref()).await?;
+    equip(control.node.as_ref(), &id, &context, &environment).await?;
     let context = Context {
         id: context.to_string(),
         language,
@@ -170,7 +173,8 @@ pub(crate) async fn interrupt(
     change(&control, &caller, &parameter, call).await
 }
 
-/// Starts a context afresh: its variables are gone.
+/// Starts a context afresh: its variables are gone, and it has the environment variables that the
+/// sandbox has now.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions/{sid}/restart", operation_id = "restart_context", tag = "contexts",
     params(ContextParameter), responses((status = 204), ContextReadRefusals))]
 pub(crate) async fn restart(
@@ -178,8 +182,12 @@ pub(crate) async fn restart(
     Extension(caller): Extension<Caller>,
     parameter: ContextParameter,
 ) -> Result<StatusCode, ApiError> {
+    let environment = environment::of(&control, &caller.project, &parameter.id).await?;
     let call = |context| BridgeCall::Restart { context };
-    change(&control, &caller, &parameter, call).await
+    let done = change(&control, &caller, &parameter, call).await?;
+    let node = control.node.as_ref();
+    equip(node, &parameter.id, &parameter.sid, &environment).await?;
+    Ok(done)
 }
 
 async fn change<'a>(
@@ -211,9 +219,10 @@ pub(crate) async fn run(
     }: ContextParameter,
     JsonObject(body): JsonObject<RunCode>,
 ) -> Result<Json<RunResult>, ApiError> {
-    locate(&control, &caller.project, &sandbox).await?;
+    let environment = environment::of(&control, &caller.project, &sandbox).await?;
     caller.notebook.adds_detail(code_detail(&body.code));
-    run_to_the_end(&control, &caller, sandbox, context, body)
+    let plan = plan(sandbox, context, environment, &body)?;
+    run_to_the_end(&control, &caller, plan, &body)
         .await
         .map(Json)
 }
@@ -221,11 +230,9 @@ pub(crate) async fn run(
 pub(crate) async fn run_to_the_end(
     control: &Control,
     caller: &Caller,
-    sandbox: SandboxId,
-    context: ExecId,
-    body: RunCode,
+    plan: RunPlan,
+    body: &RunCode,
 ) -> Result<RunResult, ApiError> {
-    let plan = plan(sandbox, context, &body)?;
     let shaped = body.max_output_bytes.map(shaped_bytes).transpose()?;
     let _place = control.limits.exec(&caller.project)?;
     let (sandbox, run_id) = (plan.sandbox.clone(), plan.run.clone());
@@ -267,7 +274,12 @@ fn timed_out(run: &CollectedRun) -> ApiError {
     }
 }
 
-fn plan(sandbox: SandboxId, context: ExecId, body: &RunCode) -> Result<RunPlan, ApiError> {
+pub(crate) fn plan(
+    sandbox: SandboxId,
+    context: ExecId,
+    environment: Environment,
+    body: &RunCode,
+) -> Result<RunPlan, ApiError> {
     without_nul("code", &body.code)?;
     if body
         .timeout_ms
@@ -282,6 +294,7 @@ fn plan(sandbox: SandboxId, context: ExecId, body: &RunCode) -> Result<RunPlan, 
         run: given_or_new("run_id", body.run_id.as_deref(), "run")?,
         code: body.code.clone(),
         timeout_ms: body.timeout_ms,
+        environment,
     })
 }
 
@@ -337,9 +350,9 @@ pub(crate) async fn stream(
     }: ContextParameter,
     JsonObject(body): JsonObject<RunCode>,
 ) -> Result<Response, ApiError> {
-    locate(&control, &caller.project, &sandbox).await?;
+    let environment = environment::of(&control, &caller.project, &sandbox).await?;
     caller.notebook.adds_detail(code_detail(&body.code));
-    let plan = plan(sandbox.clone(), context, &body)?;
+    let plan = plan(sandbox.clone(), context, environment, &body)?;
     let place = control.limits.exec(&caller.project)?;
     let began_ms = now_ms() - CLOCK_ERROR_MS;
     let started = sse::event("started", &json!({"run_id": plan.run.as_str()}));

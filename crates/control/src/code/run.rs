@@ -12,13 +12,17 @@ use tokio::time::Instant;
 
 use crate::admission::limit::OutputRoom;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, accept, ask, broken};
+use crate::code::environment::{Interpreter, equip};
 use crate::exec::audit::Observer;
 use crate::exec::output::{Output, StreamText};
+use crate::sandbox::environment::Environment;
 
 /// How long a node may be away before its readers are told.
 const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
+/// How an interpreter ended that was started anew before the run.
+const ENDED: &str = "it had ended before this run";
 /// Things that one run may display.
 const RESULTS_MAX: usize = 256;
 /// Lines of a traceback, and of what a name or a value of an error may hold.
@@ -33,6 +37,8 @@ pub(crate) struct RunPlan {
     pub(crate) run: ExecId,
     pub(crate) code: String,
     pub(crate) timeout_ms: Option<u64>,
+    /// Of the sandbox, for an interpreter in which no code has run.
+    pub(crate) environment: Environment,
 }
 
 /// A run and how far it was read.
@@ -42,6 +48,8 @@ pub(crate) struct Run {
     lines: ContextLines,
     seen: u64,
     is_over: bool,
+    /// What nobody has heard of yet.
+    is_started_anew: bool,
     observer: Observer,
 }
 
@@ -52,14 +60,15 @@ impl Run {
         plan: RunPlan,
         mut observer: Observer,
     ) -> Result<Self, NodeError> {
-        let asked = ask(node.as_ref(), &plan.sandbox, &call(&plan, 0)).await;
-        let lines = asked.inspect_err(|error| observer.refused(error))?;
+        let begun = begin(node.as_ref(), &plan).await;
+        let (interpreter, lines) = begun.inspect_err(|error| observer.refused(error))?;
         Ok(Self {
             node,
             plan,
             lines,
             seen: 0,
             is_over: false,
+            is_started_anew: interpreter == Interpreter::StartedAnew,
             observer,
         })
     }
@@ -78,6 +87,10 @@ impl Run {
     async fn read(&mut self) -> Result<Option<BridgeLine>, NodeError> {
         if self.is_over {
             return Ok(None);
+        }
+        if std::mem::take(&mut self.is_started_anew) {
+            let (seq, reason) = (0, ENDED.to_owned());
+            return Ok(Some(BridgeLine::Restarted { seq, reason }));
         }
         loop {
             let line = match self.lines.next().await.unwrap_or_else(|| Err(broken())) {
@@ -110,6 +123,15 @@ impl Run {
         }
         Ok(())
     }
+}
+
+async fn begin(
+    node: &dyn NodeApi,
+    plan: &RunPlan,
+) -> Result<(Interpreter, ContextLines), NodeError> {
+    let interpreter = equip(node, &plan.sandbox, &plan.context, &plan.environment).await?;
+    let lines = ask(node, &plan.sandbox, &call(plan, 0)).await?;
+    Ok((interpreter, lines))
 }
 
 /// The same run once more: the bridge knows it by its id and does not start it again.

@@ -17,7 +17,7 @@ use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
-use crate::sandbox::read;
+use crate::sandbox::{environment, read};
 use crate::template::read as template;
 
 /// The context of code that keeps its state without naming one.
@@ -82,7 +82,9 @@ async fn in_context(
         max_output_bytes: body.max_output_bytes,
         report_changes: body.report_changes,
     };
-    contexts::run_to_the_end(control, caller, id, context, request).await
+    let environment = environment::of(control, &caller.project, &id).await?;
+    let plan = contexts::plan(id, context, environment, &request)?;
+    contexts::run_to_the_end(control, caller, plan, &request).await
 }
 
 #[expect(

@@ -20,6 +20,13 @@ use super::error::ApiError;
 const TOLD_CHARACTERS_MAX: usize = 64;
 /// A name is near another when at most about every third character differs.
 const CHARACTERS_PER_MISTAKE: usize = 3;
+/// What is asked for at another place than where people look for it: schemas, field, what to do.
+const ELSEWHERE: [(&[&str], &str, &str); 1] = [(
+    &["CreateContext", "RunCode", "RunRequest"],
+    "env",
+    "an interpreter has the environment variables of its sandbox: give env to the create, the fork or \
+     the wake of the sandbox and restart the context, or set them in code",
+)];
 const UNKNOWN_FIELD: &str = "unknown field `";
 /// How the parser calls the whole of a body, and what it has no name for.
 const WHOLE: &str = ".";
@@ -126,7 +133,18 @@ fn unfit(place: &str, text: &str, schema: Option<&str>) -> ApiError {
         let documented = schema.and_then(|schema| KNOWN.fields.get(schema));
         known = documented.cloned().unwrap_or_default();
     }
-    refusal("field", "body", name, &known)
+    let error = refusal("field", "body", name, &known);
+    match elsewhere(schema, name) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn elsewhere(schema: Option<&str>, name: &str) -> Option<&'static str> {
+    let schema = schema?;
+    let mut places = ELSEWHERE.iter();
+    let place = places.find(|(schemas, field, _)| schemas.contains(&schema) && *field == name);
+    place.map(|(_, _, hint)| *hint)
 }
 
 fn refusal(kind: &str, place: &str, name: &str, known: &[String]) -> ApiError {

@@ -67,7 +67,7 @@ pub(crate) fn lost_events<T: serde::Serialize>(error: &T) -> [Bytes; 2] {
 }
 
 /// JSON in which everything beyond ASCII is escaped.
-fn ascii_json<T: serde::Serialize>(data: &T) -> String {
+pub(crate) fn ascii_json<T: serde::Serialize>(data: &T) -> String {
     // Plain data with string keys always serialises.
     let json = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
     let mut ascii = String::with_capacity(json.len());

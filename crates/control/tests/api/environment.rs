@@ -1,5 +1,7 @@
 //! The environment variables of a sandbox: who has them, who replaces them, and who never sees them.
 
+use std::collections::BTreeMap;
+
 use dayfly_node_api::NodeError;
 use dayfly_types::limits::{ENVIRONMENT_BYTES_MAX, EXEC_SPEC_BYTES_MAX};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId};
@@ -7,6 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::support::World;
+use crate::support::fake_context::DIE;
 use crate::support::log::Log;
 
 const SECRET: &str = "v3ry-s3cret";
@@ -217,4 +220,97 @@ async fn values_are_in_no_response_no_record_and_no_log() {
     assert!(log.contains("request_id") && !log.contains(SECRET), "{log}");
     // And yet whoever runs in the guest has it.
     assert_eq!(of_command(&world, &id).await, json!({"TOKEN": SECRET}));
+}
+
+/// What the bridge was asked, by operation; runs by what they do.
+fn bridge_calls(world: &World) -> Vec<String> {
+    let word = |call: &Value| match call["code"].as_str() {
+        Some(code) if code.contains("environ.update") => "set".to_owned(),
+        Some(code) => code.to_owned(),
+        None => call["op"].as_str().unwrap().to_owned(),
+    };
+    world.node.take_bridge_calls().iter().map(word).collect()
+}
+
+#[tokio::test]
+async fn a_context_has_them_before_its_first_code_and_after_each_start() {
+    let world = World::start().await;
+    let id = made(&world, json!({"env": {"A": "it's"}})).await;
+    let sessions = format!("/v1/sandboxes/{id}/repl/sessions");
+    let create = json!({"id": "ctx", "language": "python"});
+    assert_eq!(
+        world.post(&sessions, create.clone()).await.status.as_u16(),
+        201
+    );
+    let calls = world.node.take_bridge_calls();
+    let code = calls[2]["code"].as_str().unwrap();
+    let text = code.split_once("loads(").unwrap().1.trim_end_matches("))");
+    let json: String = serde_json::from_str(text).unwrap();
+    let set: BTreeMap<String, String> = serde_json::from_str(&json).unwrap();
+    assert_eq!(set, BTreeMap::from([("A".to_owned(), "it's".to_owned())]));
+    let run = async |code: &str| {
+        let run = json!({"code": code});
+        world.post(&format!("{sessions}/ctx/run"), run).await.json()
+    };
+    // What code of the context changed since stays.
+    assert_eq!(world.post(&sessions, create).await.status.as_u16(), 201);
+    assert_eq!(run("1").await["state_lost"], json!(null));
+    assert_eq!(bridge_calls(&world), ["create", "list", "list", "1"]);
+    assert_eq!(run(DIE).await["status"], "died");
+    assert_eq!(bridge_calls(&world), ["list", DIE]);
+    let revived = run("2").await;
+    assert_eq!(revived["state_lost"], true);
+    assert!(revived["hint"].as_str().unwrap().contains("started anew"));
+    assert_eq!(bridge_calls(&world), ["list", "restart", "set", "2"]);
+    let restart = format!("{sessions}/ctx/restart");
+    assert_eq!(world.post(&restart, json!({})).await.status.as_u16(), 204);
+    assert_eq!(bridge_calls(&world), ["restart", "list", "set"]);
+    let streamed = world
+        .post(&format!("{sessions}/ctx/run/stream"), json!({"code": DIE}))
+        .await;
+    assert!(!streamed.text().contains("event: restarted"));
+    let streamed = world
+        .post(&format!("{sessions}/ctx/run/stream"), json!({"code": "3"}))
+        .await;
+    assert!(streamed.text().contains("event: restarted"));
+}
+
+#[tokio::test]
+async fn code_without_a_named_context_has_them_too() {
+    let world = World::start().await;
+    let id = made(&world, json!({"env": {"A": "1"}})).await;
+    let run = json!({"code": "1", "mode": "python_context"});
+    let path = format!("/v1/sandboxes/{id}/run");
+    for expected in [
+        vec!["create", "list", "set", "1"],
+        vec!["create", "list", "1"],
+    ] {
+        assert_eq!(world.post(&path, run.clone()).await.status.as_u16(), 200);
+        assert_eq!(bridge_calls(&world), expected);
+    }
+    let plain = world.create().await;
+    let path = format!("/v1/sandboxes/{plain}/run");
+    assert_eq!(world.post(&path, run).await.status.as_u16(), 200);
+    assert_eq!(bridge_calls(&world), ["create", "1"]);
+}
+
+#[tokio::test]
+async fn a_context_of_its_own_values_is_refused_with_what_to_do() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let path = format!("/v1/sandboxes/{id}");
+    for (route, body) in [
+        ("repl/sessions", json!({"env": {"A": SECRET}})),
+        (
+            "repl/sessions/a/run",
+            json!({"code": "1", "env": {"A": SECRET}}),
+        ),
+        ("run", json!({"code": "1", "env": {"A": SECRET}})),
+    ] {
+        let refused = world.post(&format!("{path}/{route}"), body).await;
+        assert_eq!(refused.refusal(), "invalid_request", "{route}");
+        let hint = refused.json()["hint"].as_str().unwrap().to_owned();
+        assert!(hint.contains("restart the context"), "{hint}");
+        assert!(!refused.text().contains(SECRET));
+    }
 }

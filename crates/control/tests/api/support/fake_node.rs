@@ -21,7 +21,7 @@ use dayfly_types::{
 use futures::StreamExt;
 use tokio::sync::{Notify, broadcast};
 
-use super::fake_context;
+use super::fake_context::FakeContexts;
 use super::fake_exec::{self, Counters, Step, exited};
 use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
@@ -58,7 +58,8 @@ pub(super) struct Inner {
     delete_refusal: Option<NodeError>,
     ensure_calls: u64,
     pub(super) kept: Vec<KeptSandbox>,
-    disk_is_full: bool,
+    pub(super) contexts: FakeContexts,
+    pub(super) disk_is_full: bool,
     pub(super) held_list: Option<HeldList>,
     pub(super) identity: FakeIdentity,
 }
@@ -222,11 +223,6 @@ impl FakeNode {
     pub(crate) fn stdin(&self) -> Vec<u8> {
         self.with(|inner| inner.stdin.clone())
     }
-
-    /// Has the node's disk be full, or not.
-    pub(crate) fn fill_disk(&self, is_full: bool) {
-        self.with(|inner| inner.disk_is_full = is_full);
-    }
 }
 
 #[async_trait]
@@ -296,7 +292,7 @@ impl NodeApi for FakeNode {
 
     async fn context(&self, id: &SandboxId, line: String) -> Result<ContextLines, NodeError> {
         self.awake(id)?;
-        let lines = fake_context::answer(line.as_bytes());
+        let lines = self.with(|inner| inner.contexts.answer(line.as_bytes()));
         Ok(futures::stream::iter(lines.into_iter().map(Ok)).boxed())
     }
 

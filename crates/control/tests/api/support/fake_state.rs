@@ -58,6 +58,11 @@ impl FakeNode {
             .map_or(Ok(()), Err)
     }
 
+    /// Has the node's disk be full, or not.
+    pub(crate) fn fill_disk(&self, is_full: bool) {
+        self.with(|inner| inner.disk_is_full = is_full);
+    }
+
     /// Wakes a hibernated sandbox, as a real node does for a call that needs the guest.
     pub(super) fn awake(&self, id: &SandboxId) -> Result<(), NodeError> {
         let state = self.sandbox_now(id)?.state;
