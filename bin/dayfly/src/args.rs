@@ -15,7 +15,7 @@ use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
 use crate::ports::args::{PORT_HELP, PortCommand};
 use crate::sandbox::args::{
     ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
-    VolumeCommand,
+    VolumeCommand, WakeArgs,
 };
 use crate::tenancy::args::{
     AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand,
@@ -127,7 +127,7 @@ pub(crate) enum Command {
     /// Save a sandbox to disk and free its memory; the next request wakes it.
     Hibernate(SandboxArgs),
     /// Restore a hibernated sandbox.
-    Wake(SandboxArgs),
+    Wake(WakeArgs),
     /// Show or change the time to live and the idle timeout of a sandbox.
     #[command(after_help = TTL_HELP)]
     Ttl(TtlArgs),
@@ -192,6 +192,10 @@ pub(crate) struct RunArgs {
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) creation: CreationArgs,
+    /// Environment variable of every command and context of the sandbox; KEY alone has the value
+    /// that it has here. May be given again.
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = pairs::variable)]
+    pub(crate) env: Vec<(String, String)>,
     /// No idle timeout, and no time to live unless --ttl sets one.
     #[arg(long)]
     pub(crate) persistent: bool,
@@ -268,8 +272,9 @@ pub(crate) struct CreationArgs {
 /// How a command runs in a sandbox.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ProcessArgs {
-    /// Environment variable of the command; may be given again.
-    #[arg(long, short, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    /// Environment variable of the command; KEY alone has the value that it has here. May be given
+    /// again.
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = pairs::variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Working directory [default: /workspace].
     #[arg(long, short = 'w', value_name = "DIRECTORY")]

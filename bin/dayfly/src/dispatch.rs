@@ -75,7 +75,7 @@ pub(crate) async fn dispatch(
         Command::Pause(args) => state::change(&session, &args, state::Change::Pause).await,
         Command::Resume(args) => state::change(&session, &args, state::Change::Resume).await,
         Command::Hibernate(args) => state::change(&session, &args, state::Change::Hibernate).await,
-        Command::Wake(args) => state::change(&session, &args, state::Change::Wake).await,
+        Command::Wake(args) => state::wake(&session, &args).await,
         Command::Rollback(args) => state::rollback(&session, &args).await,
         Command::Ttl(args) => sandbox::ttl::ttl(&session, &args).await,
         Command::Snapshot(command) => snapshot::commands::snapshot(&session, &command).await,

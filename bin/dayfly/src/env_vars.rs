@@ -1,4 +1,4 @@
-//! Every environment variable that is read, and the only place that reads them.
+//! Every environment variable that is read by name, and the only place that reads them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -84,6 +84,24 @@ fn sudo_user() -> Option<SudoUser> {
 
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Why a variable that was named on the command line has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoValue {
+    #[error("{name} is not set here; give {name}=VALUE")]
+    NotSet { name: String },
+    #[error("the value of {name} is not UTF-8")]
+    NotText { name: String },
+}
+
+/// The value of a variable that the user named, which may be empty.
+pub(crate) fn value_of(name: &str) -> Result<String, NoValue> {
+    let owned = || name.to_owned();
+    // A name that no variable can have is not set either.
+    let value = std::env::var_os(name).ok_or_else(|| NoValue::NotSet { name: owned() })?;
+    let text = value.into_string();
+    text.map_err(|_| NoValue::NotText { name: owned() })
 }
 
 /// Bytes that are not text become replacement characters, which the later checks refuse.

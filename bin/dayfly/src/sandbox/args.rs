@@ -18,6 +18,16 @@ pub(crate) struct SandboxArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct WakeArgs {
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+    /// Environment variable in place of those that the sandbox has; KEY alone has the value that it
+    /// has here. May be given again.
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = pairs::variable)]
+    pub(crate) env: Vec<(String, String)>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct RollbackArgs {
     /// Sandbox: its name, its id, or a unique prefix of the id.
     #[arg(value_name = "ID")]
@@ -25,6 +35,10 @@ pub(crate) struct RollbackArgs {
     /// Name or id of the snapshot, or a unique prefix of the id.
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: String,
+    /// Environment variable in place of those that the sandbox has; KEY alone has the value that it
+    /// has here. May be given again.
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = pairs::variable)]
+    pub(crate) env: Vec<(String, String)>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -47,6 +61,10 @@ pub(crate) struct ForkArgs {
     /// Label of each child, for `ls --metadata`; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// Environment variable of each child in place of those of the sandbox; KEY alone has the value
+    /// that it has here. May be given again.
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = pairs::variable)]
+    pub(crate) env: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
 }

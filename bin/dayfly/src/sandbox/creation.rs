@@ -32,7 +32,7 @@ pub(crate) async fn request(
         idle_seconds: args.idle.map(durations::seconds_up),
         on_timeout: args.on_timeout.map(Into::into),
         volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
-        metadata: pairs::labels(&args.metadata),
+        metadata: pairs::given(&args.metadata),
         cpu: args.cpu,
         disk_gb: args.disk_gb,
         network,

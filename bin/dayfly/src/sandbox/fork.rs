@@ -14,7 +14,8 @@ pub(crate) async fn fork(session: &Session<'_>, args: &ForkArgs) -> Result<u8, C
         all_or_nothing: args.all_or_nothing.then_some(true),
         reseed_user_space: args.reseed.then_some(true),
         ttl_seconds: args.ttl.map(durations::seconds_up),
-        metadata: pairs::labels(&args.metadata),
+        metadata: pairs::given(&args.metadata),
+        env: pairs::given(&args.env),
         network: args.network.wish()?,
         ..ForkOptions::default()
     };

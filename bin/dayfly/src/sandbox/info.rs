@@ -75,6 +75,9 @@ fn table(sandbox: &Sandbox) -> Table {
     for (stage, microseconds) in &sandbox.boot_stages_us {
         row(&format!("stage {stage}"), format!("{microseconds} us"));
     }
+    if !sandbox.env_names.is_empty() {
+        row("environment", sandbox.env_names.join(", "));
+    }
     for (key, value) in &sandbox.metadata {
         row(&format!("metadata {key}"), value.clone());
     }

@@ -1,9 +1,12 @@
 //! `dayfly pause`, `resume`, `hibernate`, `wake` and `rollback`.
 
+use dayfly_api::{RollbackSandbox, WakeSandbox};
+
 use crate::dispatch::Session;
 use crate::exit_status;
 use crate::failure::{CommandError, Subject};
-use crate::sandbox::args::{RollbackArgs, SandboxArgs};
+use crate::pairs;
+use crate::sandbox::args::{RollbackArgs, SandboxArgs, WakeArgs};
 use crate::sandbox::prefixes;
 
 /// A state to go to.
@@ -12,7 +15,6 @@ pub(crate) enum Change {
     Pause,
     Resume,
     Hibernate,
-    Wake,
 }
 
 impl Change {
@@ -21,7 +23,6 @@ impl Change {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Hibernate => "hibernate",
-            Self::Wake => "wake",
         }
     }
 }
@@ -38,17 +39,32 @@ pub(crate) async fn change(
         Change::Pause => client.pause_sandbox(&id).await,
         Change::Resume => client.resume_sandbox(&id).await,
         Change::Hibernate => client.hibernate_sandbox(&id).await,
-        Change::Wake => client.wake_sandbox(&id).await,
     };
     changed.map_err(|source| {
         CommandError::call(format!("cannot {} sandbox {id}", change.word()), source)
     })?;
+    tell(session, &id).await
+}
+
+/// As [`change`], with other environment variables when they are given.
+pub(crate) async fn wake(session: &Session<'_>, args: &WakeArgs) -> Result<u8, CommandError> {
+    let id = prefixes::resolve(&session.client, &args.sandbox.id).await?;
+    let request = WakeSandbox {
+        env: pairs::given(&args.env),
+    };
+    let woken = session.client.wake_sandbox_with(&id, &request).await;
+    woken.map_err(|source| CommandError::call(format!("cannot wake sandbox {id}"), source))?;
+    tell(session, &id).await
+}
+
+async fn tell(session: &Session<'_>, id: &str) -> Result<u8, CommandError> {
     if !session.printer.is_json() {
-        session.printer.line(&id)?;
+        session.printer.line(id)?;
         return Ok(exit_status::OK);
     }
-    let sandbox = client
-        .get_sandbox(&id)
+    let sandbox = session
+        .client
+        .get_sandbox(id)
         .await
         .map_err(|source| CommandError::call(format!("cannot read sandbox {id}"), source))?;
     session.printer.json(&sandbox)?;
@@ -61,9 +77,13 @@ pub(crate) async fn rollback(
 ) -> Result<u8, CommandError> {
     let id = prefixes::resolve(&session.client, &args.id).await?;
     let snapshot = prefixes::resolve_snapshot(&session.client, &args.snapshot).await?;
+    let request = RollbackSandbox {
+        snapshot_id: snapshot.clone(),
+        env: pairs::given(&args.env),
+    };
     let sandbox = session
         .client
-        .rollback_sandbox(&id, &snapshot)
+        .rollback_sandbox_with(&id, &request)
         .await
         .map_err(|source| {
             CommandError::call(

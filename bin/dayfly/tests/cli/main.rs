@@ -5,6 +5,8 @@ mod audit;
 #[cfg(test)]
 mod completion;
 #[cfg(test)]
+mod environment;
+#[cfg(test)]
 mod exec_and_cp;
 #[cfg(test)]
 mod files;

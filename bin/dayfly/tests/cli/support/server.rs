@@ -19,8 +19,8 @@ use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
     ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, NetworkMode, NetworkWish,
-    NodeView, OnTimeout, PoolView, Sandbox, SandboxList, Snapshot, Template, TemplateRun,
-    TemplateState, Volume,
+    NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList, Snapshot, Template,
+    TemplateRun, TemplateState, Volume, WakeSandbox,
 };
 use tokio::sync::{Notify, watch};
 
@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) volumes: BTreeMap<String, Volume>,
     pub(crate) forks: Vec<ForkSandbox>,
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
+    pub(crate) wakes: Vec<WakeSandbox>,
+    pub(crate) rollbacks: Vec<RollbackSandbox>,
     pub(crate) networks: Vec<NetworkWish>,
     pub(crate) signals: Vec<i32>,
     pub(crate) audit: Vec<serde_json::Value>,
@@ -254,6 +256,8 @@ async fn create(
         .and_then(|value| value.to_str().ok());
     world.idempotency_keys.extend(key.map(str::to_owned));
     let name = request.name.clone();
+    let env_names = request.env.iter().flatten().map(|(name, _)| name.clone());
+    let env_names = env_names.collect();
     world.creates.push(request);
     match template.as_str() {
         "bakes" if world.bakes < 3 => {
@@ -283,6 +287,7 @@ async fn create(
     let id = format!("sb-local-{:026}", world.creates.len());
     let sandbox = Sandbox {
         name,
+        env_names,
         ..sandbox(&id, &template)
     };
     world.sandboxes.insert(id, sandbox.clone());

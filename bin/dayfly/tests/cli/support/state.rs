@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -51,8 +52,14 @@ fn missing() -> Response {
 async fn change(
     State(shared): State<Arc<Shared>>,
     Path((id, change)): Path<(String, String)>,
+    body: Bytes,
 ) -> Response {
     with(&shared, |world| {
+        if change == "wake" {
+            world
+                .wakes
+                .push(serde_json::from_slice(&body).expect("a body that fits"));
+        }
         let Some(sandbox) = world.sandboxes.get_mut(&id) else {
             return missing();
         };
@@ -81,6 +88,7 @@ async fn rollback(
     Json(body): Json<RollbackSandbox>,
 ) -> Response {
     with(&shared, |world| {
+        world.rollbacks.push(body.clone());
         let known = |snapshot: &&Snapshot| snapshot.id == body.snapshot_id;
         if world.snapshots.iter().find(known).is_none() {
             return refuse(404, "not_found", "no such snapshot", None);
