@@ -182,7 +182,8 @@ class CaseRun:
         return await settled(sandbox.snapshot(**given))
 
     async def _call_create_from(self, sandbox: Any, given: Fields) -> Any:
-        return await settled(self._named[given["snapshot"]].create_sandbox(ttl_seconds=600))
+        snapshot = self._named[given.pop("snapshot")]
+        return await settled(snapshot.create_sandbox(ttl_seconds=600, **given))
 
     async def _call_delete_snapshot(self, sandbox: Any, given: Fields) -> Fields:
         await settled(self._named[given["snapshot"]].delete())
@@ -201,11 +202,11 @@ class CaseRun:
         return {}
 
     async def _call_wake(self, sandbox: Any, given: Fields) -> Fields:
-        await settled(sandbox.wake())
+        await settled(sandbox.wake(**given))
         return {}
 
     async def _call_rollback(self, sandbox: Any, given: Fields) -> Fields:
-        await settled(sandbox.rollback(self._named[given["snapshot"]]))
+        await settled(sandbox.rollback(self._named[given.pop("snapshot")], **given))
         return {}
 
     async def _call_info(self, sandbox: Any, given: Fields) -> Fields:
@@ -215,6 +216,7 @@ class CaseRun:
             "template": info.template,
             "persistent": info.persistent,
             "metadata": info.metadata,
+            "env_names": info.env_names,
         }
 
     async def _call_set_lifecycle(self, sandbox: Any, given: Fields) -> Fields:

@@ -100,7 +100,7 @@ def test_one_is_used_again_after_a_rollback(server: Server, kind: Any) -> None:
     asyncio.run(scenario())
     assert prepared == ["sb-1"]
     rollbacks = server.fake.seen("POST", f"{CREATE}/sb-1/rollback")
-    assert [seen.json for seen in rollbacks] == [{"snapshot_id": "snap-1"}] * 3
+    assert [seen.json for seen in rollbacks] == [{"snapshot_id": "snap-1", "env": {}}] * 3
     taken = server.fake.seen("POST", f"{CREATE}/sb-1/snapshots")[0].json
     assert taken == {"retain_seconds": 160}, "a snapshot that nobody deletes would stay for ever"
     assert server.deleted() == {"sb-1", "snap-1"}

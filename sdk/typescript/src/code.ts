@@ -16,8 +16,6 @@ import type { Wire } from "./wire.js";
 export interface RunOptions extends CodeListeners {
   /** After this the code is interrupted and `SandboxTimeout` is thrown, with its output; a context stays. */
   timeoutSeconds?: number | undefined;
-  /** Environment variables of this run. A server that does not know them yet refuses them. */
-  env?: Readonly<Record<string, string>> | undefined;
   /** Shapes stdout and stderr for a model, each into so many bytes. */
   maxOutputBytes?: number | undefined;
   /** Lists the files that changed while the code ran. Not together with a listener. */
@@ -27,7 +25,7 @@ export interface RunOptions extends CodeListeners {
 }
 
 const RUN_OPTIONS = [
-  ...["timeoutSeconds", "env", "maxOutputBytes", "reportChanges", "signal", "onStdout", "onStderr", "onResult"],
+  ...["timeoutSeconds", "maxOutputBytes", "reportChanges", "signal", "onStdout", "onStderr", "onResult"],
 ];
 
 /** Refuses what cannot be had. `more` names further options of the method. @internal */
@@ -56,7 +54,6 @@ export async function runAsDeclared(
       code,
       mode: options.mode,
       timeout_seconds: options.timeoutSeconds,
-      env: options.env,
       max_output_bytes: options.maxOutputBytes,
       report_changes: options.reportChanges,
     },
@@ -123,7 +120,6 @@ class ContextRun {
       code,
       run_id: this.id,
       timeout_ms: timeoutSeconds === undefined ? undefined : Math.max(1, Math.round(timeoutSeconds * 1000)),
-      env: options.env,
     };
   }
 

@@ -47,6 +47,11 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
    */
   diskOnly?: boolean | undefined;
   metadata?: Readonly<Record<string, string>> | undefined;
+  /**
+   * Environment variables of every command and context. The server keeps them, and shows their names only
+   * (`envNames` of `info`).
+   */
+  env?: Readonly<Record<string, string>> | undefined;
   /** Up to 3, made by `volume.mount`. */
   volumes?: readonly VolumeMount[] | undefined;
   /** CPUs that it may use at most; may be a fraction. */
@@ -63,7 +68,7 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
 /** What a sandbox of a given snapshot may be given. @internal */
 export const SNAPSHOT_CREATE_OPTIONS = [
   ...["ttlSeconds", "persistent", "idleSeconds", "onTimeout", "egressAllowlist", "network", "diskOnly", "metadata"],
-  ...["volumes", "cpu", "diskGb", "onProgress", "waitSeconds", "signal"],
+  ...["env", "volumes", "cpu", "diskGb", "onProgress", "waitSeconds", "signal"],
 ];
 /** @internal */
 export const CREATE_OPTIONS = [
@@ -120,10 +125,10 @@ function createOnce(connection: Connection, json: object, options: CreateOptions
 
 function createBody(options: CreateOptions): Record<string, unknown> {
   // Named one by one: what is only for this side must not be sent.
-  const { fromSnapshot, diskOnly, name, template, metadata, volumes, cpu, diskGb } = options;
+  const { fromSnapshot, diskOnly, name, template, metadata, env, volumes, cpu, diskGb } = options;
   const { ttlSeconds, persistent, idleSeconds, onTimeout, egressAllowlist, network } = options;
   const snapshotId = typeof fromSnapshot === "object" ? fromSnapshot.id : fromSnapshot;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
   const origin = { name, template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, diskGb };
-  return toSnake({ ...origin, ...lifecycle, metadata, egressAllowlist, network });
+  return toSnake({ ...origin, ...lifecycle, metadata, env, egressAllowlist, network });
 }

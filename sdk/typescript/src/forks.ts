@@ -12,6 +12,8 @@ import type { Capture, Wire } from "./wire.js";
 /** What every child gets. TTL, idle time and labels are its source's unless others are given. */
 export interface ForkOptions extends LifecycleOptions, NetworkOptions {
   metadata?: Readonly<Record<string, string>> | undefined;
+  /** Environment variables in place of those of the source. */
+  env?: Readonly<Record<string, string>> | undefined;
   /** Also run the guest's reseed hooks, for generators in user space. */
   reseedUserSpace?: boolean | undefined;
   /** Gives up waiting. Children that are made in spite of it are deleted. */
@@ -82,7 +84,7 @@ export interface ForkTree {
 /** @internal */
 export const FORK_OPTIONS = [
   ...["ttlSeconds", "persistent", "idleSeconds", "onTimeout", "egressAllowlist", "network", "metadata"],
-  ...["reseedUserSpace", "signal"],
+  ...["env", "reseedUserSpace", "signal"],
 ];
 
 /** Asks for children. Carries a fresh key, so a repetition makes no second set. @internal */

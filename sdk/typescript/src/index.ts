@@ -27,7 +27,7 @@ export { type PoolStatus, SandboxPool, type SandboxPoolOptions } from "./pool.js
 export { Process } from "./process.js";
 export type { OutputName, OutputPart } from "./process-output.js";
 export { Pty, type PtyOptions, type TerminalSize } from "./pty.js";
-export { type RunCodeOptions, type RunMode, Sandbox, type SandboxFilter } from "./sandbox.js";
+export { type EnvironmentOptions, type RunCodeOptions, type RunMode, Sandbox, type SandboxFilter } from "./sandbox.js";
 export { me, templates } from "./server.js";
 export { Snapshot } from "./snapshot.js";
 export type { LocalPath } from "./transfer.js";

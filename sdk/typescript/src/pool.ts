@@ -101,7 +101,8 @@ export class SandboxPool implements AsyncDisposable {
     this.#busy.delete(sandbox.id);
     this.#inBackground(async () => {
       try {
-        await member.sandbox.rollback(member.fresh);
+        // Who had it may have replaced them, and a rollback keeps them.
+        await member.sandbox.rollback(member.fresh, { env: this.#options.env ?? {} });
         this.#offer(member);
       } catch {
         await this.#discard(member);

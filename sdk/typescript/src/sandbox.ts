@@ -67,6 +67,14 @@ export interface SandboxFilter {
   metadata?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Options of `wake` and `rollback`. */
+export interface EnvironmentOptions {
+  /**
+   * In place of its environment variables; `{}` leaves none. Commands and contexts that run keep theirs.
+   */
+  env?: Readonly<Record<string, string>> | undefined;
+}
+
 /** How code is run that has no context: as a command, in a fresh Python, or in one that stays. */
 export type RunMode = "shell" | "python" | "python_context";
 
@@ -424,8 +432,9 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Goes back to a snapshot of its own, in place. What happened since is lost. */
-  async rollback(snapshot: Snapshot | string): Promise<void> {
-    const json = { snapshot_id: typeof snapshot === "string" ? snapshot : snapshot.id };
+  async rollback(snapshot: Snapshot | string, options: EnvironmentOptions = {}): Promise<void> {
+    refuseUnknown("Sandbox.rollback", options, ["env"]);
+    const json = { snapshot_id: typeof snapshot === "string" ? snapshot : snapshot.id, env: options.env };
     const call = { method: "POST", path: this.#path("rollback"), json, deadlineMs: STATE_DEADLINE_MS } as const;
     this.#info = toCamel(await this.#connection.json<Wire["Sandbox"]>(call));
     this.#place.known.dead.clear();
@@ -445,8 +454,10 @@ export class Sandbox implements AsyncDisposable {
     return this.#change("hibernate");
   }
 
-  wake(): Promise<void> {
-    return this.#change("wake");
+  /** Brings it back. `env` replaces its environment variables, also while it runs. */
+  wake(options: EnvironmentOptions = {}): Promise<void> {
+    refuseUnknown("Sandbox.wake", options, ["env"]);
+    return this.#change("wake", options.env === undefined ? undefined : { env: options.env });
   }
 
   /** How long it lives. */
@@ -555,9 +566,9 @@ export class Sandbox implements AsyncDisposable {
     return ["sandboxes", this.id, ...rest];
   }
 
-  #change(state: "pause" | "resume" | "hibernate" | "wake"): Promise<void> {
+  #change(state: "pause" | "resume" | "hibernate" | "wake", json?: object): Promise<void> {
     // Each of them may be repeated, and does nothing when it is done already.
-    const call = { method: "POST", path: this.#path(state), isRepeatable: true } as const;
+    const call = { method: "POST", path: this.#path(state), json, isRepeatable: true } as const;
     return this.#connection.done({ ...call, deadlineMs: STATE_DEADLINE_MS });
   }
 }

@@ -1,6 +1,7 @@
 // What each call of a case means with this package. No expected result is written down here.
 
-import { CodeContext, type ExecOptions, type ExecResult, type NetworkMode, Sandbox, Snapshot } from "dayfly";
+import { CodeContext, type EnvironmentOptions, type ExecOptions, type ExecResult } from "dayfly";
+import { type NetworkMode, Sandbox, Snapshot } from "dayfly";
 
 export type Named = Sandbox | Snapshot | CodeContext;
 type Arguments = Record<string, unknown>;
@@ -15,6 +16,10 @@ function execOptions(given: Arguments): ExecOptions {
 function execOutcome(result: ExecResult): Record<string, unknown> {
   const { stdout, stderr, exitCode, reason } = result;
   return { stdout, stderr, exit_code: exitCode, timed_out: reason === "timed_out" };
+}
+
+function environmentOf(given: Arguments): EnvironmentOptions {
+  return { env: given["env"] } as EnvironmentOptions;
 }
 
 function snapshotOf(given: Arguments, made: Map<string, Named>): Snapshot {
@@ -74,18 +79,18 @@ export const CALLS: Readonly<Record<string, Call>> = {
   make_directory: (sandbox, given) => nothing(sandbox.files.mkdir(path(given))),
   move: (sandbox, given) => nothing(sandbox.files.move(String(given["from"]), String(given["to"]))),
   remove: (sandbox, given) => nothing(sandbox.files.remove(path(given), { recursive: given["recursive"] === true })),
-  fork: (sandbox) => sandbox.fork(),
+  fork: (sandbox, given) => sandbox.fork(environmentOf(given)),
   snapshot: (sandbox) => sandbox.snapshot(),
-  create_from: (_, given, made) => Sandbox.create({ fromSnapshot: snapshotOf(given, made) }),
+  create_from: (_, given, made) => Sandbox.create({ fromSnapshot: snapshotOf(given, made), ...environmentOf(given) }),
   delete_snapshot: (_, given, made) => nothing(snapshotOf(given, made).delete()),
   pause: (sandbox) => nothing(sandbox.pause()),
   resume: (sandbox) => nothing(sandbox.resume()),
   hibernate: (sandbox) => nothing(sandbox.hibernate()),
-  wake: (sandbox) => nothing(sandbox.wake()),
-  rollback: (sandbox, given, made) => nothing(sandbox.rollback(snapshotOf(given, made))),
+  wake: (sandbox, given) => nothing(sandbox.wake(environmentOf(given))),
+  rollback: (sandbox, given, made) => nothing(sandbox.rollback(snapshotOf(given, made), environmentOf(given))),
   info: async (sandbox) => {
-    const { status, template, persistent, metadata } = await sandbox.info();
-    return { status, template, persistent, metadata };
+    const { status, template, persistent, metadata, envNames } = await sandbox.info();
+    return { status, template, persistent, metadata, env_names: envNames };
   },
   set_lifecycle: (sandbox, given) => {
     const change: { ttlSeconds?: number; persistent?: boolean } = {};

@@ -167,8 +167,8 @@ test("in a template without contexts code is a command, heard as it comes", asyn
     return stream(response, event("stdout", { chunk: "1\n" }) + event("exit", { exit_code: 3, reason: "exited", duration_ms: 1 }));
   });
   const heard: string[] = [];
-  const execution = await sandbox.runCode("print(1)", { env: { A: "b" }, onStdout: (text) => void heard.push(text) });
+  const execution = await sandbox.runCode("print(1)", { onStdout: (text) => void heard.push(text) });
   assert.deepEqual([heard, execution.stdout, execution.exitCode, execution.ok], [["1\n"], "1\n", 3, false]);
   const { json } = server.at("POST", "/v1/sandboxes/sb-1/exec/stream")[0] ?? {};
-  assert.deepEqual([json?.["cmd"], json?.["stdin"], json?.["env"]], [["python3", "-"], "print(1)", { A: "b" }]);
+  assert.deepEqual([json?.["cmd"], json?.["stdin"]], [["python3", "-"], "print(1)"]);
 });

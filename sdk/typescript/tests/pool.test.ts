@@ -50,7 +50,7 @@ test("a pool lends, sets back and lends again, and deletes all at its end", asyn
   pool.release(sandbox);
   assert.throws(() => pool.release(sandbox), InvalidSettings);
   assert.equal((await next).id, sandbox.id);
-  assert.deepEqual(one.server.at("POST", "/v1/sandboxes/sb-1/rollback")[0]?.json, { snapshot_id: "snap-1" });
+  assert.deepEqual(one.server.at("POST", "/v1/sandboxes/sb-1/rollback")[0]?.json, { snapshot_id: "snap-1", env: {} });
   const [create] = one.server.at("POST", "/v1/sandboxes");
   assert.deepEqual(create?.json, { template: "base", ttl_seconds: 60 });
   await pool.close();

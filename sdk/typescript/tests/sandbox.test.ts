@@ -186,3 +186,24 @@ test("a list is read page by page and chosen by the server", async () => {
   assert.equal(first.query.get("cursor"), null);
   assert.equal(second?.query.get("status"), "running");
 });
+
+test("environment variables are sent as they are, at create, fork, wake and rollback", async () => {
+  const fake = await FakeServer.start((request, response) => {
+    if (request.path.endsWith("/wake")) return sendNothing(response);
+    if (!request.path.endsWith("/fork")) return sendJson(response, 201, { ...SANDBOX, env_names: ["some_name"] });
+    return sendJson(response, 201, { children: [SANDBOX], failures: {}, renewed: [], not_renewed: [], capture: {} });
+  });
+  const sandbox = await Sandbox.create({ ...fake.options, env: { some_name: "a", someName: "b" } });
+  assert.deepEqual((await sandbox.info()).envNames, ["some_name"]);
+  await sandbox.fork({ env: { A: "1" } });
+  await sandbox.wake();
+  await sandbox.wake({ env: {} });
+  await sandbox.rollback("snap-1");
+  await sandbox.rollback("snap-1", { env: { B: "2" } });
+  const bodies = (path: string): unknown[] => fake.at("POST", path).map(({ json }) => json);
+  assert.deepEqual(bodies("/v1/sandboxes"), [{ env: { some_name: "a", someName: "b" } }]);
+  assert.deepEqual(bodies("/v1/sandboxes/sb-1/fork"), [{ count: 1, env: { A: "1" } }]);
+  assert.deepEqual(bodies("/v1/sandboxes/sb-1/wake").slice(1), [{ env: {} }]);
+  assert.deepEqual(bodies("/v1/sandboxes/sb-1/rollback"), [{ snapshot_id: "snap-1" }, { snapshot_id: "snap-1", env: { B: "2" } }]);
+  assert.throws(() => void sandbox.wake({ envs: {} } as object), /did you mean env/);
+});

@@ -58,6 +58,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
@@ -81,6 +82,7 @@ class AsyncSandbox(AsyncSandboxRuns):
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
+            env=env,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,
             volumes=volumes,
@@ -133,6 +135,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
@@ -161,6 +164,7 @@ class AsyncSandbox(AsyncSandboxRuns):
                 ttl_seconds=ttl_seconds,
                 persistent=persistent,
                 metadata=metadata,
+                env=env,
                 idle_seconds=idle_seconds,
                 on_timeout=on_timeout,
                 volumes=volumes,
@@ -224,6 +228,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -240,6 +245,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -256,6 +262,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -270,6 +277,7 @@ class AsyncSandbox(AsyncSandboxRuns):
 
         - ``partial``: gives those that could be made; ``failures`` says why the others were not.
         - ``ttl_seconds``, ``metadata``: by default those of this sandbox.
+        - ``env``: in place of its environment variables.
         - ``network``, ``egress_allowlist``: by default what this one may reach, and never more.
         - ``persistent``, ``idle_seconds``, ``on_timeout``: as for a create, not inherited.
         - ``reseed_user_space``: tells the hooks of the guest to seed random generators again.
@@ -277,6 +285,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         body = _making.fork_options(
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             persistent=persistent,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,
@@ -297,6 +306,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -308,6 +318,7 @@ class AsyncSandbox(AsyncSandboxRuns):
         body = _making.fork_options(
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             persistent=persistent,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -88,14 +88,25 @@ class AsyncSandboxParts(SandboxHandle[AsyncSession]):
         await self._session.run(_living.change_state(self.id, "hibernate"))
         self._info = replace(self._info, status="hibernated")
 
-    async def wake(self) -> None:
-        """Brings a hibernated one back. Any call that needs the guest does that as well."""
-        await self._session.run(_living.change_state(self.id, "wake"))
-        self._info = replace(self._info, status="running")
+    @known_keywords
+    async def wake(self, *, env: Mapping[str, str] | None = None) -> None:
+        """Brings a hibernated one back. Any call that needs the guest does that as well.
 
-    async def rollback(self, snapshot: SnapshotHandle[AsyncSession] | str) -> None:
-        """Back to a snapshot of its own. What happened since is lost, that is the point."""
-        self._info = await self._session.run(_living.rollback(self.id, snapshot_id(snapshot)))
+        ``env`` takes the place of its environment variables, also while it runs; ``{}`` leaves
+        none. Commands and contexts that run keep theirs.
+        """
+        self._info = await self._session.run(_living.wake(self._info, env))
+
+    @known_keywords
+    async def rollback(
+        self, snapshot: SnapshotHandle[AsyncSession] | str, *, env: Mapping[str, str] | None = None
+    ) -> None:
+        """Back to a snapshot of its own. What happened since is lost, that is the point.
+
+        ``env`` takes the place of its environment variables, which are not part of a snapshot.
+        """
+        rollback = _living.rollback(self.id, snapshot_id(snapshot), env)
+        self._info = await self._session.run(rollback)
         self._contexts.forget()
 
     async def lifecycle(self) -> Lifecycle:

@@ -61,6 +61,7 @@ class AsyncSandboxPool:
         prepare: Callable[[AsyncSandbox], Any] | None = None,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         volumes: Sequence[MountLike] | None = None,
         egress_allowlist: Iterable[RuleLike] | None = None,
         network: NetworkMode | Mapping[str, Any] | None = None,
@@ -75,11 +76,14 @@ class AsyncSandboxPool:
         self._shelf: Shelf[AsyncSandbox, AsyncSnapshot] = Shelf(size)
         self._changed = asyncio.Condition()
         self._prepare = prepare
+        # One who had a sandbox may have replaced them, and a rollback keeps them.
+        self._env = dict(env or {})
         self._retain_seconds = retain_seconds(ttl_seconds)
         self._create: Callable[[], Making[AsyncSandbox]] = lambda: AsyncSandbox.create(
             template,
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             volumes=volumes,
             egress_allowlist=None if egress_allowlist is None else list(egress_allowlist),
             network=network,
@@ -108,7 +112,7 @@ class AsyncSandboxPool:
             return
         is_clean = False
         try:
-            await sandbox.rollback(member.snapshot)
+            await sandbox.rollback(member.snapshot, env=self._env)
             is_clean = True
         except DayflyError:
             # It is deleted below, and a new one is made when one is needed.

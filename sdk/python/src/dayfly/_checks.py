@@ -14,7 +14,9 @@ def checked_texts(name: str, given: Mapping[str, str] | None) -> dict[str, str] 
     for key, value in pairs:
         if not isinstance(key, str) or not isinstance(value, str):
             kind = type(value if isinstance(key, str) else key).__name__
-            raise TypeError(f"{name}[{key!r}] takes str, not {kind}: {value!r}")
+            # Values of environment variables are often secrets, and errors are logged.
+            told = "" if name == "env" else f": {value!r}"
+            raise TypeError(f"{name}[{key!r}] takes str, not {kind}{told}")
     return dict(given)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ._checks import checked_texts
 from ._effects import Operation, Sleep, Together
 from ._options import NetworkMode, Status
 from ._retry import call
@@ -122,14 +124,24 @@ def delete_together(sandboxes: Sequence[str]) -> Operation[None]:
 
 
 def change_state(sandbox: str, verb: str) -> Operation[None]:
-    """``pause``, ``resume``, ``hibernate`` or ``wake``. May be repeated."""
+    """``pause``, ``resume`` or ``hibernate``. May be repeated."""
     path = path_of("sandboxes", sandbox, verb)
     yield from call(send_json("POST", path, is_repeatable=True, timeout=STATE_SECONDS))
 
 
-def rollback(sandbox: str, snapshot: str) -> Operation[SandboxInfo]:
+def wake(info: SandboxInfo, env: Mapping[str, str] | None) -> Operation[SandboxInfo]:
+    """May be repeated. Gives what is known of the sandbox then."""
+    variables = checked_texts("env", env)
+    body = None if variables is None else {"env": variables}
+    path = path_of("sandboxes", info.id, "wake")
+    yield from call(send_json("POST", path, body, is_repeatable=True, timeout=STATE_SECONDS))
+    names = info.env_names if variables is None else sorted(variables)
+    return replace(info, status="running", env_names=names)
+
+
+def rollback(sandbox: str, snapshot: str, env: Mapping[str, str] | None) -> Operation[SandboxInfo]:
     path = path_of("sandboxes", sandbox, "rollback")
-    body = {"snapshot_id": snapshot}
+    body = without_none(snapshot_id=snapshot, env=checked_texts("env", env))
     # Not repeated: what was done between two of them would be lost.
     request = send_json("POST", path, body, timeout=STATE_SECONDS)
     return from_wire(SandboxInfo, (yield from call(request)).json())

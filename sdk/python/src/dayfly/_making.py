@@ -40,6 +40,7 @@ class SandboxWish:
     ttl_seconds: int | None = None
     persistent: bool = False
     metadata: Mapping[str, str] | None = None
+    env: Mapping[str, str] | None = None
     idle_seconds: int | None = None
     on_timeout: OnTimeout | None = None
     volumes: Sequence[MountLike] | None = None
@@ -61,6 +62,7 @@ class SandboxWish:
             ttl_seconds=checked_seconds("ttl_seconds", self.ttl_seconds),
             persistent=True if self.persistent else None,
             metadata=checked_texts("metadata", self.metadata),
+            env=checked_texts("env", self.env),
             idle_seconds=checked_seconds("idle_seconds", self.idle_seconds),
             on_timeout=self.on_timeout,
             volumes=None if self.volumes is None else [mount_body(one) for one in self.volumes],
@@ -141,6 +143,7 @@ def fork_options(
     ttl_seconds: int | None = None,
     persistent: bool | None = None,
     metadata: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     idle_seconds: int | None = None,
     on_timeout: OnTimeout | None = None,
     network: NetworkMode | Mapping[str, Any] | None = None,
@@ -152,6 +155,7 @@ def fork_options(
         ttl_seconds=checked_seconds("ttl_seconds", ttl_seconds),
         persistent=persistent,
         metadata=checked_texts("metadata", metadata),
+        env=checked_texts("env", env),
         idle_seconds=checked_seconds("idle_seconds", idle_seconds),
         on_timeout=on_timeout,
         reseed_user_space=reseed_user_space,

@@ -108,6 +108,7 @@ class SandboxInfo:
     reason: str | None = None
     volumes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     name: str | None = None
+    env_names: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Sandbox(SandboxRuns):
       time of a boot, and works where its memory cannot be restored any more.
     - ``name``: stands for the id, as in ``Sandbox.connect(name)``, until it is deleted. A second
       one of that name is refused (``AlreadyExists``); see ``get_or_create``.
+    - ``env``: environment variables of every command and context. The server keeps them, and
+      shows their names only (``info().env_names``).
     - ``ttl_seconds``: deleted after so long, whatever it does.
     - ``idle_seconds``, ``on_timeout``: ``"delete"`` or ``"hibernate"`` after so long without
       activity. ``persistent`` exempts it, and it then has a TTL only when one is given.
@@ -62,6 +64,7 @@ class Sandbox(SandboxRuns):
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
@@ -84,6 +87,7 @@ class Sandbox(SandboxRuns):
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
+            env=env,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,
             volumes=volumes,
@@ -108,6 +112,7 @@ class Sandbox(SandboxRuns):
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
@@ -130,6 +135,7 @@ class Sandbox(SandboxRuns):
             ttl_seconds=ttl_seconds,
             persistent=persistent,
             metadata=metadata,
+            env=env,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,
             volumes=volumes,
@@ -180,6 +186,7 @@ class Sandbox(SandboxRuns):
         ttl_seconds: int | None = None,
         persistent: bool = False,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
         volumes: Sequence[MountLike] | None = None,
@@ -212,6 +219,7 @@ class Sandbox(SandboxRuns):
                 ttl_seconds=ttl_seconds,
                 persistent=persistent,
                 metadata=metadata,
+                env=env,
                 idle_seconds=idle_seconds,
                 on_timeout=on_timeout,
                 volumes=volumes,
@@ -274,6 +282,7 @@ class Sandbox(SandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -290,6 +299,7 @@ class Sandbox(SandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -306,6 +316,7 @@ class Sandbox(SandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -321,6 +332,7 @@ class Sandbox(SandboxRuns):
         - ``partial``: gives those that could be made; ``failures`` says why the others were not.
         - ``ttl_seconds``, ``idle_seconds``, ``on_timeout``: by default those of this sandbox.
         - ``metadata``: beside the labels of this sandbox, and over them.
+        - ``env``: in place of its environment variables.
         - ``persistent``: not inherited.
         - ``network``, ``egress_allowlist``: by default what this one may reach, and never more.
         - ``reseed_user_space``: tells the hooks of the guest to seed random generators again.
@@ -328,6 +340,7 @@ class Sandbox(SandboxRuns):
         body = _making.fork_options(
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             persistent=persistent,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,
@@ -347,6 +360,7 @@ class Sandbox(SandboxRuns):
         partial: bool = False,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         persistent: bool | None = None,
         idle_seconds: int | None = None,
         on_timeout: OnTimeout | None = None,
@@ -358,6 +372,7 @@ class Sandbox(SandboxRuns):
         body = _making.fork_options(
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             persistent=persistent,
             idle_seconds=idle_seconds,
             on_timeout=on_timeout,

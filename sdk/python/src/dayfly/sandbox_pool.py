@@ -74,6 +74,7 @@ class SandboxPool:
         prepare: Callable[[Sandbox], Any] | None = None,
         ttl_seconds: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         volumes: Sequence[MountLike] | None = None,
         egress_allowlist: Iterable[RuleLike] | None = None,
         network: NetworkMode | Mapping[str, Any] | None = None,
@@ -88,11 +89,14 @@ class SandboxPool:
         self._shelf: Shelf[Sandbox, Snapshot] = Shelf(size)
         self._changed = threading.Condition()
         self._prepare = prepare
+        # One who had a sandbox may have replaced them, and a rollback keeps them.
+        self._env = dict(env or {})
         self._retain_seconds = retain_seconds(ttl_seconds)
         self._create: Callable[[], Sandbox] = lambda: Sandbox(
             template,
             ttl_seconds=ttl_seconds,
             metadata=metadata,
+            env=env,
             volumes=volumes,
             egress_allowlist=None if egress_allowlist is None else list(egress_allowlist),
             network=network,
@@ -118,7 +122,7 @@ class SandboxPool:
             return
         is_clean = False
         try:
-            sandbox.rollback(member.snapshot)
+            sandbox.rollback(member.snapshot, env=self._env)
             is_clean = True
         except DayflyError:
             # It is deleted below, and a new one is made when one is needed.

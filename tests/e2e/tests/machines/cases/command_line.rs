@@ -54,6 +54,7 @@ impl Driver for CommandLine<'_> {
             words.push("--persistent".to_owned());
         }
         words.extend(pairs("--metadata", given.take("metadata"))?);
+        words.extend(pairs("--env", given.take("env"))?);
         words.extend(each("--allow", given.take("egress_allowlist"))?);
         id_of(&self.json(&words).await?)
     }
@@ -267,7 +268,7 @@ impl CommandLine<'_> {
         match call {
             "info" => {
                 let sandbox = self.json(&words(&["info", id])).await?;
-                let names = ["status", "template", "persistent", "metadata"];
+                let names = ["status", "template", "persistent", "metadata", "env_names"];
                 return Ok(pick(&sandbox, &names));
             }
             "lifecycle" => {
@@ -328,7 +329,9 @@ impl CommandLine<'_> {
     async fn states(&self, id: &str, call: &str, given: &mut Given) -> Result<Answer> {
         match call {
             "fork" => {
-                let forked = self.json(&words(&["fork", id])).await?;
+                let mut words = words(&["fork", id]);
+                words.extend(pairs("--env", given.take("env"))?);
+                let forked = self.json(&words).await?;
                 return Ok(Answer::Sandbox(id_of(&forked["children"][0])?));
             }
             "snapshot" => {
@@ -337,7 +340,8 @@ impl CommandLine<'_> {
             }
             "create_from" => {
                 let snapshot = given.text("snapshot")?;
-                let words = words(&["create", "--from-snapshot", &snapshot]);
+                let mut words = words(&["create", "--from-snapshot", &snapshot]);
+                words.extend(pairs("--env", given.take("env"))?);
                 return Ok(Answer::Sandbox(id_of(&self.json(&words).await?)?));
             }
             "delete_snapshot" => {
@@ -346,10 +350,14 @@ impl CommandLine<'_> {
             }
             "rollback" => {
                 let snapshot = given.text("snapshot")?;
-                self.json(&words(&["rollback", id, &snapshot])).await?;
+                let mut words = words(&["rollback", id, &snapshot]);
+                words.extend(pairs("--env", given.take("env"))?);
+                self.json(&words).await?;
             }
             "pause" | "resume" | "hibernate" | "wake" => {
-                self.json(&words(&[call, id])).await?;
+                let mut words = words(&[call, id]);
+                words.extend(pairs("--env", given.take("env"))?);
+                self.json(&words).await?;
             }
             "delete" => {
                 self.json(&words(&["rm", id])).await?;

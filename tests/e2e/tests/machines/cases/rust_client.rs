@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dayfly_api::{
     ChangeLifecycle, Command, CreateContext, CreateSandbox, CreateSnapshot, ExecRequest,
-    ForkSandbox, MakeDirectory, MoveFile, NetworkWish, RunCode, RunResult,
+    ForkOptions, ForkSandbox, MakeDirectory, MoveFile, NetworkWish, RollbackSandbox, RunCode,
+    RunResult, WakeSandbox,
 };
 use dayfly_client::{Client, ClientError, CommandEvent, FileBody, RemoveOptions};
 use dayfly_e2e::setting_or_skip;
@@ -35,6 +36,7 @@ impl Driver for RustClient {
             ttl_seconds: from_value(given.take("ttl_seconds"))?,
             persistent: from_value(given.take("persistent"))?,
             metadata: from_value(given.take("metadata"))?,
+            env: from_value(given.take("env"))?,
             egress_allowlist: from_value(given.take("egress_allowlist"))?,
             ..CreateSandbox::default()
         };
@@ -234,6 +236,7 @@ impl RustClient {
                     "template": sandbox.template,
                     "persistent": sandbox.persistent,
                     "metadata": sandbox.metadata,
+                    "env_names": sandbox.env_names,
                 })
             }
             "lifecycle" => {
@@ -281,7 +284,15 @@ impl RustClient {
     async fn states(&self, id: &str, call: &str, given: &mut Given) -> Result<Answer> {
         match call {
             "fork" => {
-                let forked = self.0.fork_sandbox(id, &ForkSandbox::default()).await?;
+                let options = ForkOptions {
+                    env: from_value(given.take("env"))?,
+                    ..ForkOptions::default()
+                };
+                let request = ForkSandbox {
+                    count: None,
+                    options,
+                };
+                let forked = self.0.fork_sandbox(id, &request).await?;
                 let child = forked.children.into_iter().next();
                 return Ok(Answer::Sandbox(child.context("no child")?.id));
             }
@@ -292,19 +303,28 @@ impl RustClient {
             "create_from" => {
                 let request = CreateSandbox {
                     from_snapshot: Some(given.text("snapshot")?),
+                    env: from_value(given.take("env"))?,
                     ..CreateSandbox::default()
                 };
                 return Ok(Answer::Sandbox(self.0.create_sandbox(&request).await?.id));
             }
             "delete_snapshot" => self.0.delete_snapshot(&given.text("snapshot")?).await?,
             "rollback" => {
-                let snapshot = given.text("snapshot")?;
-                self.0.rollback_sandbox(id, &snapshot).await?;
+                let request = RollbackSandbox {
+                    snapshot_id: given.text("snapshot")?,
+                    env: from_value(given.take("env"))?,
+                };
+                self.0.rollback_sandbox_with(id, &request).await?;
             }
             "pause" => self.0.pause_sandbox(id).await?,
             "resume" => self.0.resume_sandbox(id).await?,
             "hibernate" => self.0.hibernate_sandbox(id).await?,
-            "wake" => self.0.wake_sandbox(id).await?,
+            "wake" => {
+                let request = WakeSandbox {
+                    env: from_value(given.take("env"))?,
+                };
+                self.0.wake_sandbox_with(id, &request).await?;
+            }
             "delete" => self.0.delete_sandbox(id).await?,
             _ => bail!("the driver has no such call"),
         }
