@@ -1,19 +1,14 @@
 """Each call shape of the documents that this SDK must be able to follow, one by one.
 
-They need a real daemon. Sandboxes here reach no network, so what would be cloned or installed from
-elsewhere is made inside the sandbox: a repository with ``git init``, a package in a directory.
+They need a real daemon. Sandboxes here reach no network; ``tests/seeds`` of the repository runs
+whole programs, with what they clone and install.
 """
 
 from __future__ import annotations
 
-import io
 import shlex
 import uuid
-import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from daemon import daemon_settings
@@ -196,140 +191,6 @@ def test_hibernate_and_wake_by_the_next_request() -> None:
         sandbox.hibernate()
         sandbox.wake()
         assert sandbox.status == "running"
-
-
-class AgentSandbox:
-    """One computer for one task: every step is a file that is written and run."""
-
-    def __init__(self, template: str = TEMPLATE) -> None:
-        self.sandbox = Sandbox.create(template=template, persistent=True, ttl_seconds=900)
-        self._step = 0
-
-    def run_code(self, code: str) -> dict[str, Any]:
-        self._step += 1
-        path = f"/workspace/step_{self._step}.py"
-        self.sandbox.filesystem.write(path, code)
-        result = self.sandbox.exec(f"python3 {path}", timeout_seconds=60)
-        return {
-            "exit_code": result.exit_code,
-            "stdout": result.stdout[-4000:],
-            "stderr": result.stderr[-2000:],
-        }
-
-    def close(self) -> None:
-        self.sandbox.kill()
-
-
-@dataclass(frozen=True)
-class Action:
-    code: str = ""
-    text: str = ""
-    is_final: bool = False
-
-
-class ScriptedModel:
-    """Stands for a model: writes a number, reads it back, then answers with what it saw."""
-
-    def __init__(self) -> None:
-        self._codes = ["open('n', 'w').write('7')", "print(int(open('n').read()) * 6)"]
-
-    def next_action(self, messages: list[dict[str, Any]]) -> Action:
-        if self._codes:
-            return Action(code=self._codes.pop(0))
-        return Action(text=messages[-1]["content"]["stdout"], is_final=True)
-
-
-def test_the_agent_class_and_its_loop() -> None:
-    daemon_settings()
-    environment = AgentSandbox(template="base")
-    model = ScriptedModel()
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "what is 6 * 7?"}]
-    answer = None
-    try:
-        for _ in range(5):
-            action = model.next_action(messages)
-            if action.is_final:
-                answer = action.text
-                break
-            seen = environment.run_code(action.code)
-            assert seen["exit_code"] == 0, seen
-            messages.append({"role": "tool", "content": seen})
-    finally:
-        environment.close()
-    assert answer == "42\n"
-    assert is_gone(environment.sandbox)
-
-
-ORIGIN = """
-set -e
-mkdir -p /workspace/origin && cd /workspace/origin && git init -q .
-printf 'def double(n):\\n    return n + n + 1\\n' > lib.py
-printf 'from lib import double\\nfrom tiny import EIGHT\\n\\n\\n' > test_lib.py
-printf 'def test_double():\\n    assert double(4) == EIGHT\\n' >> test_lib.py
-echo /workspace/tiny-1.0-py3-none-any.whl > requirements.txt
-git add -A && git -c user.name=a -c user.email=a@example.com commit -qm start
-"""
-
-
-def tiny_package() -> bytes:
-    """A package that can be installed without a network: a wheel is an archive."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as wheel:
-        wheel.writestr("tiny.py", "EIGHT = 8\n")
-        about = "tiny-1.0.dist-info"
-        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        wheel.writestr(f"{about}/WHEEL", tag)
-        names = ["tiny.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD"]
-        wheel.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in names))
-    return content.getvalue()
-
-
-PATCH = """--- a/lib.py
-+++ b/lib.py
-@@ -1,2 +1,2 @@
- def double(n):
--    return n + n + 1
-+    return {body}
-"""
-
-
-def test_best_of_five_in_a_thread_pool() -> None:
-    daemon_settings()
-    base = Sandbox.create(template="base", persistent=True, ttl_seconds=1800)
-    try:
-        base.filesystem.write("/workspace/tiny-1.0-py3-none-any.whl", tiny_package())
-        base.exec(ORIGIN, check=True)
-        base.exec("git clone -q --depth 1 file:///workspace/origin /workspace/repo", check=True)
-        installed = base.exec(
-            "cd /workspace/repo && pip install -r requirements.txt", timeout_seconds=300
-        )
-        assert installed.exit_code == 0, installed
-        bodies = ["n", "n * 2", "n ** 2", "n + n", "n + 3"]
-        patches = [PATCH.format(body=body) for body in bodies]
-
-        def attempt(patch: str) -> dict[str, Any]:
-            child = base.fork()
-            try:
-                child.filesystem.write("/workspace/repo/fix.patch", patch)
-                applied = child.exec("cd /workspace/repo && git apply fix.patch")
-                tested = child.exec("cd /workspace/repo && pytest -q", timeout_seconds=120)
-                return {
-                    "patch": patch,
-                    "applied": applied.exit_code == 0,
-                    "passed": tested.exit_code == 0,
-                    "said": tested.stdout[-1000:],
-                }
-            finally:
-                child.kill()
-
-        with ThreadPoolExecutor(max_workers=5) as pool:
-            results = list(pool.map(attempt, patches))
-    finally:
-        base.kill()
-    assert all(result["applied"] for result in results), results
-    passed = [body for body, result in zip(bodies, results, strict=True) if result["passed"]]
-    assert passed == ["n * 2", "n + n"], results
 
 
 def test_kill_twice_and_close_after_kill_are_fine() -> None:
