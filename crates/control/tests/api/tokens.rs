@@ -85,15 +85,19 @@ async fn a_key_that_another_process_revoked_is_dead_within_a_second() {
         .await;
     assert_eq!(done.unwrap(), dayfly_control::store::Revoked::Now);
     let began = Instant::now();
+    // When a request began that was still accepted: how long one takes says nothing about the key.
+    let mut accepted_at = Duration::ZERO;
     eventually("it is refused", async || {
-        status(&world, &made, Method::GET, "/v1/me").await == StatusCode::UNAUTHORIZED
+        let asked_at = began.elapsed();
+        let is_refused =
+            status(&world, &made, Method::GET, "/v1/me").await == StatusCode::UNAUTHORIZED;
+        if !is_refused {
+            accepted_at = asked_at;
+        }
+        is_refused
     })
     .await;
-    assert!(
-        began.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(accepted_at < Duration::from_secs(1), "{accepted_at:?}");
 }
 
 #[tokio::test]
