@@ -315,17 +315,15 @@ def test_a_text_for_a_model_has_everything_once() -> None:
         }
     )
     assert execution.for_model() == (
-        "out\n42\n<image/png>\nwarned\nTraceback\nValueError: bad\n"
-        "[changed: /workspace/a]\n[hint: try again]"
+        "error ValueError, 0.0 s\nchanged files: /workspace/a\nhint: try again\nstdout:\nout\n"
+        "stderr:\nwarned\nTraceback\nValueError: bad\nresult:\n42\nresult (with image/png)"
     )
-    assert execution_from_wire({}).for_model() == "[the code ran and printed nothing]"
 
 
-def test_a_text_for_a_model_keeps_its_end() -> None:
+def test_a_text_for_a_model_says_first_what_is_left_out() -> None:
     execution = execution_from_wire({"stdout": "x" * 100_000, "hint": "try again"})
     text = execution.for_model(max_bytes=1000)
-    assert len(text) <= 1000
-    assert text.endswith("[hint: try again]")
-    assert "bytes left out" in text
+    assert text.startswith("ok, 0.0 s\nhint: try again\ncut: 99000 bytes of stdout are left out\n")
+    assert text.count("x") == 1000
     with pytest.raises(ValueError, match="max_bytes"):
         execution.for_model(max_bytes=1)

@@ -10,11 +10,26 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ._for_model import MODEL_BYTES, joined
+from ._for_model import (
+    MODEL_BYTES,
+    NOTHING,
+    Section,
+    changed,
+    hinted,
+    left_out,
+    one_line,
+    seconds,
+    shaped,
+    stream,
+)
 from ._hints import worded
 from .errors import CodeFailed
 
 T = TypeVar("T")
+
+SILENT = "nothing was printed; print what you want to see, or end with an expression"
+# What a value is shown as that has no plain text.
+_TEXTS = ("text/plain", "text/markdown", "application/json", "text/latex", "text/html")
 
 
 @dataclass(frozen=True)
@@ -169,16 +184,40 @@ class Execution:
         return self
 
     def for_model(self, max_bytes: int = MODEL_BYTES) -> str:
-        """Everything as one text: output, results, the error with its traceback, hints.
+        """Everything as one text: what Dayfly says of it first, then output and results.
 
-        Of a longer one the head and the tail are given, with a mark between them.
+        Of longer output than ``max_bytes`` the head and the tail are given, and a line before all
+        output says how much is left out. Images are not part of it, only that there are some.
         """
-        parts = [str(self), *(f"[changed: {name}]" for name in self.changed_files or [])]
-        if self.hint:
-            parts.append(f"[hint: {self.hint}]")
-        elif self.state_lost:
-            parts.append("[hint: the interpreter was started again, its state is lost]")
-        return joined(parts, max_bytes) or "[the code ran and printed nothing]"
+        sections = [
+            stream("stdout", self.stdout),
+            stream("stderr", self.stderr),
+            *map(_section, self.results),
+        ]
+        is_silent = not self.results and not any(one.text for one in sections)
+        hint = self.hint
+        if hint is None and self.state_lost:
+            hint = "the interpreter was started again, its state is lost"
+        said = [
+            self._end(),
+            *changed(self.changed_files),
+            *hinted(hint, is_silent=is_silent),
+            *left_out(self.omitted, is_truncated=self.truncated),
+        ]
+        return shaped(said, sections, SILENT if self.status == "ok" else NOTHING, max_bytes)
+
+    def _end(self) -> str:
+        """How it ended, in one line."""
+        duration = seconds(self.duration_ms)
+        if self.status == "timed_out":
+            return f"timeout after {duration}, the code was interrupted"
+        if self.status == "interrupted":
+            return f"interrupted after {duration}"
+        if self.status == "died":
+            return f"the interpreter ended after {duration}, its state is lost"
+        if self.error is not None:
+            return f"error {one_line(self.error.name, 200)}, {duration}"
+        return f"{one_line(self.status, 40)}, {duration}"
 
     def __str__(self) -> str:
         """What a person would have seen: output, results, the error with its traceback."""
@@ -186,6 +225,14 @@ class Execution:
         if self.error is not None and not self.error.traceback:
             parts.append(f"[{self.error}]")
         return "\n".join(part for part in parts if part)
+
+
+def _section(result: Result) -> Section:
+    """A result as a part of a text for a model, which says what pictures there are of it."""
+    pictures = [one_line(kind, 40) for kind in result.formats if kind.startswith("image/")]
+    text = next((result.data[kind] for kind in _TEXTS if kind in result.data), "").rstrip("\n")
+    mark = f"result (with {', '.join(pictures)})" if pictures else "result"
+    return Section(f"{mark}:" if text else mark, "a result", text)
 
 
 def _last(found: Iterable[T | None]) -> T | None:

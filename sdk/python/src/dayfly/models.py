@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from ._for_model import MODEL_BYTES, joined
+from ._for_model import (
+    MODEL_BYTES,
+    NOTHING,
+    changed,
+    hinted,
+    left_out,
+    one_line,
+    seconds,
+    shaped,
+    stream,
+)
 from ._options import NetworkMode, OnTimeout, RunMode, Status, StreamName
 from .errors import CommandFailed, ProtocolError
 
@@ -61,16 +71,34 @@ class ExecResult:
         return self
 
     def for_model(self, max_bytes: int = MODEL_BYTES) -> str:
-        """Everything as one text: output, a failure's status, what changed, hints.
+        """Everything as one text: what Dayfly says of it first, then what was printed.
 
-        Of a longer one the head and the tail are given, with a mark between them.
+        Of longer output than ``max_bytes`` the head and the tail are given, and a line before all
+        output says how much is left out.
         """
-        parts = [str(self), *(f"[changed: {name}]" for name in self.changed_files or [])]
-        if self.reason not in ("exited", "signaled"):
-            parts.append(f"[{self.reason}]")
-        if self.hint:
-            parts.append(f"[hint: {self.hint}]")
-        return joined(parts, max_bytes) or "[the command succeeded and printed nothing]"
+        sections = [stream("stdout", self.stdout), stream("stderr", self.stderr)]
+        is_silent = not any(one.text for one in sections)
+        said = [
+            self._end(),
+            *changed(self.changed_files),
+            *hinted(self.hint, is_silent=is_silent),
+            *left_out(self.omitted, is_truncated=self.truncated),
+        ]
+        return shaped(said, sections, NOTHING, max_bytes)
+
+    def _end(self) -> str:
+        """How it ended, in one line."""
+        duration = seconds(self.duration_ms)
+        if self.reason in ("timeout", "timed_out"):
+            return f"timeout after {duration}, the command was ended (exit code {self.exit_code})"
+        text = f"exit code {self.exit_code}, {duration}"
+        if self.reason == "signaled" and self.signal is not None:
+            return f"{text}, ended by signal {self.signal}"
+        if self.reason == "limit_exceeded":
+            return f"{text}, limit exceeded: {', '.join(map(one_line, self.limits_hit))}"
+        if self.reason == "exited":
+            return text
+        return f"{text}, {one_line(self.reason).replace('_', ' ')}"
 
     def __str__(self) -> str:
         """What a person would have seen, with a failure's status at the end."""
