@@ -14,6 +14,7 @@ from ._async_pty import AsyncPty
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_sandbox_pool import AsyncAcquired, AsyncSandboxPool
 from ._async_snapshot import AsyncSnapshot
+from ._async_tools import AsyncTools
 from ._async_volume import AsyncVolume
 from ._children import AsyncChildren, Children
 from ._exploring import Attempt, Exploration
@@ -99,6 +100,7 @@ from .pty import Pty
 from .sandbox import Sandbox, me, templates
 from .sandbox_pool import Acquired, ClosedPool, PoolFull, PoolStatus, SandboxPool
 from .snapshot import Snapshot
+from .tools import ToolImage, ToolResult, Tools
 from .volume import Volume
 
 __all__ = [
@@ -118,6 +120,7 @@ __all__ = [
     "AsyncSandbox",
     "AsyncSandboxPool",
     "AsyncSnapshot",
+    "AsyncTools",
     "AsyncVolume",
     "AsyncWatch",
     "Attached",
@@ -197,6 +200,9 @@ __all__ = [
     "TemplateInfo",
     "TooLarge",
     "TooMany",
+    "ToolImage",
+    "ToolResult",
+    "Tools",
     "Unauthorized",
     "Unavailable",
     "Unsupported",

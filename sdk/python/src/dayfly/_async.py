@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from ._async_connections import LoopPool
-from ._effects import Ask, Body, Effect, Know, Open, Operation, Read, Send, Sleep
+from ._effects import Ask, Body, Effect, Know, Open, Operation, Read, Send, Sleep, Within
 from ._facts import ClientFacts
 from ._settings import Settings
 from ._wire import Answer, Request
@@ -40,6 +40,10 @@ class AsyncTransport(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
+        """Awaits something for so long; ``TimeoutError`` if it takes longer."""
+        ...
 
     async def together(
         self, calls: Sequence[Callable[[], Awaitable[Any]]], at_once: int
@@ -81,6 +85,10 @@ class AsyncioTransport:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
+        async with asyncio.timeout(seconds):
+            return await work
 
     async def together(
         self, calls: Sequence[Callable[[], Awaitable[Any]]], at_once: int
@@ -174,5 +182,10 @@ class AsyncSession:
         if isinstance(effect, Ask):
             outcome = effect.function(*effect.arguments)
             return await outcome if inspect.isawaitable(outcome) else outcome
+        if isinstance(effect, Within):
+            outcome = effect.function(*effect.arguments)
+            if not inspect.isawaitable(outcome):
+                return outcome
+            return await self.transport.within(max(0.0, effect.seconds), outcome)
         calls = [lambda one=one: self.run(one) for one in effect.operations]
         return await self.transport.together(calls, effect.at_once)

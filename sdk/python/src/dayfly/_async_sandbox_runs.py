@@ -11,6 +11,7 @@ from ._async_ending import Making, run_and_undo
 from ._async_process import AsyncProcess
 from ._async_pty import AsyncPty
 from ._async_sandbox_parts import AsyncSandboxParts
+from ._async_tools import AsyncTools
 from ._code import OnResult
 from ._commands import Command
 from ._handles import context_id
@@ -244,3 +245,12 @@ class AsyncSandboxRuns(AsyncSandboxParts):
     async def contexts(self) -> builtins.list[ContextInfo]:
         """The contexts that there are, and whether each is ``idle``, ``busy`` or ``dead``."""
         return await self._session.run(_contexts.list_contexts(self.id))
+
+    def tools(self, *names: str) -> AsyncTools:
+        """Tools for an agent that uses this sandbox: all of them, or those of these names.
+
+        ``run_code``, ``run_shell``, ``read_file``, ``write_file``, ``edit_file``, ``list_files``,
+        ``search_files``, ``fork``, ``snapshot``, ``rollback``, ``expose_port``; and if named
+        ``bash`` and ``text_editor``, which are Anthropic's own types.
+        """
+        return AsyncTools(self._session, self._tool_target(), names)

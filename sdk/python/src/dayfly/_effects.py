@@ -63,6 +63,19 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Within:
+    """As ``Ask``, but nobody waits longer than so long: then it is ``TimeoutError``.
+
+    In asyncio what was asked is cancelled. Blocking code cannot be ended: it goes on in a thread of
+    its own, and what it gives is dropped.
+    """
+
+    seconds: float
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Together:
     """Carry out several operations at once. Gives a list of results and exceptions."""
 
@@ -75,7 +88,7 @@ class Know:
     """What the client that does this knows. Gives its ``ClientFacts``."""
 
 
-Effect = Send | Open | Read | Sleep | Ask | Together | Know
+Effect = Send | Open | Read | Sleep | Ask | Within | Together | Know
 Operation = Generator[Effect, Any, T]
 
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from ._contexts import KnownContexts
 from ._options import Status
 from ._settings import Settings
+from ._tool_result import ToolTarget
 from ._wire import path_of
 from .models import (
     ContextInfo,
@@ -75,6 +76,9 @@ class SandboxHandle(Generic[SessionT]):
         """
         base = path_of("sandboxes", self.id, "ports", str(port), "http")
         return f"{self._settings.url}{base}/{path.removeprefix('/')}"
+
+    def _tool_target(self) -> ToolTarget:
+        return ToolTarget(self.id, self._contexts, self._info.memory_mb)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} {self.template}>"
@@ -180,3 +184,13 @@ def snapshot_id(snapshot: SnapshotHandle[SessionT] | str) -> str:
 
 def context_id(context: ContextHandle[SessionT] | str) -> str:
     return context if isinstance(context, str) else context.id
+
+
+def session_in(handle: SandboxHandle[SessionT]) -> SessionT:
+    """What a handle does its calls by."""
+    return handle._session  # pyright: ignore[reportPrivateUsage]
+
+
+def info_in(handle: SandboxHandle[Any]) -> SandboxInfo:
+    """What a handle last heard of its sandbox."""
+    return handle._info  # pyright: ignore[reportPrivateUsage]

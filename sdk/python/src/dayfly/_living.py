@@ -139,7 +139,9 @@ def wake(info: SandboxInfo, env: Mapping[str, str] | None) -> Operation[SandboxI
     return replace(info, status="running", env_names=names)
 
 
-def rollback(sandbox: str, snapshot: str, env: Mapping[str, str] | None) -> Operation[SandboxInfo]:
+def rollback(
+    sandbox: str, snapshot: str, env: Mapping[str, str] | None = None
+) -> Operation[SandboxInfo]:
     path = path_of("sandboxes", sandbox, "rollback")
     body = without_none(snapshot_id=snapshot, env=checked_texts("env", env))
     # Not repeated: what was done between two of them would be lost.

@@ -19,6 +19,7 @@ from .execution import Execution
 from .models import ContextInfo, ExecResult
 from .process import Process
 from .pty import Pty
+from .tools import Tools
 
 
 class SandboxRuns(SandboxParts):
@@ -241,3 +242,12 @@ class SandboxRuns(SandboxParts):
     def contexts(self) -> builtins.list[ContextInfo]:
         """The contexts that there are, and whether each is ``idle``, ``busy`` or ``dead``."""
         return self._session.run(_contexts.list_contexts(self.id))
+
+    def tools(self, *names: str) -> Tools:
+        """Tools for an agent that uses this sandbox: all of them, or those of these names.
+
+        ``run_code``, ``run_shell``, ``read_file``, ``write_file``, ``edit_file``, ``list_files``,
+        ``search_files``, ``fork``, ``snapshot``, ``rollback``, ``expose_port``; and if named
+        ``bash`` and ``text_editor``, which are Anthropic's own types.
+        """
+        return Tools(self._session, self._tool_target(), names)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
 import socket
+import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ._connections import Pool, SyncBody
-from ._effects import Ask, Effect, Know, Open, Operation, Read, Send, Sleep
+from ._effects import Ask, Effect, Know, Open, Operation, Read, Send, Sleep, Within
 from ._facts import ClientFacts
 from ._settings import Settings
 
@@ -58,6 +60,8 @@ class Session:
             return self.facts
         if isinstance(effect, Ask):
             return effect.function(*effect.arguments)
+        if isinstance(effect, Within):
+            return _within(effect)
         return self._together(list(effect.operations), effect.at_once)
 
     def _together(self, operations: list[Generator[Any, Any, Any]], at_once: int) -> list[Any]:
@@ -68,3 +72,18 @@ class Session:
         finally:
             # After a KeyboardInterrupt nobody wants to wait for commands that still run.
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _within(effect: Within) -> Any:
+    outcome: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(effect.function, *effect.arguments))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    # A daemon: one that nobody waits for must not hold up the end of the program.
+    threading.Thread(target=work, daemon=True).start()
+    return outcome.result(max(0.0, effect.seconds))

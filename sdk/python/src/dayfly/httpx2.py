@@ -180,6 +180,10 @@ class _Transport:
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
 
+    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
+        with anyio.fail_after(seconds):
+            return await work
+
     async def together(
         self, calls: Sequence[Callable[[], Awaitable[Any]]], at_once: int
     ) -> list[Any]:
