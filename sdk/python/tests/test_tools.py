@@ -1,4 +1,6 @@
-"""``sandbox.exec`` and ``sandbox.run_code`` as tools of agent frameworks, with the real packages.
+"""Methods of a sandbox, and those of ``sandbox.tools()``, as tools of agent frameworks.
+
+The packages are the real ones.
 
 They are many megabytes, so they have an environment of their own, and are skipped elsewhere::
 
@@ -20,12 +22,31 @@ from conftest import Create
 from fake_daemon import SANDBOX, FakeDaemon, Reply
 from settled import settled
 
+from dayfly._tool_definitions import sandbox_tools
+
 INSTALL = "pip install openai-agents langchain-core pydantic-ai-slim mcp"
 SHOWN = {
     "exec": {"cmd", "timeout_seconds", "cwd"},
     "run_code": {"code", "language", "timeout_seconds"},
 }
-GIVEN = {"exec": {"cmd": "echo hello"}, "run_code": {"code": "print('hello')"}}
+GIVEN: dict[str, dict[str, Any]] = {
+    "exec": {"cmd": "echo hello"},
+    "run_code": {"code": "print('hello')"},
+}
+
+# For what a tool must be given.
+EXAMPLES: dict[str, Any] = {
+    "code": "print('hello')",
+    "command": "echo hello",
+    "path": "/workspace/a",
+    "content": "a",
+    "old_text": "a",
+    "new_text": "b",
+    "pattern": "a",
+    "commands": ["ls"],
+    "snapshot_id": "snap-1",
+    "port": 8000,
+}
 
 
 def package(name: str) -> Any:
@@ -70,17 +91,41 @@ Framework = Callable[[Any, str], Awaitable[tuple[set[str], str]]]
 FRAMEWORKS: list[Framework] = [in_openai_agents, in_langchain, in_pydantic_ai, in_mcp]
 
 
-@pytest.mark.parametrize("name", ["exec", "run_code"])
-@pytest.mark.parametrize("framework", FRAMEWORKS, ids=[one.__name__ for one in FRAMEWORKS])
-def test_a_method_is_a_tool(
-    fake: FakeDaemon, create: Create, framework: Framework, name: str
-) -> None:
+def routes(fake: FakeDaemon) -> None:
     one = f"/v1/sandboxes/{SANDBOX}"
     result: dict[str, Any] = {"stdout": "hello\n", "stderr": "", "exit_code": 0, "results": []}
     context = {"id": "default", "language": "python", "state": "idle"}
     fake.on("POST", f"{one}/exec", Reply(200, result))
     fake.on("POST", f"{one}/repl/sessions", Reply(201, context))
     fake.on("POST", f"{one}/repl/sessions/default/run", Reply(200, result))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=[one.__name__ for one in FRAMEWORKS])
+def test_every_one_of_the_tools_is_a_tool(
+    fake: FakeDaemon, create: Create, framework: Framework
+) -> None:
+    routes(fake)
+
+    async def scenario() -> None:
+        sandbox = await settled(create())
+        for function in sandbox.tools():
+            name = function.__name__
+            wanted = sandbox_tools()[name].input
+            GIVEN[name] = {one: EXAMPLES[one] for one in wanted["required"]}
+            shown, _ = await framework(function, name)
+            assert shown == set(wanted["properties"]), name
+        _, said = await framework(sandbox.tools().run_shell, "run_shell")
+        assert "exit code 0" in said
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["exec", "run_code"])
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=[one.__name__ for one in FRAMEWORKS])
+def test_a_method_is_a_tool(
+    fake: FakeDaemon, create: Create, framework: Framework, name: str
+) -> None:
+    routes(fake)
 
     async def scenario() -> tuple[set[str], str]:
         sandbox = await settled(create())
