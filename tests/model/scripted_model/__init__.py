@@ -1,0 +1,1 @@
+"""A model that follows a script, behind the wire formats of Anthropic and OpenAI. README.md says more."""
