@@ -1,0 +1,174 @@
+"""A conversation that can be stored, resumed and replayed.
+
+The format is JSON with a version. What this program does not know in it is refused, rather than
+left out of a conversation that goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from .._tool_result import ToolImage
+from ._conversation import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+
+FORMAT = "dayfly-transcript"
+VERSION = 1
+INTERRUPTED = "error: whether this call was carried out is not known: the run was interrupted"
+
+T = TypeVar("T")
+
+
+class TranscriptRefused(ValueError):
+    """What was to be read is not a transcript, or one of another version."""
+
+
+@dataclass
+class Transcript:
+    """All that was said. ``stop`` is why the last run ended, if it has."""
+
+    messages: list[Message] = field(default_factory=list[Message])
+    stop: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """It as plain data."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "stop": self.stop,
+            "messages": [_message_to_json(one) for one in self.messages],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Transcript:
+        """From what ``to_json`` gave. ``TranscriptRefused`` if anything in it is not known."""
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise TranscriptRefused(f"this is not a transcript of version {VERSION}")
+        _refuse_unknown("a transcript", data, {"format", "version", "stop", "messages"})
+        messages = _list("messages", data.get("messages"))
+        return cls([_message_from_json(one) for one in messages], data.get("stop"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a file, as a whole or not at all."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.part")
+        try:
+            # In ASCII: a model may have said half of a surrogate pair.
+            part.write_text(json.dumps(self.to_json()), encoding="utf-8")
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Transcript:
+        """Reads what ``save`` wrote."""
+        try:
+            data: object = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise TranscriptRefused("this is not JSON") from None
+        if not isinstance(data, dict):
+            raise TranscriptRefused("this is not a transcript")
+        return cls.from_json(cast("dict[str, Any]", data))
+
+    def copy(self) -> Transcript:
+        return Transcript(list(self.messages), self.stop)
+
+    def turns(self) -> list[Turn]:
+        """What the model said, turn by turn."""
+        return [one for one in self.messages if isinstance(one, Turn)]
+
+    def replay(self) -> Callable[[list[Message], list[dict[str, Any]]], Turn]:
+        """A model that says again what was said: its calls are carried out anew."""
+        turns = iter(self.turns())
+
+        def say(messages: list[Message], tools: list[dict[str, Any]]) -> Turn:
+            turn = next(turns, None)
+            if turn is None:
+                raise LookupError("the transcript has no further turn to replay")
+            return turn
+
+        return say
+
+    def close_calls(self) -> None:
+        """Gives calls without a result one that says so: providers refuse them otherwise."""
+        if not self.messages:
+            return
+        last = self.messages[-1]
+        if isinstance(last, Turn) and last.calls:
+            self.messages.append(
+                Results([CallResult(one.id, one.name, INTERRUPTED, True) for one in last.calls])
+            )
+
+
+def _message_to_json(message: Message) -> dict[str, Any]:
+    if isinstance(message, UserText):
+        return {"kind": "user", "text": message.text}
+    if isinstance(message, Results):
+        return {"kind": "results", "results": [_result_to_json(one) for one in message.results]}
+    return {
+        "kind": "turn",
+        "text": message.text,
+        "calls": [
+            {"id": one.id, "name": one.name, "arguments": one.arguments} for one in message.calls
+        ],
+        "usage": vars(message.usage),
+        "is_cut": message.is_cut,
+        "is_refused": message.is_refused,
+        "provider": message.provider,
+        "raw": message.raw,
+    }
+
+
+def _result_to_json(result: CallResult) -> dict[str, Any]:
+    return {**vars(result), "images": [vars(one) for one in result.images]}
+
+
+def _message_from_json(data: Any) -> Message:
+    found = _object("a message", data)
+    kind = found.pop("kind", None)
+    if kind == "user":
+        return _of(UserText, found)
+    if kind == "results":
+        results = [_object("a result", one) for one in _list("results", found.get("results"))]
+        _refuse_unknown("results", found, {"results"})
+        for one in results:
+            images = _list("images", one.get("images", []))
+            one["images"] = [_of(ToolImage, _object("an image", image)) for image in images]
+        return Results([_of(CallResult, one) for one in results])
+    if kind == "turn":
+        calls = [_object("a call", one) for one in _list("calls", found.get("calls"))]
+        found["calls"] = [_of(ToolCall, one) for one in calls]
+        found["usage"] = _of(Usage, _object("usage", found.get("usage")))
+        return _of(Turn, found)
+    raise TranscriptRefused(f"a message of kind {kind!r} is not known")
+
+
+def _of(kind: type[T], data: Mapping[str, Any]) -> T:
+    known = {one.name for one in fields(cast("Any", kind))}
+    _refuse_unknown(kind.__name__, data, known)
+    try:
+        return kind(**data)
+    except TypeError:
+        raise TranscriptRefused(f"{kind.__name__} has not all of its fields") from None
+
+
+def _object(what: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise TranscriptRefused(f"{what} is not an object")
+    return dict(cast("dict[str, Any]", data))
+
+
+def _list(what: str, data: object) -> list[Any]:
+    if not isinstance(data, list):
+        raise TranscriptRefused(f"{what} is not a list")
+    return [*cast("list[object]", data)]
+
+
+def _refuse_unknown(what: str, data: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise TranscriptRefused(f"{what} has fields that are not known: {', '.join(unknown)}")
