@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from agent_worlds import Worlds as AgentWorlds
 from certificates import Authority, make_authority
 from fake_daemon import FakeDaemon, Reply
 from settled import settled
@@ -82,3 +83,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def agents(request: pytest.FixtureRequest, fake: FakeDaemon) -> AgentWorlds:
+    return AgentWorlds(fake, is_async=request.param)

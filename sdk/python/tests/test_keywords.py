@@ -13,13 +13,15 @@ from fake_daemon import FakeDaemon, Reply
 from settled import settled
 
 import dayfly
+import dayfly.agents
 from dayfly import AsyncSandbox, Sandbox
 
 
 def public_functions() -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
-    for name in dayfly.__all__:
-        thing = getattr(dayfly, name)
+    named = [(name, getattr(dayfly, name)) for name in dayfly.__all__]
+    named += [(f"agents.{name}", getattr(dayfly.agents, name)) for name in dayfly.agents.__all__]
+    for name, thing in named:
         if inspect.isfunction(thing):
             found.append((name, thing))
         if not inspect.isclass(thing):
