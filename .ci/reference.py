@@ -181,31 +181,40 @@ def python():
     sys.dont_write_bytecode = True
     sys.path.insert(0, "sdk/python/src")
     import dayfly  # noqa: PLC0415
+    import dayfly.agents  # noqa: PLC0415
 
     lines = ["# Python", "", first_paragraph(dayfly.__doc__), ""]
     for name in sorted(dayfly.__all__, key=str.lower):
-        thing = getattr(dayfly, name)
-        if values := typing.get_args(thing) if typing.get_origin(thing) is typing.Literal else ():
-            lines += [f"## `{name}`", "", ", ".join(f'`"{one}"`' for one in values), ""]
-            continue
-        if not inspect.isclass(thing):
-            if callable(thing):
-                lines += [f"## `{name}{signature(thing)}`", "", first_paragraph(thing.__doc__), ""]
-            continue
-        is_error = issubclass(thing, BaseException)
-        head = name if is_error or issubclass(thing, enum.Enum) else f"{name}{signature(thing)}"
-        lines += [f"## `{head}`", "", told(thing).replace("\n  - ", "\n- ").replace("\n- ", "\n\n- ", 1), ""]
-        seen = set()
-        for base in thing.__mro__:
-            if base.__module__.partition(".")[0] != "dayfly":
-                continue
-            for text, words in members(base):
-                key = re.match(r"- `(?:async )?(\w+)", text).group(1)
-                if key not in seen:
-                    seen.add(key)
-                    lines.append(f"{text}: {words}" if words else text)
-        lines.append("")
+        lines += described(name, getattr(dayfly, name))
+    lines += ["# Python: `dayfly.agents`", "", first_paragraph(dayfly.agents.__doc__), ""]
+    for name in sorted(dayfly.agents.__all__, key=str.lower):
+        lines += described(name, getattr(dayfly.agents, name))
     return lines
+
+
+def described(name, thing):
+    """What a name of the package is: values, a function, or a class with its members."""
+    if values := typing.get_args(thing) if typing.get_origin(thing) is typing.Literal else ():
+        return [f"## `{name}`", "", ", ".join(f'`"{one}"`' for one in values), ""]
+    if not inspect.isclass(thing):
+        if not inspect.isfunction(thing):
+            return []
+        return [f"## `{name}{signature(thing)}`", "", first_paragraph(thing.__doc__), ""]
+    is_bare = issubclass(thing, (BaseException, enum.Enum))
+    head = name if is_bare else f"{name}{signature(thing)}"
+    lines = [f"## `{head}`", "", told(thing).replace("\n  - ", "\n- ").replace("\n- ", "\n\n- ", 1), ""]
+    if issubclass(thing, enum.Enum):
+        lines += [", ".join(f'`"{one.value}"`' for one in thing), ""]
+    seen = set()
+    for base in thing.__mro__:
+        if base.__module__.partition(".")[0] != "dayfly":
+            continue
+        for text, words in members(base):
+            key = re.match(r"- `(?:async )?(\w+)", text).group(1)
+            if key not in seen:
+                seen.add(key)
+                lines.append(f"{text}: {words}" if words else text)
+    return [*lines, ""]
 
 
 def typescript():
