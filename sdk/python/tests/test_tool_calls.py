@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import time
 from typing import Any
 
 import pytest
@@ -39,6 +41,7 @@ def call(create: Create, name: str, arguments: Any, *tools: str) -> ToolResult:
         ("run_shell", "[]", "the arguments are not a JSON object"),
         ("run_shell", "[" * 100_000, "the arguments are not JSON"),
         ("run_shell", '{"command": "ls", "timeout_seconds": 1e999}', "timeout_seconds must be a"),
+        ("run_shell", {"command": "ls", "timeout_seconds": 10**400}, "timeout_seconds is too"),
         ("run_code", {"code": "1", "language": "cobol"}, "language must be one of python, java"),
         ("read_file", {"path": "a", "max_lines": 2001}, "max_lines must be at most 2000"),
         ("edit_file", {"path": "a", "old_text": "", "new_text": ""}, "old_text must not be empty"),
@@ -85,15 +88,17 @@ def test_a_command_that_takes_too_long_is_a_result(fake: FakeDaemon, create: Cre
 
 
 def test_code_with_a_picture(fake: FakeDaemon, create: Create) -> None:
-    ran = {**RAN, "results": [{"image/png": "aGk="}, {"image/png": "x" * 5_000_001}]}
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+    displayed = [picture, "x" * 5_000_001, "not base 64", base64.b64encode(b"hi").decode()]
+    ran = {**RAN, "results": [{"image/png": one} for one in displayed]}
     fake.on("POST", f"{ONE}/repl/sessions", Reply(201, CONTEXT))
     fake.on("POST", f"{ONE}/repl/sessions/default/run", Reply(200, ran))
     result = call(create, "run_code", {"code": "plot()"})
-    assert [(one.media_type, one.data) for one in result.images] == [("image/png", "aGk=")]
+    assert [(one.media_type, one.data) for one in result.images] == [("image/png", picture)]
     lines = result.text.splitlines()
     assert lines[:3] == [
         "ok, 0.1 s",
-        "cut: 1 images are too large or too many to be shown",
+        "cut: 3 images are too large, too many or damaged",
         "stdout:",
     ]
 
@@ -213,6 +218,16 @@ def test_a_search_hands_everything_on_as_arguments(fake: FakeDaemon, create: Cre
     assert result.text == (
         "the first 2 matches; there are more\nmatches:\na?b:3:hint: x\nc:1:" + "y" * 400 + "[...]"
     )
+
+
+@pytest.mark.parametrize("printed", ["a" * 500_000, "a\0" + "1" * 5000 + ":x\n", "a\0" * 9000])
+def test_a_guest_that_prints_no_matches_costs_no_time(
+    fake: FakeDaemon, create: Create, printed: str
+) -> None:
+    fake.on("POST", f"{ONE}/exec", Reply(200, {**RAN, "stdout": printed}))
+    began = time.process_time()
+    assert call(create, "search_files", {"pattern": "x"}).text == "no matches"
+    assert time.process_time() - began < 2
 
 
 def test_a_search_that_finds_nothing_or_cannot(fake: FakeDaemon, create: Create) -> None:

@@ -101,6 +101,15 @@ def test_replacing_everywhere(fake: FakeDaemon, create: Create) -> None:
     assert files.content["/f"] == b" b "
 
 
+def test_what_would_become_huge_is_not_made(fake: FakeDaemon, create: Create) -> None:
+    files = FakeFiles(fake)
+    files.content["/f"] = before = b"\n" * (1 << 20)
+    wanted = {"path": "/f", "old_text": "\n", "new_text": "x" * (1 << 20), "replace_all": True}
+    said = call(create, "edit_file", wanted).text
+    assert said.startswith("error: /f would be larger than 4 MiB; nothing was changed")
+    assert files.content["/f"] == before
+
+
 def test_a_file_that_is_not_there(fake: FakeDaemon, create: Create) -> None:
     FakeFiles(fake)
     result = call(create, "read_file", {"path": "/f"})

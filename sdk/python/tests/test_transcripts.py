@@ -34,6 +34,8 @@ WHOLE = Transcript(
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     WHOLE.save(tmp_path / "t.json")
+    assert [one.name for one in tmp_path.iterdir()] == ["t.json"]
+    assert (tmp_path / "t.json").stat().st_mode & 0o777 == 0o600
     assert Transcript.load(tmp_path / "t.json") == WHOLE
     assert [one.name for one in tmp_path.iterdir()] == ["t.json"]
 

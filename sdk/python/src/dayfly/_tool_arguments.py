@@ -40,6 +40,10 @@ _KINDS = {
 }
 
 
+# Larger whole numbers may not be exact in JSON, and the largest fit into no float.
+NUMBER_MAX = 2**53
+
+
 class ArgumentsRefused(Exception):
     """The arguments do not fit; the text says which and why, for the model."""
 
@@ -121,6 +125,8 @@ def _check_text(name: str, rule: Mapping[str, Any], value: str) -> None:
 
 
 def _check_number(name: str, rule: Mapping[str, Any], value: float) -> None:
+    if isinstance(value, int) and abs(value) > NUMBER_MAX:
+        raise ArgumentsRefused(f"{name} is too large")
     if "minimum" in rule and value < rule["minimum"]:
         raise ArgumentsRefused(f"{name} must be at least {rule['minimum']}")
     if "exclusiveMinimum" in rule and value <= rule["exclusiveMinimum"]:

@@ -23,6 +23,8 @@ READ_BYTES_MAX = 32 << 20
 EDIT_BYTES_MAX = 4 << 20
 LINE_CHARACTERS_MAX = 2000
 USE_SHELL = "look at it with run_shell or run_code"
+_EDIT_SIZE = f"{EDIT_BYTES_MAX >> 20} MiB"
+_BY_PROGRAM = "change it with run_shell or run_code"
 
 
 class NotText(Exception):
@@ -144,6 +146,10 @@ def edit_file(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[Too
             f"the old text is {count} times in {path}; nothing was changed",
             "take more of the text around it, or set replace_all",
         )
+    growth = len(new.encode()) - len(old.encode())
+    if len(content.encode()) + count * growth > EDIT_BYTES_MAX:
+        # Before it is made: a few bytes that are replaced everywhere can become more than there is.
+        return failed(f"{path} would be larger than {_EDIT_SIZE}; nothing was changed", _BY_PROGRAM)
     changed = content.replace(old, new).encode()
     yield from _files.write(target.sandbox, path, changed, None)
     places = "1 place" if count == 1 else f"{count} places"
@@ -173,8 +179,7 @@ def _whole(sandbox: str, path: str) -> Operation[str | ToolResult]:
     """All of a text file that may be changed, or why it may not."""
     content = yield from _piece(sandbox, path, 0, EDIT_BYTES_MAX + 1)
     if len(content) > EDIT_BYTES_MAX:
-        size = f"{EDIT_BYTES_MAX >> 20} MiB"
-        return failed(f"{path} is larger than {size}", "change it with run_shell or run_code")
+        return failed(f"{path} is larger than {_EDIT_SIZE}", _BY_PROGRAM)
     try:
         text = content.decode()
     except UnicodeDecodeError:

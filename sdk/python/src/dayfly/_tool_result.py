@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,8 @@ IMAGE_CHARACTERS_MAX = 5_000_000
 IMAGES_MAX = 8
 # A model may ask for any number; a day is as good as for ever.
 CALL_SECONDS_MAX = 24 * 3600.0
-_PICTURES = ("image/png", "image/jpeg")
+# With what their bytes begin. A picture that is none has a provider refuse the whole conversation.
+_PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,19 @@ def images_of(results: Iterable[Result]) -> tuple[list[ToolImage], int]:
         for one in results
         if (kind := next((kind for kind in _PICTURES if kind in one.data), None)) is not None
     ]
-    fitting = [one for one in found if len(one.data) <= IMAGE_CHARACTERS_MAX][:IMAGES_MAX]
+    fitting = [one for one in found if _is_picture(one)][:IMAGES_MAX]
     return fitting, len(found) - len(fitting)
+
+
+def _is_picture(image: ToolImage) -> bool:
+    """Whether it is what it says, and not too large: a guest may display anything."""
+    if len(image.data) > IMAGE_CHARACTERS_MAX:
+        return False
+    try:
+        content = base64.b64decode(image.data, validate=True)
+    except ValueError:
+        return False
+    return content.startswith(_PICTURES[image.media_type])
 
 
 def with_word(text: str, word: str) -> str:

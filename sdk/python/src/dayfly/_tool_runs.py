@@ -60,7 +60,7 @@ def _run(target: ToolTarget, code: str, language: str, seconds: float) -> Operat
     images, hidden = images_of(execution.results)
     text = execution.for_model()
     if hidden:
-        text = with_word(text, f"cut: {hidden} images are too large or too many to be shown")
+        text = with_word(text, f"cut: {hidden} images are too large, too many or damaged")
     structured = {
         "status": execution.status,
         "stdout": execution.stdout,

@@ -19,8 +19,8 @@ from .models import FileEntry, from_wire
 SEARCH_SECONDS = 60.0
 SEARCH_BYTES_MAX = 512 << 10
 LINE_CHARACTERS_MAX = 400
-# The name of a file, a zero byte, the number of the line and the line. A name may have line ends.
-_MATCH = re.compile(r"([^\0]*)\0(\d+):([^\n]*)\n?")
+# What is behind the name of a file and a zero byte: the number of the line, and the line.
+_BEHIND_NAME = re.compile(r"(\d{1,9}):([^\n]*)\n?")
 # Nothing that a model wrote is read by the shell: it is handed on as arguments. Bytes are counted,
 # not lines: a name with line ends would be taken for several matches.
 _SEARCH = 'most=$1; shift; grep "$@" | head -c "$most"'
@@ -65,12 +65,13 @@ def search_files(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[
         ["sh", "-c", _SEARCH, "sh", str(SEARCH_BYTES_MAX), *_grep(arguments)],
         timeout_seconds=seconds,
         env={"LC_ALL": "C.UTF-8"},
+        max_output_bytes=SEARCH_BYTES_MAX,
     )
     try:
         result = yield from run_command(target.sandbox, body)
     except SandboxTimeout:
         return failed(f"the search took longer than {seconds:g} s", "narrow path or name")
-    matches = _MATCH.findall(result.stdout)
+    matches = _matches(result.stdout, most + 1)
     if not matches:
         if result.stderr.strip():
             # Of a pattern that is wrong, or a path that is not there.
@@ -81,7 +82,7 @@ def search_files(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[
     said = f"{len(lines)} matches"
     if is_more or dropped or len(result.stdout.encode()) >= SEARCH_BYTES_MAX:
         said = f"the first {len(lines)} matches; there are more"
-    found = [{"path": one[0], "line": int(one[1])} for one in matches[: len(lines)]]
+    found = [{"path": path, "line": number} for path, number, _ in matches[: len(lines)]]
     return ToolResult("\n".join([said, "matches:", *lines]), structured={"matches": found})
 
 
@@ -94,7 +95,23 @@ def _grep(arguments: Mapping[str, Any]) -> list[str]:
     return [*options, "-e", arguments["pattern"], "--", arguments["path"]]
 
 
-def _match(path: str, number: str, line: str) -> str:
+def _matches(text: str, most: int) -> list[tuple[str, int, str]]:
+    """Path, number and line of each match, in one pass: the guest may print whatever it likes.
+
+    A name may have line ends, so it goes up to the zero byte. What reads otherwise ends the list.
+    """
+    found: list[tuple[str, int, str]] = []
+    place = 0
+    while len(found) < most and (end := text.find("\0", place)) >= 0:
+        behind = _BEHIND_NAME.match(text, end + 1)
+        if behind is None:
+            break
+        found.append((text[place:end], int(behind[1]), behind[2]))
+        place = behind.end()
+    return found
+
+
+def _match(path: str, number: int, line: str) -> str:
     line = line.removesuffix("\r")
     if len(line) > LINE_CHARACTERS_MAX:
         line = f"{line[:LINE_CHARACTERS_MAX]}[...]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -55,13 +56,16 @@ class Transcript:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a file, as a whole or not at all."""
         target = Path(path)
-        part = target.with_name(f".{target.name}.part")
+        # A new file under a name that nobody can guess, for its owner alone: tools print secrets.
+        opened, part = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
-            # In ASCII: a model may have said half of a surrogate pair.
-            part.write_text(json.dumps(self.to_json()), encoding="utf-8")
+            with open(opened, "w", encoding="utf-8") as file:
+                # In ASCII: a model may have said half of a surrogate pair.
+                json.dump(self.to_json(), file)
             os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Transcript:
