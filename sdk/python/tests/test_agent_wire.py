@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +260,14 @@ def check_nothing_is_left(show: Show) -> None:
                 Sandbox.connect(show.agent.sandbox_id)
         return
     assert len(show.fake.seen("POST", CREATE)) == len(show.fake.seen("DELETE", ONE))
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """A shell has what it runs in the background ignore Ctrl-C, and the gate runs this there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
