@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ._async import AsyncSession
 from ._async_ending import run_and_undo
+from ._closing import AsyncClosing
 from ._code import CodeWish, OnResult, run_in
 from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
 from ._keywords import known_keywords
 from ._tools import OnOutput
-from .errors import DayflyError
 from .execution import Execution
 
 
-class AsyncCodeContext(ContextHandle[AsyncSession]):
+class AsyncCodeContext(ContextHandle[AsyncSession], AsyncClosing):
     """As ``CodeContext``, for asyncio."""
 
     @known_keywords
@@ -62,14 +62,3 @@ class AsyncCodeContext(ContextHandle[AsyncSession]):
     async def close(self) -> None:
         """What the end of ``with`` does: deletes it."""
         await self.delete()
-
-    async def __aenter__(self) -> AsyncCodeContext:
-        return self
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            await self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the context ends with its sandbox.
-            if error is None:
-                raise

@@ -14,6 +14,7 @@ from ._async_sandbox_parts import AsyncSandboxParts
 from ._async_sandbox_runs import AsyncSandboxRuns
 from ._async_snapshot import AsyncSnapshot
 from ._children import AsyncChildren
+from ._closing import AsyncClosing
 from ._commands import Command
 from ._effects import Operation
 from ._exploring import Exploration, ExploreWish, Score, explore
@@ -21,12 +22,12 @@ from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
-from .errors import AlreadyExists, DayflyError, NotFound
+from .errors import AlreadyExists, NotFound
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
 
 
-class AsyncSandbox(AsyncSandboxRuns):
+class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
     """As ``Sandbox``, for asyncio; every call is awaited.
 
     ::
@@ -410,16 +411,9 @@ class AsyncSandbox(AsyncSandboxRuns):
         if self.is_held:
             await self.delete()
 
-    async def __aenter__(self) -> AsyncSandbox:
-        return self
-
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            await self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the TTL ends the sandbox.
-            if error is None:
-                raise
+            await super().__aexit__(kind, error, trace)
         finally:
             # Connections that stay open until the loop is gone would be complained about.
             self._session.close_idle()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from ._closing import Closing
 from ._code import CodeWish, OnResult, run_in
 from ._contexts import delete_context, interrupt_context, restart_context
 from ._handles import ContextHandle
 from ._keywords import known_keywords
 from ._sync import Session
 from ._tools import OnOutput
-from .errors import DayflyError
 from .execution import Execution
 
 
-class CodeContext(ContextHandle[Session]):
+class CodeContext(ContextHandle[Session], Closing):
     """A stateful interpreter; ``Sandbox.create_context`` makes one.
 
     ::
@@ -68,14 +68,3 @@ class CodeContext(ContextHandle[Session]):
     def close(self) -> None:
         """What the end of ``with`` does: deletes it."""
         self.delete()
-
-    def __enter__(self) -> CodeContext:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the context ends with its sandbox.
-            if error is None:
-                raise

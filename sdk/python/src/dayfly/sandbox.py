@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from . import _living, _making
 from ._children import Children
+from ._closing import Closing
 from ._commands import Command
 from ._exploring import Exploration, ExploreWish, Score, explore
 from ._keywords import known_keywords
@@ -17,14 +18,14 @@ from ._sandbox_parts import SandboxParts
 from ._sandbox_runs import SandboxRuns
 from ._sync import Session
 from .client import Client, session_of
-from .errors import AlreadyExists, DayflyError, NotFound
+from .errors import AlreadyExists, NotFound
 from .filesystem import Filesystem
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
 from .snapshot import Snapshot
 
 
-class Sandbox(SandboxRuns):
+class Sandbox(SandboxRuns, Closing):
     """A computer of its own for code that nobody has read: a microVM.
 
     ::
@@ -453,17 +454,6 @@ class Sandbox(SandboxRuns):
         """What the end of ``with`` does: deletes it, unless it is persistent or detached."""
         if self.is_held:
             self.delete()
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the TTL ends the sandbox.
-            if error is None:
-                raise
 
 
 def templates(

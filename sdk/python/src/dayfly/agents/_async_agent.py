@@ -9,10 +9,10 @@ from .._async import AsyncSession
 from .._async_client import AsyncClient, async_session_of
 from .._async_ending import run_and_undo, run_to_end
 from .._async_sandbox import AsyncSandbox
+from .._closing import AsyncClosing
 from .._handles import info_in, session_in
 from .._keywords import known_keywords
 from .._pulling import Pulled, Sign
-from ..errors import DayflyError
 from ._best_of import BestOf, Judge, Trial, best_of, checked_count, judged, score_of
 from ._budget import Budget
 from ._checkpoints import CHECKPOINTS_MAX
@@ -25,7 +25,7 @@ from ._place import AgentSandbox, Given, Scope
 from ._transcript import Transcript
 
 
-class AsyncAgent(AgentCore[AsyncSession]):
+class AsyncAgent(AgentCore[AsyncSession], AsyncClosing):
     """As ``Agent``, for asyncio: calls are awaited, and the client of the model is an async one.
 
     Functions that it is given may be coroutine functions. A run that is cancelled deletes the
@@ -165,16 +165,9 @@ class AsyncAgent(AgentCore[AsyncSession]):
         """Deletes the sandbox of ``scope="session"``."""
         await run_to_end(self._session, self._place.close())
 
-    async def __aenter__(self) -> AsyncAgent:
-        return self
-
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            await self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the TTL ends the sandbox.
-            if error is None:
-                raise
+            await super().__aexit__(kind, error, trace)
         finally:
             # Connections that stay open until the loop is gone would be complained about.
             self._session.close_idle()

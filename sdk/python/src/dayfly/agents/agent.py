@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from .._closing import Closing
 from .._handles import info_in, session_in
 from .._keywords import known_keywords
 from .._pulling import Pulled, Sign
 from .._sync import Session
 from ..client import Client, session_of
-from ..errors import DayflyError
 from ..sandbox import Sandbox
 from ._best_of import BestOf, Judge, Trial, best_of, checked_count, judged, score_of
 from ._budget import Budget
@@ -23,7 +23,7 @@ from ._place import AgentSandbox, Given, Scope
 from ._transcript import Transcript
 
 
-class Agent(AgentCore[Session]):
+class Agent(AgentCore[Session], Closing):
     """A model that works in a sandbox: it proposes, the sandbox carries out, it sees the result.
 
     ::
@@ -197,14 +197,3 @@ class Agent(AgentCore[Session]):
     def close(self) -> None:
         """Deletes the sandbox of ``scope="session"``."""
         self._session.run(self._place.close())
-
-    def __enter__(self) -> Agent:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            self.close()
-        except DayflyError:
-            # What went wrong inside is the better news; the TTL ends the sandbox.
-            if error is None:
-                raise
