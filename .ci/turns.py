@@ -9,7 +9,8 @@ host does meanwhile happens to both. A sample waits for full pools on both sides
 it would be measured with it. The first sample of each kind is thrown away.
 
     create  from sending POST /v1/sandboxes to the answer of its first `true`
-    exec    from sending POST exec `true` to a warm sandbox to its answer
+    exec    from sending POST exec `true` to a warm sandbox to its answer; another sandbox after every
+            EXECS_OF_A_SANDBOX, because two sandboxes of one build differ by more than two builds do
     wake    from sending POST exec `true` to a hibernated sandbox to its answer
     fork    from sending POST fork, one child, to its answer
 
@@ -35,6 +36,7 @@ PAUSE_SECONDS = 0.02
 # What could not be deleted ends by itself.
 TTL_SECONDS = 1800
 KINDS = ("create", "exec", "wake", "fork")
+EXECS_OF_A_SANDBOX = 10
 
 
 def free_port():
@@ -66,6 +68,7 @@ class Build:
         self.connection = None
         self.child = None
         self.warm = None
+        self.execs = 0
         self.samples = {kind: [] for kind in KINDS}
         try:
             self.link(templates)
@@ -155,13 +158,7 @@ class Build:
             self.exec_true(sandbox)
             return time.perf_counter() - start, [sandbox]
         if kind == "exec":
-            # Always the same one, which is warm.
-            if self.warm is None:
-                self.warm = self.create()
-                self.exec_true(self.warm)
-            start = time.perf_counter()
-            self.exec_true(self.warm)
-            return time.perf_counter() - start, []
+            return self.exec_sample()
         sandbox = self.create()
         self.exec_true(sandbox)
         if kind == "wake":
@@ -175,6 +172,22 @@ class Build:
             return elapsed, [sandbox] + [child["id"] for child in forked["children"]]
         self.exec_true(sandbox)
         return time.perf_counter() - start, [sandbox]
+
+    def exec_sample(self):
+        """An exec in the warm sandbox, which is deleted after its last."""
+        if self.warm is None:
+            self.warm = self.create()
+            self.exec_true(self.warm)
+            self.wait_for_pools()
+            self.execs = 0
+        start = time.perf_counter()
+        self.exec_true(self.warm)
+        elapsed = time.perf_counter() - start
+        self.execs += 1
+        if self.execs < EXECS_OF_A_SANDBOX:
+            return elapsed, []
+        ended, self.warm = self.warm, None
+        return elapsed, [ended]
 
     def stop(self, keep_log):
         if self.connection is not None:
