@@ -67,15 +67,19 @@ def operation_text(method, path, operation):
     return lines + [f"Responses: {', '.join(responses)}.", ""]
 
 
-def schema_text(name, schema):
+def schema_text(name, schema, schemas):
     lines = [f"### `{name}`", ""]
     if schema.get("description"):
         lines += [first_paragraph(schema["description"]), ""]
     properties = dict(schema.get("properties", {}))
     required = set(schema.get("required", []))
     for part in schema.get("allOf", []):
+        part = schemas[part["$ref"].rsplit("/", 1)[1]] if "$ref" in part else part
         properties.update(part.get("properties", {}))
         required.update(part.get("required", []))
+    if meanings := schema.get("x-enumDescriptions"):
+        lines += ["| value | words |", "| --- | --- |"]
+        return lines + [f"| `{value}` | {cell(text)} |" for value, text in meanings.items()] + [""]
     if not properties:
         return lines + [f"{type_of(schema)}", ""]
     lines += ["| field | type | |", "| --- | --- | --- |"]
@@ -87,7 +91,7 @@ def schema_text(name, schema):
 
 def rest():
     document = json.load(open("openapi/v1.json", encoding="utf-8"))
-    lines = ["# REST", "", "Errors are `{\"error\", \"code\", \"hint\"}`; their codes are in [api.md](../api.md).", ""]
+    lines = ["# REST", "", "Errors are `{\"error\", \"code\", \"hint\", \"hint_code\"}`; their codes are in [api.md](../api.md).", ""]
     by_tag = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -99,8 +103,9 @@ def rest():
         for each in operations:
             lines += operation_text(*each)
     lines += ["## Shapes", ""]
-    for name, schema in sorted(document["components"]["schemas"].items()):
-        lines += schema_text(name, schema)
+    schemas = document["components"]["schemas"]
+    for name, schema in sorted(schemas.items()):
+        lines += schema_text(name, schema, schemas)
     return lines
 
 

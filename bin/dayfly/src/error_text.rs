@@ -106,7 +106,7 @@ fn hint(error: &CommandError) -> Option<String> {
 fn client_hint(error: &ClientError, about: Subject) -> Option<String> {
     let words = match error {
         ClientError::Api(api) => {
-            let told = api.hint.as_deref().map(hint_words::for_command_line);
+            let told = hint_words::for_command_line(&api.advice);
             return told.or_else(|| code_hint(api.known_code()?, about));
         }
         ClientError::Connect { .. } => {
@@ -151,6 +151,8 @@ fn code_hint(code: ErrorCode, about: Subject) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dayfly_api::Advice;
+
     use super::*;
 
     fn refused(message: &str, status: u16, hint: Option<&str>) -> CommandError {
@@ -158,7 +160,10 @@ mod tests {
             status,
             code: "not_found".to_owned(),
             message: message.to_owned(),
-            hint: hint.map(str::to_owned),
+            advice: Advice {
+                hint: hint.map(str::to_owned),
+                ..Advice::default()
+            },
             request_id: Some("req-1".to_owned()),
             retry_after: None,
             percent: None,

@@ -1,156 +1,141 @@
 //! Hints of the server, which speak of HTTP, in the words of the command line.
-//!
-//! What is in neither table is shown as it came.
 
-/// Requests that a hint names, and the command that does the same. `{}` is one part of a path; what
-/// stood there goes into the command.
-const REQUESTS: &[(&str, &str, &str)] = &[
-    ("GET", "/v1/me", "dayfly whoami"),
-    ("GET", "/v1/usage", "dayfly project usage"),
-    ("GET", "/health", "dayfly version"),
-    ("GET", "/v1/node", "dayfly node"),
-    ("GET", "/v1/templates", "dayfly template ls"),
-    ("GET", "/v1/templates/{}", "dayfly template info {}"),
-    ("POST", "/v1/templates/{}/bake", "dayfly template bake {}"),
-    ("GET", "/v1/volumes", "dayfly volume ls"),
-    ("PATCH", "/v1/volumes/{}", "dayfly volume grow {} SIZE"),
-    ("GET", "/v1/snapshots", "dayfly snapshot ls"),
-    ("GET", "/v1/sandboxes", "dayfly ls"),
-    ("GET", "/v1/sandboxes/{}", "dayfly info {}"),
-    ("DELETE", "/v1/sandboxes/{}", "dayfly rm {}"),
-    ("GET", ".../network", "dayfly net show ID"),
-    ("GET", ".../ports", "dayfly port ls ID"),
-    ("GET", "processes/{}/output", "dayfly logs ID {}"),
-];
+use dayfly_api::hint::fill;
+use dayfly_api::{Advice, HintCode};
 
-/// Other words of HTTP.
-const PHRASES: &[(&str, &str)] = &[
-    (
-        "send the header `Authorization: Bearer <key>`",
-        "give a key with DAYFLY_API_KEY, --key-file or `dayfly login`",
-    ),
-    (
-        "use a new Idempotency-Key for a new request",
-        "run the command again",
-    ),
-    (
-        r#"such as metadata={"task":"7"}, percent-encoded"#,
-        "such as --metadata task=7",
-    ),
-    (
-        "leave network and egress_allowlist out",
-        "leave --network and --allow out",
-    ),
-    (
-        "leave tree_id out, or send the child's own fork_tree_id",
-        "leave --tree out, or give the child's own tree",
-    ),
-    ("; ask again later", "; run the command again later"),
-    (
-        "ask again; if it stays so,",
-        "run the command again; if it stays so,",
-    ),
-];
+/// Says a hint of the server for somebody who types commands. One that this version does not know,
+/// or of a server that sends no codes, is shown as it came.
+pub(crate) fn for_command_line(advice: &Advice) -> Option<String> {
+    let words = advice.known_code().and_then(words);
+    let worded = words.map(|words| fill(words, &advice.hint_parameters));
+    worded.or_else(|| advice.hint.clone())
+}
 
-/// Says a hint of the server for somebody who types commands.
-pub(crate) fn for_command_line(hint: &str) -> String {
-    let mut text = hint.to_owned();
-    for (theirs, ours) in PHRASES {
-        text = text.replace(theirs, ours);
-    }
-    let mut said: Vec<String> = Vec::new();
-    let mut words = text.split(' ').peekable();
-    while let Some(word) = words.next() {
-        let command = words.peek().and_then(|path| command_for(word, path));
-        match command {
-            Some(command) => {
-                words.next();
-                said.push(command);
-            }
-            None => said.push(word.to_owned()),
+/// The words for a code; nothing where those of the server fit a command line.
+fn words(code: HintCode) -> Option<&'static str> {
+    let words = match code {
+        HintCode::SendKey => "give a key with DAYFLY_API_KEY, --key-file or `dayfly login`",
+        HintCode::KeyPermissions => "`dayfly whoami` says what this key may be used for",
+        HintCode::KeyScopes => "`dayfly whoami` says which scopes this key has",
+        HintCode::Quota => {
+            "delete what is not needed, or ask the operator for more; `dayfly project usage` shows it"
         }
-    }
-    said.join(" ")
-}
-
-/// The command for a method and the word behind it, with the punctuation that followed.
-fn command_for(method: &str, path: &str) -> Option<String> {
-    let method = method.trim_start_matches('`');
-    let end = path.trim_end_matches(['`', ',', ';', '.', ':', ')']).len();
-    let (path, rest) = path.split_at(end);
-    let rest = rest.trim_start_matches('`');
-    REQUESTS
-        .iter()
-        .filter(|(known, _, _)| *known == method)
-        .find_map(|(_, pattern, command)| Some((command, part_of(pattern, path)?)))
-        .map(|(command, part)| format!("`{}`{rest}", command.replace("{}", &part)))
-}
-
-/// What stands in a path where the pattern has `{}`; nothing when the path is another one.
-fn part_of(pattern: &str, path: &str) -> Option<String> {
-    let Some((before, after)) = pattern.split_once("{}") else {
-        return (pattern == path).then(String::new);
+        HintCode::ServerHealth => {
+            "run the command again; if it stays so, `dayfly version` says what the operator can do"
+        }
+        HintCode::MetadataExample => "such as --metadata task=7",
+        HintCode::TimeExample => "such as 2026-01-31T12:00:00Z",
+        HintCode::NewIdempotencyKey => "run the command again",
+        HintCode::TemplateBaking => "nothing was created; run the command again later",
+        HintCode::TemplateFailed => "`dayfly template info {template}` says why",
+        HintCode::ForkWider => "name less, or leave --network and --allow out to give it the same",
+        HintCode::TreeOfChild => "leave --tree out, or give the child's own tree",
+        HintCode::GrowVolume => "`dayfly volume grow {volume} SIZE` makes it larger",
+        HintCode::OutputKept => "its output is kept: `dayfly logs ID {exec_id}`",
+        HintCode::NetworkDenied => {
+            "the network policy of this sandbox denied {denied}; `dayfly net allow {sandbox_id} {first}` lets it through"
+        }
+        HintCode::NetworkChanged => {
+            "look at `dayfly net show ID`, and run the command again if the change is still wanted"
+        }
+        HintCode::NetworkNotWidened => {
+            "run the command again; `dayfly net show ID` shows what holds"
+        }
+        HintCode::NothingListens => {
+            "start the service, or look at `dayfly port ls ID` for what listens"
+        }
+        HintCode::KeyEnded
+        | HintCode::RevokeKeys
+        | HintCode::RevokeFileLinks
+        | HintCode::RevokePortLinks
+        | HintCode::MakeRoom
+        | HintCode::HealthRemedy
+        | HintCode::KnownNames
+        | HintCode::NoNames
+        | HintCode::SandboxStatus
+        | HintCode::SandboxNameTaken
+        | HintCode::SnapshotNameTaken
+        | HintCode::SnapshotCorrupt
+        | HintCode::SnapshotUnfit
+        | HintCode::PromoteChild
+        | HintCode::VolumeUsers
+        | HintCode::SmallerVolume
+        | HintCode::SilentCommand
+        | HintCode::OutOfMemory
+        | HintCode::NoMemoryLeft
+        | HintCode::ContextBusy
+        | HintCode::ContextRestarted
+        | HintCode::StateLost
+        | HintCode::SilentCode
+        | HintCode::EnvironmentOfSandbox
+        | HintCode::PortClosed => return None,
     };
-    let part = path.strip_prefix(before)?.strip_suffix(after)?;
-    if part.is_empty() || part.contains('/') {
-        return None;
-    }
-    // `{name}` is the document's own gap.
-    let gap = part
-        .strip_prefix('{')
-        .and_then(|part| part.strip_suffix('}'));
-    Some(gap.map_or_else(|| part.to_owned(), str::to_ascii_uppercase))
+    Some(words)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    /// As the server words them today.
+    use clap::CommandFactory;
+    use dayfly_api::Hint;
+
+    use super::*;
+    use crate::args::Args;
+
+    /// Words of HTTP, which nobody types.
+    const FOREIGN: [&str; 8] = [
+        "GET ",
+        "PUT ",
+        "POST ",
+        "PATCH ",
+        "DELETE ",
+        "/v1/",
+        "Bearer",
+        "Idempotency-Key",
+    ];
+
     #[test]
-    fn a_hint_names_commands_and_no_requests() {
-        for (theirs, ours) in [
-            (
-                "GET /v1/me says which scopes this key has",
-                "`dayfly whoami` says which scopes this key has",
-            ),
-            (
-                "delete what is not needed, or ask the operator for more; GET /v1/usage shows it",
-                "delete what is not needed, or ask the operator for more; `dayfly project usage` shows it",
-            ),
-            (
-                "PATCH /v1/volumes/{name} makes it larger",
-                "`dayfly volume grow NAME SIZE` makes it larger",
-            ),
-            (
-                "GET /v1/templates/tools says why",
-                "`dayfly template info tools` says why",
-            ),
-            (
-                "look at GET .../network, and send the change again if it is still wanted",
-                "look at `dayfly net show ID`, and send the change again if it is still wanted",
-            ),
-            (
-                "its output is kept: `GET processes/ex-1/output`",
-                "its output is kept: `dayfly logs ID ex-1`",
-            ),
-            (
-                "ask again; if it stays so, GET /health says what the operator can do",
-                "run the command again; if it stays so, `dayfly version` says what the operator can do",
-            ),
-            (
-                "send the header `Authorization: Bearer <key>`",
-                "give a key with DAYFLY_API_KEY, --key-file or `dayfly login`",
-            ),
-        ] {
-            assert_eq!(for_command_line(theirs), ours);
+    fn no_hint_is_in_words_of_http_and_each_command_in_one_exists() {
+        for code in HintCode::ALL {
+            let words = words(*code).unwrap_or_else(|| code.words());
+            assert!(!FOREIGN.iter().any(|word| words.contains(word)), "{words}");
+            for command in words.split('`').skip(1).step_by(2) {
+                let mut known = Args::command();
+                let verbs = command.split(' ').skip(1);
+                for verb in verbs.take_while(|word| word.chars().all(|c| c.is_ascii_lowercase())) {
+                    let next = known.find_subcommand(verb).cloned();
+                    known = next.unwrap_or_else(|| panic!("`{command}` is no command"));
+                }
+            }
         }
     }
 
     #[test]
-    fn other_hints_stay_as_they_are() {
-        for hint in ["", "wait", "GET up", "GET /v1/unheard/of", "a  b "] {
-            assert_eq!(for_command_line(hint), hint);
+    fn words_name_only_what_the_server_sends() {
+        for code in HintCode::ALL {
+            let names = code.parameters().iter();
+            let sent: BTreeMap<String, String> = names
+                .map(|name| ((*name).to_owned(), String::new()))
+                .collect();
+            let filled = fill(words(*code).unwrap_or_default(), &sent);
+            assert!(!filled.contains('{'), "{filled}");
         }
+    }
+
+    #[test]
+    fn a_known_code_goes_before_the_words_that_came_with_it() {
+        let template = "tools".to_owned();
+        let failed = Advice::from(Hint::TemplateFailed { template });
+        assert_eq!(
+            for_command_line(&failed).as_deref(),
+            Some("`dayfly template info tools` says why")
+        );
+        let later = Advice {
+            hint_code: Some("of_a_later_server".to_owned()),
+            ..failed
+        };
+        assert_eq!(for_command_line(&later), later.hint);
+        assert_eq!(for_command_line(&Advice::default()), None);
     }
 }

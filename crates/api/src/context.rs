@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::exec::Omission;
+use crate::hint::Advice;
 
 /// Body of `POST /v1/sandboxes/{id}/repl/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -95,9 +96,8 @@ pub struct RunResult {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
-    /// What to do about it, in words for a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub advice: Advice,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<Vec<String>>,
     /// The interpreter of the context had ended, and this run has a new one: variables and imports

@@ -8,6 +8,8 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema,
 
 use crate::environment;
 
+use crate::hint::Advice;
+
 /// What to run: a text for the shell, or a program with its arguments. No text may hold a NUL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "cmd must be a string or a list of strings")]
@@ -154,9 +156,8 @@ pub struct ExecResult {
     /// What is left out of `stdout` and `stderr`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
-    /// What to do about it, in words for a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub advice: Advice,
     /// With `report_changes`: what changed while the command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<Vec<String>>,
@@ -301,8 +302,8 @@ pub struct ExecExitEvent {
     pub limits_hit: Vec<String>,
     /// Help for whoever reads that it failed: hosts that the network denied, or how much memory there
     /// is. Only for the request that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub advice: Advice,
 }
 
 fn text_schema(pattern: &str) -> ObjectBuilder {

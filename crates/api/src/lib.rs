@@ -11,6 +11,7 @@ pub mod error;
 pub mod exec;
 pub mod files;
 pub mod fork;
+pub mod hint;
 pub mod lifecycle;
 pub mod network;
 mod number;
@@ -37,6 +38,7 @@ pub use files::{
     FileLink, FileLinkOperation, FileWritten, MakeDirectory, MoveFile,
 };
 pub use fork::{ForkOptions, ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
+pub use hint::{Advice, Hint, HintCode};
 pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout, WakeSandbox};
 pub use network::{
     AllowNetwork, Network, NetworkDefault, NetworkLog, NetworkLost, NetworkMode, NetworkPreset,

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use dayfly_api::ErrorBody;
+use dayfly_api::{Advice, ErrorBody};
 use dayfly_types::{ErrorCode, InvalidId};
 
 /// Why a call failed. The variants say what the caller can know about the server's state.
@@ -92,7 +92,8 @@ pub struct ApiError {
     /// A stable word; empty when the answer was not in the documented shape.
     pub code: String,
     pub message: String,
-    pub hint: Option<String>,
+    /// What to do about it, as the server says it.
+    pub advice: Advice,
     pub request_id: Option<String>,
     /// When to ask again.
     pub retry_after: Option<Duration>,
@@ -116,7 +117,10 @@ impl ApiError {
             401 => true,
             // A proxy in front of the server has no code.
             403 if self.code.is_empty() => true,
-            403 => speaks_of_key(&self.message) || self.hint.as_deref().is_some_and(speaks_of_key),
+            403 => {
+                speaks_of_key(&self.message)
+                    || self.advice.hint.as_deref().is_some_and(speaks_of_key)
+            }
             _ => false,
         }
     }
@@ -127,7 +131,7 @@ impl ApiError {
             status: ErrorCode::parse(&code).map_or(500, ErrorCode::http_status),
             code,
             message,
-            hint: None,
+            advice: Advice::default(),
             request_id: None,
             retry_after: None,
             percent: None,
@@ -142,7 +146,7 @@ impl ApiError {
                 status,
                 code: body.code,
                 message: body.error,
-                hint: body.hint,
+                advice: body.advice,
                 request_id: Some(body.request_id).filter(|id| !id.is_empty()),
                 retry_after,
                 percent: body.percent,
@@ -151,7 +155,10 @@ impl ApiError {
                 status,
                 code: String::new(),
                 message: format!("HTTP status {status} without an error text"),
-                hint: Some("is this the address of a Dayfly server?".to_owned()),
+                advice: Advice {
+                    hint: Some("is this the address of a Dayfly server?".to_owned()),
+                    ..Advice::default()
+                },
                 request_id: None,
                 retry_after,
                 percent: None,

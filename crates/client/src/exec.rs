@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use dayfly_api::{ExecExitEvent, ExecOutputEvent, ExecRequest, ExecResult};
+use dayfly_api::{Advice, ExecExitEvent, ExecOutputEvent, ExecRequest, ExecResult};
 use dayfly_types::ErrorCode;
 use reqwest::Response;
 use serde::Deserialize;
@@ -163,7 +163,8 @@ impl ExecStream {
 struct ErrorEvent {
     error: String,
     code: Option<String>,
-    hint: Option<String>,
+    #[serde(flatten)]
+    advice: Advice,
     request_id: Option<String>,
 }
 
@@ -187,7 +188,7 @@ fn read_error(data: &str, is_lost: bool) -> ClientError {
         status,
         code,
         message: event.error,
-        hint: event.hint,
+        advice: event.advice,
         request_id: event.request_id,
         retry_after: None,
         percent: None,

@@ -109,7 +109,7 @@ mod tests {
             status: code.http_status(),
             code: code.as_str().to_owned(),
             message: "not now".to_owned(),
-            hint: None,
+            advice: dayfly_api::Advice::default(),
             request_id: None,
             retry_after,
             percent: Some(7),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from pathlib import Path
@@ -21,12 +22,17 @@ from dayfly import (
     NotFound,
     Unsupported,
 )
-from dayfly._hints import worded
-from dayfly.errors import error_of_code
+from dayfly._hints import FITTING, WORDS, worded
+from dayfly.errors import error_of_fields
 from dayfly.execution import execution_from_wire
 
 CREATE = "/v1/sandboxes"
 ONE = f"{CREATE}/{SANDBOX}"
+KEPT: dict[str, Any] = {
+    "hint": "its output is kept: GET processes/ex-1/output",
+    "hint_code": "output_kept",
+    "hint_parameters": {"exec_id": "ex-1"},
+}
 REST_WORDS = re.compile(r"\b(GET|PUT|POST|PATCH|DELETE) |/v1/|Bearer|Idempotency-Key")
 
 
@@ -40,42 +46,58 @@ def call(create: Create, method: str, *arguments: Any, **options: Any) -> Any:
     return asyncio.run(scenario())
 
 
-def test_no_hint_of_the_server_is_in_words_of_rest() -> None:
+def test_every_code_of_a_hint_has_words_for_this_package() -> None:
     root = Path(__file__).resolve().parents[3]
-    sources = root / "crates" / "control" / "src"
-    if not sources.exists():
+    document = root / "openapi" / "v1.json"
+    if not document.exists():
         pytest.skip("the server is not beside the SDK")
-    codes = {
-        "send the header `Authorization: Bearer <key>`": "unauthorized",
-        "use a new Idempotency-Key for a new request": "idempotency_conflict",
-    }
-    found: set[str] = set()
-    for source in sources.rglob("*.rs"):
-        text = source.read_text(encoding="utf-8")
-        found |= set(re.findall(r'\.hint\(\s*(?:format!\()?"([^"]*)"', text))
-    assert len(found) > 10
+    schemas = json.loads(document.read_text(encoding="utf-8"))["components"]["schemas"]
+    theirs: dict[str, str] = schemas["HintCode"]["x-enumDescriptions"]
+    assert sorted(theirs) == sorted(schemas["HintCode"]["enum"])
+    assert sorted([*WORDS, *FITTING]) == sorted(theirs)
     commands = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    for hint in sorted(found):
-        told = worded(hint.replace("{name}", "tools"), codes.get(hint, ""))
-        assert not REST_WORDS.search(told or ""), f"{hint!r} is told as {told!r}"
-        for command in re.findall(r"`(dayfly [a-z ]+)`", told or ""):
+    for code, words in theirs.items():
+        names = re.findall(r"\{([a-z_]+)\}", words)
+        fields = {"hint": words, "hint_code": code, "hint_parameters": dict.fromkeys(names, "a")}
+        told = worded(fields) or ""
+        # Words that need what is not sent would be those of the server.
+        assert code in FITTING or told != words, code
+        assert not REST_WORDS.search(told), f"{code} is told as {told!r}"
+        for command in re.findall(r"`(dayfly [a-z ]+)`", told):
             assert f"## `{command}`\n" in commands, f"{told!r} names a command that is none"
 
 
-def test_known_hints_name_calls_of_this_package() -> None:
-    denied = (
-        "denied a.org (not_allowed); `dayfly net allow sb-1 a.org` or "
-        "POST .../network/allow lets it through"
+def test_known_codes_name_calls_of_this_package() -> None:
+    denied: dict[str, Any] = {
+        "hint": "`dayfly net allow sb-1 a.org` or POST .../network/allow lets it through",
+        "hint_code": "network_denied",
+        "hint_parameters": {"sandbox_id": "sb-1", "denied": "a.org (no_rule)", "first": "a.org"},
+    }
+    assert str(worded(denied)).endswith(
+        'denied a.org (no_rule); sandbox.network.allow("a.org") lets it through'
     )
-    allow = 'sandbox.network.allow("a.org")'
-    assert worded(denied) == f"denied a.org (not_allowed); {allow} lets it through"
-    kept = "its output is kept: GET processes/ex-1/output"
-    assert worded(kept) == 'its output is kept: sandbox.process("ex-1").output()'
-    error = error_of_code("unauthorized", "this needs an API key", hint="send the header")
+    assert execution_from_wire(denied).hint == worded(denied)
+    error = error_of_fields({"code": "unauthorized", "error": "this needs an API key"})
     assert "DAYFLY_API_KEY" in str(error)
     assert "api_key=" in str(error)
-    assert execution_from_wire({"hint": denied}).hint == worded(denied)
-    assert worded("something of a later version") == "something of a later version"
+    ended = {"hint": "what was begun before may go on", "hint_code": "key_ended"}
+    assert error_of_fields({"code": "unauthorized", **ended}).hint == ended["hint"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"hint_code": "of_a_later_server"},
+        {"hint_code": "network_denied"},
+        {"hint_code": "network_denied", "hint_parameters": {"first": "a"}},
+        {"hint_code": 7, "hint_parameters": []},
+    ],
+)
+def test_what_is_not_known_is_told_as_the_server_words_it(fields: dict[str, Any]) -> None:
+    assert worded({"hint": "something of another version", **fields}) == (
+        "something of another version"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,8 +125,7 @@ def test_a_command_without_memory_says_so(
 
 
 def test_of_a_sandbox_that_is_gone_nothing_goes_on(fake: FakeDaemon, create: Create) -> None:
-    kept = "its output is kept: GET processes/ex-1/output"
-    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", hint=kept))
+    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", **KEPT))
     fake.on("GET", ONE, refusal(404, "not_found"))
     with pytest.raises(GuestUnavailable, match="ttl_seconds") as caught:
         call(create, "exec", "sleep 30")
@@ -117,8 +138,7 @@ def test_of_a_sandbox_that_is_gone_nothing_goes_on(fake: FakeDaemon, create: Cre
 
 
 def test_of_a_sandbox_that_is_there_the_output_is_kept(fake: FakeDaemon, create: Create) -> None:
-    kept = "its output is kept: GET processes/ex-1/output"
-    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", hint=kept))
+    fake.on("POST", f"{ONE}/exec", refusal(502, "guest_unavailable", **KEPT))
     with pytest.raises(GuestUnavailable, match=re.escape('process("ex-1").output')):
         call(create, "exec", "sleep 30")
 

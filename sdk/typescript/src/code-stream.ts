@@ -5,6 +5,7 @@ import { apiError, SandboxTimeout } from "./errors.js";
 import type { OutputListener } from "./exec-options.js";
 import { Execution, Result } from "./execution.js";
 import { AnswerLost, ProtocolError } from "./failures.js";
+import { worded } from "./hints.js";
 import { KeptText } from "./kept-text.js";
 import type { SseEvent } from "./sse.js";
 import type { Wire } from "./wire.js";
@@ -103,7 +104,7 @@ export class CodeCollector {
         this.#end = data;
         return;
       case "error":
-        throw apiError(String(data["error"] ?? ""), { code: String(data["code"] ?? "internal") });
+        throw apiError(String(data["error"] ?? ""), { code: String(data["code"] ?? "internal"), hint: worded(data) });
     }
   }
 

@@ -191,7 +191,7 @@ export function errorFromAnswer(status: number, headers: Headers, body: string, 
   return apiError(text("error") ?? foreignText(status, headers), {
     code,
     status,
-    hint: code === undefined ? FOREIGN_HINT : hintFor(code, text("hint"), hasKey),
+    hint: code === undefined ? FOREIGN_HINT : hintFor(code, told, hasKey),
     requestId: text("request_id"),
     retryAfterSeconds,
     percent: typeof told["percent"] === "number" ? told["percent"] : undefined,

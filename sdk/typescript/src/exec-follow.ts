@@ -11,6 +11,7 @@ import { apiError, DayflyError, GuestUnavailable, NodeUnavailable, SandboxTimeou
 import type { OutputListener } from "./exec-options.js";
 import { ExecResult, type Omission } from "./exec-result.js";
 import { AnswerLost, ExecInterrupted, ProtocolError, ServerUnreachable } from "./failures.js";
+import { worded } from "./hints.js";
 import { KeptText } from "./kept-text.js";
 import { REATTACH_ALIVE_PATIENCE_MS, REATTACH_PATIENCE_MS, REATTACH_PAUSE_MAX_MS } from "./limits.js";
 import { OutputPosition } from "./output-position.js";
@@ -160,7 +161,7 @@ export class Follower {
       case "exit":
         return this.#result(data as unknown as ExitData);
       case "error":
-        return this.#refusal(String(data["error"]), String(data["code"]));
+        return this.#refusal(data);
       default:
         return undefined;
     }
@@ -181,8 +182,8 @@ export class Follower {
   }
 
   /** What an `error` event means: a loss that may pass, or the end of it. */
-  #refusal(text: string, code: string): Error {
-    const error = apiError(text, { code });
+  #refusal(told: Readonly<Record<string, unknown>>): Error {
+    const error = apiError(String(told["error"]), { code: String(told["code"]), hint: worded(told) });
     if (error instanceof SandboxTimeout) {
       error.stdout = this.#stdout.kept;
       error.stderr = this.#stderr.kept;

@@ -60,7 +60,7 @@ export class ExecResult {
     this.execId = wire.exec_id;
     this.limitsHit = wire.limits_hit ?? [];
     this.omitted = wire.omitted ?? [];
-    this.hint = worded(wire.hint ?? undefined) ?? memoryHint(wire.reason);
+    this.hint = worded(wire) ?? memoryHint(wire.reason);
     this.changedFiles = wire.changed_files ?? undefined;
   }
 

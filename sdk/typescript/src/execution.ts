@@ -115,7 +115,7 @@ export class Execution {
     this.executionCount = wire.execution_count ?? undefined;
     this.truncated = wire.truncated;
     this.omitted = wire.omitted ?? [];
-    const told = worded(wire.hint ?? undefined);
+    const told = worded(wire);
     // The server's hint says it where it knows of it; the events of a stream have no hint.
     const isSaid = isServersWord && told !== undefined;
     const hints = [this.stateLost && !isSaid ? STATE_LOST : undefined, told].filter((hint) => hint !== undefined);

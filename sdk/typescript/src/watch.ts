@@ -3,6 +3,7 @@
 import type { Call, Connection } from "./connection.js";
 import { apiError } from "./errors.js";
 import { AnswerLost } from "./failures.js";
+import { worded } from "./hints.js";
 import { about, withPath } from "./path-error.js";
 import type { SseEvent } from "./sse.js";
 import type { Wire } from "./wire.js";
@@ -86,7 +87,7 @@ export class FileWatch implements AsyncIterable<FileChange>, AsyncDisposable {
 
 function refusal(event: SseEvent): Error {
   const data = JSON.parse(event.data) as { error?: string; code?: string };
-  return apiError(data.error ?? `an unexpected ${event.name} event`, { code: data.code });
+  return apiError(data.error ?? `an unexpected ${event.name} event`, { code: data.code, hint: worded(data) });
 }
 
 function fileChange(event: SseEvent): FileChange {

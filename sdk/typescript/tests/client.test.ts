@@ -1,11 +1,11 @@
 // An explicit client: what it is given reaches every request, and its end is an end.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { hintFor } from "#internal/hints";
+import { worded } from "#internal/hints";
 import { Client, DayflyError, InvalidSettings, me, Sandbox, Snapshot, templates, Unauthorized, Volume } from "dayfly";
 import { FakeServer, refuse, SANDBOX, sendJson, sendNothing } from "./fake-server.js";
 
@@ -110,42 +110,46 @@ test("a missing key is said with the three ways to give one", async () => {
   }
 });
 
-test("hints are in the words of this package", async () => {
-  const told = [
-    ["already_exists", "PATCH /v1/volumes/{name} makes it larger", "volume.grow({ sizeGb }) makes it larger"],
-    ["template_failed", "GET /v1/templates/tools says why", "templates() says why: `detail` of tools"],
-    ["forbidden", "GET /v1/me says what this key may be used for", "me() says what this key may be used for"],
-    ["guest_unavailable", "its output is kept: GET processes/exec-1f/output", 'its output is kept: sandbox.process("exec-1f").output()'],
-    ["nothing_listens", "start the service, or look at GET .../ports for what listens", "start the service; sandbox.ports() says what listens, and sandbox.waitForPort(port) waits for it"],
+test("hints are in the words of this package, by their code", async () => {
+  const told: [Record<string, unknown>, string][] = [
+    [{ hint_code: "grow_volume", hint_parameters: { volume: "v" } }, "volume.grow({ sizeGb }) makes it larger"],
+    [{ hint_code: "template_failed", hint_parameters: { template: "tools" } }, "templates() says why: `detail` of tools"],
+    [{ hint_code: "key_permissions" }, "me() says what this key may be used for"],
+    [{ hint_code: "output_kept", hint_parameters: { exec_id: "ex-1" } }, 'its output is kept: sandbox.process("ex-1").output()'],
+    [{ hint_code: "key_ended" }, "h"],
+    [{ hint_code: "of_a_later_server" }, "h"],
+    [{ hint_code: "template_failed" }, "h"],
+    [{}, "h"],
   ];
-  let current: string[] = [];
+  let current: Record<string, unknown> = {};
   const server = await FakeServer.start((_, response) => {
-    refuse(response, 409, current[0] ?? "", { hint: current[1] });
+    refuse(response, 409, "already_exists", { hint: "h", ...current });
   });
-  for (current of told) {
+  for (const [fields, expected] of told) {
+    current = fields;
     await assert.rejects(me(server.options), (error: unknown) => {
-      return error instanceof DayflyError && error.hint === current[2];
-    }, current[0]);
+      return error instanceof DayflyError && error.hint === expected;
+    }, expected);
   }
 });
 
 const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
-const SERVER = join(REPOSITORY, "crates/control/src");
+const DOCUMENT = join(REPOSITORY, "openapi/v1.json");
 
-test("no hint of the server is told in words of REST, and commands in hints exist", { skip: !existsSync(SERVER) }, () => {
-  const sources = readdirSync(SERVER, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".rs"));
-  const hints = sources.flatMap((name) => {
-    return [...readFileSync(join(SERVER, name), "utf8").matchAll(/\.hint\(\s*(?:format!\()?"([^"]*)"/g)].map(([, hint]) => hint ?? "");
-  });
-  assert.ok(hints.length > 10);
-  const codes = new Map([
-    ["send the header `Authorization: Bearer <key>`", "unauthorized"],
-    ["use a new Idempotency-Key for a new request", "idempotency_conflict"],
-  ]);
+interface Codes {
+  components: { schemas: { HintCode: { enum: string[]; "x-enumDescriptions": Record<string, string> } } };
+}
+
+test("no hint of the server is told in words of REST, and commands in hints exist", { skip: !existsSync(DOCUMENT) }, () => {
+  const { HintCode } = (JSON.parse(readFileSync(DOCUMENT, "utf8")) as Codes).components.schemas;
+  assert.ok(HintCode.enum.length > 10);
   const commands = readFileSync(join(REPOSITORY, "docs/reference/cli.md"), "utf8");
-  for (const hint of hints) {
-    const told = hintFor(codes.get(hint) ?? "", hint.replace("{name}", "tools"), true) ?? "";
-    assert.doesNotMatch(told, /\b(GET|PUT|POST|PATCH|DELETE) |\/v1\/|Bearer|Idempotency-Key/, hint);
+  for (const code of HintCode.enum) {
+    const words = HintCode["x-enumDescriptions"][code] ?? "";
+    const names = [...words.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => [name, "a"]);
+    const told = worded({ hint: words, hint_code: code, hint_parameters: Object.fromEntries(names) }) ?? "";
+    assert.notEqual(told, "", code);
+    assert.doesNotMatch(told, /\b(GET|PUT|POST|PATCH|DELETE) |\/v1\/|Bearer|Idempotency-Key/, code);
     for (const [, command] of told.matchAll(/`(dayfly [a-z ]+)`/g)) assert.ok(commands.includes(`## \`${command}\`\n`), told);
   }
 });

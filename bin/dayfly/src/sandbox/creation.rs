@@ -1,6 +1,6 @@
 //! Making a sandbox, with everything that can come in between.
 
-use dayfly_api::{CreateSandbox, Sandbox, Template, TemplateState};
+use dayfly_api::{Advice, CreateSandbox, Sandbox, Template, TemplateState};
 use dayfly_client::ClientError;
 use dayfly_types::ErrorCode;
 use tokio::sync::Notify;
@@ -132,7 +132,10 @@ async fn with_reason(
         }) = failed
         {
             refusal.message = format!("{}: {reason}", refusal.message);
-            refusal.hint = Some(format!("`dayfly template bake {name} --wait` tries again"));
+            refusal.advice = Advice {
+                hint: Some(format!("`dayfly template bake {name} --wait` tries again")),
+                ..Advice::default()
+            };
         }
     }
     ClientError::Api(refusal)

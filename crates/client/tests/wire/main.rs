@@ -217,7 +217,7 @@ async fn a_refusal_keeps_everything_that_the_server_said() {
     assert_eq!((api.status, api.code.as_str()), (404, "not_found"));
     assert_eq!(api.retry_after, Some(Duration::from_secs(3)));
     assert_eq!(
-        (api.hint.as_deref(), api.request_id.as_deref()),
+        (api.advice.hint.as_deref(), api.request_id.as_deref()),
         (Some("h"), Some("r"))
     );
 }

@@ -8,12 +8,15 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::{Extension, Json};
 use bytes::Bytes;
-use dayfly_api::{Context, ContextList, CreateContext, RunCode, RunResult, RunStreamEvent};
+use dayfly_api::{
+    Advice, Context, ContextList, CreateContext, Hint, RunCode, RunResult, RunStreamEvent,
+};
 use dayfly_node_api::NodeError;
 use dayfly_types::ids::ID_RANDOM_BYTES;
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::admission::limit::Permit;
 use crate::code::context::{BridgeCall, BridgeLine, RunStatus, ask_once, broken, present};
@@ -45,10 +48,6 @@ const CLOCK_ERROR_MS: i64 = 100;
 const RESTARTED: &str = "ContextRestarted";
 /// What it says of a run that never had its turn.
 const BUSY: &str = "ContextBusy";
-const STATE_LOST_HINT: &str = "the interpreter of this context had ended and was started anew: \
-     variables and imports of before are gone";
-const SILENT_HINT: &str =
-    "the code ran and printed nothing; print a value, or make it the last expression, to see it";
 
 /// Makes a context: an interpreter that keeps its state between runs.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/repl/sessions", operation_id = "create_context", tag = "contexts",
@@ -246,8 +245,8 @@ pub(crate) async fn run_to_the_end(
         return Err(timed_out(&collected));
     }
     let mut result = present_run(collected, &run_id, shaped.is_some());
-    if result.hint.is_none() && result.exit_code != 0 {
-        result.hint = denied_since(control, &sandbox, began).await;
+    if result.advice.hint.is_none() && result.exit_code != 0 {
+        result.advice = denied_since(control, &sandbox, began).await.into();
     }
     if body.report_changes == Some(true) {
         let changes = crate::exec::http::changed_since(control, &sandbox, began).await?;
@@ -264,12 +263,9 @@ fn timed_out(run: &CollectedRun) -> ApiError {
         Some(line) if line.starts_with(BUSY) => {
             let text = "timeout: the context was busy with other code for the whole limit; \
                         this code did not run";
-            ApiError::new(ErrorCode::Timeout, text)
-                .hint("interrupt the context, or run the code in a context of its own")
+            ApiError::new(ErrorCode::Timeout, text).hint(Hint::ContextBusy)
         }
-        Some(line) if line.starts_with(RESTARTED) => {
-            error.hint("it did not stop by itself: the context was started anew, without its state")
-        }
+        Some(line) if line.starts_with(RESTARTED) => error.hint(Hint::ContextRestarted),
         Some(_) | None => error,
     }
 }
@@ -304,8 +300,8 @@ fn present_run(run: CollectedRun, run_id: &ExecId, is_for_a_model: bool) -> RunR
         && run.results.is_empty()
         && run.status == RunStatus::Ok;
     let hint = match (run.is_state_lost, is_for_a_model && is_silent) {
-        (true, _) => Some(STATE_LOST_HINT),
-        (false, true) => Some(SILENT_HINT),
+        (true, _) => Some(Hint::StateLost),
+        (false, true) => Some(Hint::SilentCode),
         (false, false) => None,
     };
     let exit = i32::from(run.status != RunStatus::Ok);
@@ -331,7 +327,7 @@ fn present_run(run: CollectedRun, run_id: &ExecId, is_for_a_model: bool) -> RunR
         exec_id: None,
         truncated: run.is_cut || !omitted.is_empty(),
         omitted,
-        hint: hint.map(str::to_owned),
+        advice: hint.into(),
         changed_files: None,
         state_lost: run.is_state_lost,
     }
@@ -375,6 +371,29 @@ pub(crate) async fn stream(
     )))
 }
 
+/// Data of the `end` event.
+#[derive(Debug, Serialize)]
+struct EndEvent {
+    status: RunStatus,
+    execution_count: Option<u64>,
+    duration_ms: u64,
+    #[serde(flatten)]
+    advice: Advice,
+}
+
+/// What may help whoever reads that code failed.
+async fn advice(
+    control: &Control,
+    sandbox: &SandboxId,
+    began_ms: i64,
+    status: RunStatus,
+) -> Advice {
+    if status == RunStatus::Ok {
+        return Advice::default();
+    }
+    denied_since(control, sandbox, began_ms).await.into()
+}
+
 struct Streaming {
     run: Option<Run>,
     control: Arc<Control>,
@@ -398,24 +417,20 @@ impl Streaming {
                     execution_count,
                     duration_ms,
                 }))) => {
-                    let data = json!({"status": status, "execution_count": execution_count,
-                        "duration_ms": duration_ms});
-                    self.end(status, data).await;
+                    let advice = advice(&self.control, &self.sandbox, self.began_ms, status).await;
+                    let data = EndEvent {
+                        status,
+                        execution_count,
+                        duration_ms,
+                        advice,
+                    };
+                    self.pending.push_back(sse::event("end", &data));
                 }
                 Ok(Ok(Some(line))) => self.take(line),
                 Ok(Ok(None)) => self.run = None,
                 Ok(Err(error)) => self.fail(error),
             }
         }
-    }
-
-    async fn end(&mut self, status: RunStatus, mut data: Value) {
-        if status != RunStatus::Ok
-            && let Some(hint) = denied_since(&self.control, &self.sandbox, self.began_ms).await
-        {
-            data["hint"] = hint.into();
-        }
-        self.pending.push_back(sse::event("end", &data));
     }
 
     fn take(&mut self, line: BridgeLine) {
@@ -453,8 +468,7 @@ impl Streaming {
 
     fn fail(&mut self, error: NodeError) {
         self.run = None;
-        let error = ApiError::from(error);
-        let data = json!({"error": error.message, "code": error.code.as_str()});
+        let data = sse::ErrorEvent::from(ApiError::from(error));
         self.pending.push_back(sse::event("error", &data));
     }
 }

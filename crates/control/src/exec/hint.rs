@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dayfly_api::Hint;
 use dayfly_types::exec::{ExecExit, ExitReason};
 use dayfly_types::{ProjectId, SandboxId};
 
@@ -19,7 +20,7 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// Only of what failed: nobody waits for it otherwise.
-    pub(crate) async fn hint(&self, exit: &ExecExit) -> Option<String> {
+    pub(crate) async fn hint(&self, exit: &ExecExit) -> Option<Hint> {
         if exit.reason == ExitReason::OutOfMemory {
             return Some(self.out_of_memory().await);
         }
@@ -30,15 +31,13 @@ impl Awaited {
     }
 
     /// A program that the kernel ends says nothing about it.
-    async fn out_of_memory(&self) -> String {
-        let what = "the command was ended because the sandbox has no memory left";
+    async fn out_of_memory(&self) -> Hint {
         match read::get(&self.control, &self.project, &self.sandbox).await {
-            Ok(sandbox) => format!(
-                "{what}: it has {} MiB in all; use less at once, or a template with more",
-                sandbox.memory_mb
-            ),
+            Ok(sandbox) => Hint::OutOfMemory {
+                memory_mb: sandbox.memory_mb.to_string(),
+            },
             // It is gone meanwhile, which the next call says.
-            Err(_) => what.to_owned(),
+            Err(_) => Hint::NoMemoryLeft,
         }
     }
 }

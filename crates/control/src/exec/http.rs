@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use dayfly_api::{ExecRequest, ExecResult, ExecStreamEvent, Process};
+use dayfly_api::{Advice, ExecRequest, ExecResult, ExecStreamEvent, Hint, Process};
 use dayfly_node_api::{ChangesSince, ExecEvents, ListChanges, NodeCalls};
 use dayfly_types::exec::ExecEnd;
 use dayfly_types::{ExecId, SandboxId};
@@ -31,8 +31,6 @@ use crate::time::now_ms;
 
 /// Changed files that one answer lists.
 const CHANGES_MAX: usize = 200;
-/// What a model is told that asked for shaped output and got none.
-const SILENT_HINT: &str = "the command succeeded and printed nothing";
 
 /// A started command.
 pub(crate) struct Started {
@@ -96,7 +94,7 @@ pub(crate) async fn run_to_the_end(
     let result = present(collected, &started.exec, plan.shaped_bytes.is_some());
     Ok(ExecResult {
         changed_files,
-        hint: hint.or(result.hint),
+        advice: hint.map_or(result.advice, Advice::from),
         ..result
     })
 }
@@ -177,8 +175,8 @@ async fn broken_off(
     match gone {
         Some(gone) => gone.into(),
         None => {
-            let hint = format!("its output is kept: GET processes/{exec}/output");
-            ApiError::from(error).hint(hint)
+            let exec_id = exec.to_string();
+            ApiError::from(error).hint(Hint::OutputKept { exec_id })
         }
     }
 }
@@ -203,7 +201,9 @@ fn present(collected: Collected, exec: &ExecId, is_for_a_model: bool) -> ExecRes
         stdout_bytes: stdout.total,
         stderr_bytes: stderr.total,
         omitted,
-        hint: (is_for_a_model && is_silent).then(|| SILENT_HINT.to_owned()),
+        advice: (is_for_a_model && is_silent)
+            .then_some(Hint::SilentCommand)
+            .into(),
         changed_files: None,
     }
 }

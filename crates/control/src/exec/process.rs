@@ -1,6 +1,6 @@
 //! Execs of a sandbox as the public API shows them.
 
-use dayfly_api::{ExecExitEvent, Process, StreamExtent};
+use dayfly_api::{Advice, ExecExitEvent, Process, StreamExtent};
 use dayfly_types::exec::{ExecEnd, ExecExit, ExecInfo, LogExtent};
 
 use crate::time::rfc3339;
@@ -45,6 +45,6 @@ pub(crate) fn exit_event(end: &ExecEnd) -> ExecExitEvent {
         signal: exit.signal,
         duration_ms: end.duration_ms,
         limits_hit: limits_hit(exit),
-        hint: None,
+        advice: Advice::default(),
     }
 }

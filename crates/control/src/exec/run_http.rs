@@ -137,7 +137,7 @@ async fn in_process(
         exec_id: Some(result.exec_id),
         truncated: result.truncated,
         omitted: result.omitted,
-        hint: result.hint,
+        advice: result.advice,
         changed_files: result.changed_files,
         state_lost: false,
     })

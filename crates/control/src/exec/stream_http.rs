@@ -24,13 +24,6 @@ use crate::http::sse;
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Data of the `error` event.
-#[derive(Debug, Serialize)]
-struct ErrorEvent {
-    error: String,
-    code: &'static str,
-}
-
 /// Where one stream is. It asks the node for more only when all that it has was taken.
 struct State {
     position: Position,
@@ -159,7 +152,7 @@ impl State {
             None => None,
         };
         let event = ExecExitEvent {
-            hint,
+            advice: hint.into(),
             ..exit_event(end)
         };
         self.pending.push_back(sse::event("exit", &event));
@@ -169,11 +162,7 @@ impl State {
         self.flush();
         self.events = None;
         let timed_out = !matches!(error, ExecError::Lost(_));
-        let error = ApiError::from(error);
-        let data = ErrorEvent {
-            error: error.message,
-            code: error.code.as_str(),
-        };
+        let data = sse::ErrorEvent::from(ApiError::from(error));
         if timed_out {
             self.pending.push_back(sse::event("error", &data));
         } else {

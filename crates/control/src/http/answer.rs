@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_api::ErrorBody;
+use dayfly_api::{Advice, ErrorBody, HintCode};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder, Schema};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 macro_rules! refusals {
@@ -107,7 +107,12 @@ fn meaning(status: u16) -> &'static str {
     }
 }
 
-/// Makes sure the envelope is among the document's schemas.
-pub(crate) fn envelope_schema() -> (String, RefOr<utoipa::openapi::Schema>) {
-    (ErrorBody::name().into_owned(), ErrorBody::schema())
+/// Makes sure that the envelope, and what no field has for its type, are among the document's
+/// schemas.
+pub(crate) fn envelope_schemas() -> [(String, RefOr<Schema>); 3] {
+    [
+        (ErrorBody::name().into_owned(), ErrorBody::schema()),
+        (Advice::name().into_owned(), Advice::schema()),
+        (HintCode::name().into_owned(), HintCode::schema()),
+    ]
 }

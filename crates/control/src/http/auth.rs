@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use dayfly_api::Hint;
 use dayfly_node_api::unread::DrainFor;
 use dayfly_types::limits::ENDED_KEY_RECORDS_PER_SECOND;
 use dayfly_types::{ErrorCode, ProjectId};
@@ -128,8 +129,7 @@ fn ends_a_key(request: &Request) -> bool {
 /// What a caller is told whose key ends before the answer.
 pub(crate) fn key_ended() -> ApiError {
     let text = "the API key of this request was revoked or has expired meanwhile";
-    ApiError::new(ErrorCode::Unauthorized, text)
-        .hint("what was begun before may go on; look at it with another key")
+    ApiError::new(ErrorCode::Unauthorized, text).hint(Hint::KeyEnded)
 }
 
 /// Whether this is the one request that anybody may make.
@@ -155,8 +155,7 @@ fn take_link_token(request: &mut Request) -> Option<String> {
 }
 
 fn wants_a_key(text: &str) -> ApiError {
-    ApiError::new(ErrorCode::Unauthorized, text)
-        .hint("send the header `Authorization: Bearer <key>`")
+    ApiError::new(ErrorCode::Unauthorized, text).hint(Hint::SendKey)
 }
 
 async fn identify(
@@ -222,10 +221,8 @@ async fn admit(
 }
 
 fn denied(denied: Denied) -> ApiError {
-    let forbidden = |text: String| {
-        ApiError::new(ErrorCode::Forbidden, text)
-            .hint("GET /v1/me says what this key may be used for")
-    };
+    let forbidden =
+        |text: String| ApiError::new(ErrorCode::Forbidden, text).hint(Hint::KeyPermissions);
     match denied {
         Denied::Scope(scope) => forbidden(format!(
             "this key does not have the scope `{}`",

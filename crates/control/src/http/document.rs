@@ -13,7 +13,7 @@ use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, R
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answer::{ReadRefusals, envelope_schema, refusal};
+use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
 use super::{audit, auth, envelope, known_names, system};
 use crate::code::http as contexts;
@@ -186,7 +186,7 @@ fn frame() -> OpenApi {
     let mut components = Components::new();
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme(SCHEME, SecurityScheme::Http(scheme));
-    components.schemas.extend([envelope_schema()]);
+    components.schemas.extend(envelope_schemas());
     let info = InfoBuilder::new()
         .title("Dayfly")
         .version("1")

@@ -107,7 +107,7 @@ fn write(error: ApiError, id: &RequestId, refused: Response) -> Response {
     let body = ErrorBody {
         error: error.message,
         code: error.code.as_str().to_owned(),
-        hint: error.hint,
+        advice: error.hint.map(|hint| *hint).into(),
         request_id: id.to_string(),
         percent: error.percent,
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use dayfly_api::Health;
+use dayfly_api::{Health, Hint};
 use dayfly_node_api::NodeError;
 use dayfly_types::ErrorCode;
 use http::StatusCode;
@@ -38,7 +38,7 @@ const TELLING_WORDS: [&str; 5] = [
 pub(crate) struct ApiError {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub(crate) hint: Option<Box<Hint>>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) percent: Option<u8>,
     /// With the answer about health: all that is wrong.
@@ -61,8 +61,8 @@ impl ApiError {
         Self::new(ErrorCode::InvalidRequest, message)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub(crate) fn hint(mut self, hint: Hint) -> Self {
+        self.hint = Some(Box::new(hint));
         self
     }
 
@@ -78,7 +78,7 @@ impl ApiError {
             tracing::warn!(error, "the database is not available");
             let text = format!("the database is not available: {}", fault.why());
             return Self::new(ErrorCode::StoreUnavailable, text)
-                .hint("ask again; if it stays so, GET /health says what the operator can do")
+                .hint(Hint::ServerHealth)
                 .retry_after(RETRY_AFTER);
         }
         tracing::error!(error, "internal error");
@@ -114,34 +114,19 @@ impl From<NodeError> for ApiError {
         answer.percent = error.percent.map(|percent| percent.min(100));
         let given = error.retry_after_ms.map(Duration::from_millis);
         answer.retry_after = given.or_else(|| usual_delay(error.code));
-        answer.hint = usual_hint(error.code).map(str::to_owned);
+        answer.hint = usual_hint(error.code).map(Box::new);
         answer
     }
 }
 
 /// What to do about the refusals that only a caller can end.
-fn usual_hint(code: ErrorCode) -> Option<&'static str> {
+fn usual_hint(code: ErrorCode) -> Option<Hint> {
     let hints = [
-        (
-            ErrorCode::StorageFull,
-            "delete snapshots, volumes or hibernated sandboxes to make room",
-        ),
-        (
-            ErrorCode::SnapshotCorrupt,
-            "delete this snapshot and take a new one",
-        ),
-        (
-            ErrorCode::SnapshotUnfit,
-            "a create from a snapshot with disk_only still has its files, and can be snapshotted",
-        ),
-        (
-            ErrorCode::WrongState,
-            "look at the sandbox's status: resume a paused one, delete a failed one",
-        ),
-        (
-            ErrorCode::VolumeBusy,
-            "the list of volumes shows which sandboxes have it",
-        ),
+        (ErrorCode::StorageFull, Hint::MakeRoom),
+        (ErrorCode::SnapshotCorrupt, Hint::SnapshotCorrupt),
+        (ErrorCode::SnapshotUnfit, Hint::SnapshotUnfit),
+        (ErrorCode::WrongState, Hint::SandboxStatus),
+        (ErrorCode::VolumeBusy, Hint::VolumeUsers),
     ];
     let found = hints.into_iter().find(|(known, _)| *known == code);
     found.map(|(_, hint)| hint)
@@ -216,7 +201,7 @@ impl From<StoreError> for ApiError {
 impl From<Unrecorded> for ApiError {
     fn from(error: Unrecorded) -> Self {
         Self::new(ErrorCode::AuditUnavailable, error.to_string())
-            .hint("ask again; if it stays so, GET /health says what the operator can do")
+            .hint(Hint::ServerHealth)
             .retry_after(RETRY_AFTER)
     }
 }
@@ -241,10 +226,12 @@ impl From<TemplateError> for ApiError {
                 let mut answer =
                     Self::new(ErrorCode::TemplateBaking, text).retry_after(BAKING_RETRY_AFTER);
                 answer.percent = Some(percent);
-                answer.hint("nothing was created; ask again later")
+                answer.hint(Hint::TemplateBaking)
             }
-            TemplateError::Failed { name } => Self::new(ErrorCode::TemplateFailed, text)
-                .hint(format!("GET /v1/templates/{name} says why")),
+            TemplateError::Failed { name } => {
+                let template = name.to_string();
+                Self::new(ErrorCode::TemplateFailed, text).hint(Hint::TemplateFailed { template })
+            }
             TemplateError::Node(error) => error.into(),
         }
     }
@@ -255,8 +242,9 @@ impl From<InsertRefusal> for ApiError {
         let text = error.to_string();
         match error {
             InsertRefusal::OverQuota(error) => error.into(),
-            InsertRefusal::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text)
-                .hint("use that one by its name, delete it, or choose another name"),
+            InsertRefusal::NameTaken { .. } => {
+                Self::new(ErrorCode::AlreadyExists, text).hint(Hint::SandboxNameTaken)
+            }
         }
     }
 }
@@ -266,8 +254,9 @@ impl From<CreateError> for ApiError {
         let text = error.to_string();
         match error {
             CreateError::Origin(error) => error.into(),
-            CreateError::IdempotencyConflict => Self::new(ErrorCode::IdempotencyConflict, text)
-                .hint("use a new Idempotency-Key for a new request"),
+            CreateError::IdempotencyConflict => {
+                Self::new(ErrorCode::IdempotencyConflict, text).hint(Hint::NewIdempotencyKey)
+            }
             CreateError::NotInserted(error) => error.into(),
             CreateError::Refused(error) => error.into(),
             CreateError::NodeLost(error) => Self {

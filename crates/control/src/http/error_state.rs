@@ -1,5 +1,6 @@
 //! Errors about what a sandbox's state can become, on their way out.
 
+use dayfly_api::Hint;
 use dayfly_types::ErrorCode;
 
 use super::error::ApiError;
@@ -10,8 +11,6 @@ use crate::sandbox::state::StateError;
 use crate::snapshot::read::FindSnapshotError;
 use crate::snapshot::take::SnapshotError;
 use crate::volume::change::VolumeRefusal;
-
-const NEW_KEY_HINT: &str = "use a new Idempotency-Key for a new request";
 
 impl From<FindSnapshotError> for ApiError {
     fn from(error: FindSnapshotError) -> Self {
@@ -52,12 +51,14 @@ impl From<SnapshotError> for ApiError {
             SnapshotError::Quota(error) => error.into(),
             SnapshotError::Node(error) => error.into(),
             SnapshotError::IdempotencyConflict => {
-                Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
+                Self::new(ErrorCode::IdempotencyConflict, text).hint(Hint::NewIdempotencyKey)
             }
-            SnapshotError::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text).hint(
-                "choose another name, or delete that snapshot first; what was made from it stays",
-            ),
-            SnapshotError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
+            SnapshotError::NameTaken { .. } => {
+                Self::new(ErrorCode::AlreadyExists, text).hint(Hint::SnapshotNameTaken)
+            }
+            SnapshotError::Deleted => {
+                Self::new(ErrorCode::WrongState, text).hint(Hint::NewIdempotencyKey)
+            }
             SnapshotError::Store(_) | SnapshotError::Randomness(_) | SnapshotError::Stopped => {
                 Self::internal(&error)
             }
@@ -78,11 +79,12 @@ impl From<ForkError> for ApiError {
             },
             ForkError::NotInserted(error) => error.into(),
             ForkError::IdempotencyConflict => {
-                Self::new(ErrorCode::IdempotencyConflict, text).hint(NEW_KEY_HINT)
+                Self::new(ErrorCode::IdempotencyConflict, text).hint(Hint::NewIdempotencyKey)
             }
-            ForkError::Wider => Self::new(ErrorCode::Forbidden, text)
-                .hint("name less, or leave network and egress_allowlist out to give it the same"),
-            ForkError::Deleted => Self::new(ErrorCode::WrongState, text).hint(NEW_KEY_HINT),
+            ForkError::Wider => Self::new(ErrorCode::Forbidden, text).hint(Hint::ForkWider),
+            ForkError::Deleted => {
+                Self::new(ErrorCode::WrongState, text).hint(Hint::NewIdempotencyKey)
+            }
             ForkError::Store(_) | ForkError::Randomness(_) | ForkError::Stopped => {
                 Self::internal(&error)
             }
@@ -97,10 +99,11 @@ impl From<PromoteError> for ApiError {
             PromoteError::Find(error) => error.into(),
             PromoteError::Lifecycle(error) => error.into(),
             PromoteError::NoChild { .. } => {
-                Self::new(ErrorCode::WrongState, text).hint("only what a fork made can be promoted")
+                Self::new(ErrorCode::WrongState, text).hint(Hint::PromoteChild)
             }
-            PromoteError::OtherTree { .. } => Self::new(ErrorCode::WrongState, text)
-                .hint("leave tree_id out, or send the child's own fork_tree_id"),
+            PromoteError::OtherTree { .. } => {
+                Self::new(ErrorCode::WrongState, text).hint(Hint::TreeOfChild)
+            }
             PromoteError::Store(_) => Self::internal(&error),
         }
     }
@@ -111,11 +114,11 @@ impl From<VolumeRefusal> for ApiError {
         let text = error.to_string();
         match error {
             VolumeRefusal::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
-            VolumeRefusal::OtherSize { .. } => Self::new(ErrorCode::AlreadyExists, text)
-                .hint("PATCH /v1/volumes/{name} makes it larger"),
-            VolumeRefusal::Shrinks { .. } => {
-                Self::invalid(text).hint("make a smaller volume and copy what you need")
+            VolumeRefusal::OtherSize { name, .. } => {
+                let volume = name.to_string();
+                Self::new(ErrorCode::AlreadyExists, text).hint(Hint::GrowVolume { volume })
             }
+            VolumeRefusal::Shrinks { .. } => Self::invalid(text).hint(Hint::SmallerVolume),
             VolumeRefusal::Node(error) => error.into(),
         }
     }

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use dayfly_api::Hint;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
@@ -21,11 +22,10 @@ const TOLD_CHARACTERS_MAX: usize = 64;
 /// A name is near another when at most about every third character differs.
 const CHARACTERS_PER_MISTAKE: usize = 3;
 /// What is asked for at another place than where people look for it: schemas, field, what to do.
-const ELSEWHERE: [(&[&str], &str, &str); 1] = [(
+const ELSEWHERE: [(&[&str], &str, Hint); 1] = [(
     &["CreateContext", "RunCode", "RunRequest"],
     "env",
-    "an interpreter has the environment variables of its sandbox: give env to the create, the fork or \
-     the wake of the sandbox and restart the context, or set them in code",
+    Hint::EnvironmentOfSandbox,
 )];
 const UNKNOWN_FIELD: &str = "unknown field `";
 /// How the parser calls the whole of a body, and what it has no name for.
@@ -140,11 +140,11 @@ fn unfit(place: &str, text: &str, schema: Option<&str>) -> ApiError {
     }
 }
 
-fn elsewhere(schema: Option<&str>, name: &str) -> Option<&'static str> {
+fn elsewhere(schema: Option<&str>, name: &str) -> Option<Hint> {
     let schema = schema?;
     let mut places = ELSEWHERE.iter();
     let place = places.find(|(schemas, field, _)| schemas.contains(&schema) && *field == name);
-    place.map(|(_, _, hint)| *hint)
+    place.map(|(_, _, hint)| hint.clone())
 }
 
 fn refusal(kind: &str, place: &str, name: &str, known: &[String]) -> ApiError {
@@ -155,9 +155,11 @@ fn refusal(kind: &str, place: &str, name: &str, known: &[String]) -> ApiError {
     }
     let error = ApiError::invalid(text);
     if known.is_empty() {
-        return error.hint(format!("this request takes no {kind} here"));
+        let kind = kind.to_owned();
+        return error.hint(Hint::NoNames { kind });
     }
-    error.hint(format!("known here: {}", known.join(", ")))
+    let names = known.join(", ");
+    error.hint(Hint::KnownNames { names })
 }
 
 /// The known name that looks most like this one, if any looks like it.
@@ -210,7 +212,7 @@ mod tests {
             "unknown field `a`, expected `b` or `c` at line 1 column 4",
             None,
         );
-        assert_eq!(parsed.hint.as_deref(), Some("known here: b, c"));
+        assert_eq!(parsed.hint.unwrap().text(), "known here: b, c");
         let put_together = unfit(
             "cuont",
             "unknown field `cuont` at line 1 column 9",

@@ -9,13 +9,35 @@ use std::convert::Infallible;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use dayfly_api::Advice;
 use futures::{Stream, StreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+
+use super::error::ApiError;
 
 /// One event, all of it.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
 /// A line that every client skips.
 pub(crate) const COMMENT: &[u8] = b": alive\n\n";
+
+/// Data of the `error` event.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct ErrorEvent {
+    error: String,
+    code: &'static str,
+    #[serde(flatten)]
+    advice: Advice,
+}
+
+impl From<ApiError> for ErrorEvent {
+    fn from(error: ApiError) -> Self {
+        Self {
+            error: error.message,
+            code: error.code.as_str(),
+            advice: error.hint.map(|hint| *hint).into(),
+        }
+    }
+}
 
 /// An answer of events that go out as they come.
 pub(crate) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {

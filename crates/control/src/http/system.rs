@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{Health, HealthCondition, Me, NodeView, PoolView};
+use dayfly_api::{Health, HealthCondition, Hint, Me, NodeView, PoolView};
 use dayfly_node_api::{NodeCalls, NodeStatus};
 use dayfly_types::ErrorCode;
 
@@ -56,7 +56,8 @@ fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
             ErrorCode::StoreUnavailable
         }
     };
-    let mut error = ApiError::new(code, detail).hint(name.remedy());
+    let remedy = name.remedy().to_owned();
+    let mut error = ApiError::new(code, detail).hint(Hint::HealthRemedy { remedy });
     error.retry_after = usual_delay(code);
     error.health = Some(Box::new(health));
     error

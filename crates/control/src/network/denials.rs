@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dayfly_api::Hint;
 use dayfly_node_api::{NodeCalls, ReadNetworkLog};
 use dayfly_types::SandboxId;
 use dayfly_types::egress::{Decision, DenyReason, EgressRecord};
@@ -17,11 +18,7 @@ const NAMES_MAX: usize = 4;
 
 /// What was denied since a moment. Nothing when nobody can say: the command's own result matters
 /// more.
-pub(crate) async fn denied_since(
-    control: &Control,
-    id: &SandboxId,
-    since_ms: i64,
-) -> Option<String> {
+pub(crate) async fn denied_since(control: &Control, id: &SandboxId, since_ms: i64) -> Option<Hint> {
     let read = |after, max| {
         let request = ReadNetworkLog {
             after,
@@ -37,7 +34,7 @@ pub(crate) async fn denied_since(
     hint(id, records.iter().filter(|record| record.at_ms >= since))
 }
 
-fn hint<'a>(id: &SandboxId, records: impl Iterator<Item = &'a EgressRecord>) -> Option<String> {
+fn hint<'a>(id: &SandboxId, records: impl Iterator<Item = &'a EgressRecord>) -> Option<Hint> {
     let denied = records.filter(|record| record.decision == Decision::Denied);
     let names: BTreeSet<(String, DenyReason)> = denied.filter_map(name).collect();
     let (first, _) = names.first()?;
@@ -49,10 +46,11 @@ fn hint<'a>(id: &SandboxId, records: impl Iterator<Item = &'a EgressRecord>) -> 
         0 => String::new(),
         count => format!(" and {count} more"),
     };
-    Some(format!(
-        "the network policy of this sandbox denied {}{more}; `dayfly net allow {id} {first}` or POST .../network/allow lets it through",
-        told.join(", ")
-    ))
+    Some(Hint::NetworkDenied {
+        sandbox_id: id.to_string(),
+        denied: format!("{}{more}", told.join(", ")),
+        first: first.clone(),
+    })
 }
 
 /// What was denied, as a rule would name it. Kinds of questions that nobody answers are no denial
@@ -104,11 +102,12 @@ mod tests {
             denied("", DenyReason::NoName),
             denied("a.test", DenyReason::QuestionType),
         ];
-        let text = hint(&id, one.iter()).unwrap();
+        let text = hint(&id, one.iter()).unwrap().text();
         assert!(text.contains("denied 93.184.216.34:22 (no_name), pypi.org (no_rule); "));
         let many: Vec<_> = (0..9)
             .map(|number| denied(&format!("n{number}.test"), DenyReason::ModeDeny))
             .collect();
-        assert!(hint(&id, many.iter()).unwrap().contains("and 5 more"));
+        let text = hint(&id, many.iter()).unwrap().text();
+        assert!(text.contains("and 5 more"), "{text}");
     }
 }

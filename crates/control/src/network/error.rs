@@ -1,5 +1,6 @@
 //! Errors about what a sandbox may reach, on their way out.
 
+use dayfly_api::Hint;
 use dayfly_types::ErrorCode;
 
 use crate::http::error::ApiError;
@@ -21,13 +22,14 @@ impl From<SetNetworkError> for ApiError {
         match error {
             SetNetworkError::Find(error) => error.into(),
             SetNetworkError::Invalid(error) => error.into(),
-            SetNetworkError::Raced => Self::new(ErrorCode::WrongState, text)
-                .hint("look at GET .../network, and send the change again if it is still wanted"),
+            SetNetworkError::Raced => {
+                Self::new(ErrorCode::WrongState, text).hint(Hint::NetworkChanged)
+            }
             SetNetworkError::NotWidened(error) => Self {
                 message: text,
                 ..Self::from(error)
             }
-            .hint("send it again; GET .../network shows what holds"),
+            .hint(Hint::NetworkNotWidened),
             SetNetworkError::Store(_) | SetNetworkError::Stopped => Self::internal(&error),
         }
     }

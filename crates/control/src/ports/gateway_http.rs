@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use dayfly_api::Hint;
 use dayfly_types::ErrorCode;
 
 use crate::control::Control;
@@ -41,12 +42,12 @@ impl From<GatewayError> for ApiError {
         let text = error.to_string();
         match error {
             GatewayError::Malformed { .. } => Self::invalid(text),
-            GatewayError::Closed => Self::new(ErrorCode::NotFound, text)
-                .hint("send the project's key, or ask its owner for a link"),
+            GatewayError::Closed => Self::new(ErrorCode::NotFound, text).hint(Hint::PortClosed),
             GatewayError::Connect => Self::new(ErrorCode::MethodNotAllowed, text),
             GatewayError::TooMany(error) => error.into(),
-            GatewayError::NothingListens { .. } => Self::new(ErrorCode::NothingListens, text)
-                .hint("start the service, or look at GET .../ports for what listens"),
+            GatewayError::NothingListens { .. } => {
+                Self::new(ErrorCode::NothingListens, text).hint(Hint::NothingListens)
+            }
             GatewayError::ConnectTimedOut { .. } | GatewayError::Idle { .. } => {
                 Self::new(ErrorCode::Timeout, text)
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
 use axum::{Extension, Json};
-use dayfly_api::{CreatePortLink, PortLink, PortLinkList, PortList};
+use dayfly_api::{CreatePortLink, Hint, PortLink, PortLinkList, PortList};
 use dayfly_types::{ErrorCode, SandboxId};
 use http::StatusCode;
 use http::header::HOST;
@@ -145,7 +145,7 @@ impl From<PortError> for ApiError {
             PortError::MakerEnded => key_ended(),
             PortError::NoLink { .. } => Self::new(ErrorCode::NotFound, text),
             PortError::TooManyLinks => {
-                Self::new(ErrorCode::TooMany, text).hint("revoke some, or wait until they expire")
+                Self::new(ErrorCode::TooMany, text).hint(Hint::RevokePortLinks)
             }
             PortError::Node(error) => error.into(),
             PortError::Store(_) | PortError::Randomness(_) | PortError::Stopped => {

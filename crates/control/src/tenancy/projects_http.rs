@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{
-    ChangeLimits, CreateProject, Project, ProjectList, ProjectUsage, SandboxLoadList,
+    ChangeLimits, CreateProject, Hint, Project, ProjectList, ProjectUsage, SandboxLoadList,
 };
 use dayfly_types::ErrorCode;
 use http::StatusCode;
@@ -117,8 +117,7 @@ impl From<UsageError> for ApiError {
 impl From<OverQuota> for ApiError {
     fn from(error: OverQuota) -> Self {
         // Without a time to ask again: only the caller, or an operator, can change it.
-        Self::new(ErrorCode::QuotaExceeded, error.to_string())
-            .hint("delete what is not needed, or ask the operator for more; GET /v1/usage shows it")
+        Self::new(ErrorCode::QuotaExceeded, error.to_string()).hint(Hint::Quota)
     }
 }
 

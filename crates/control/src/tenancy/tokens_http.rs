@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{CreateToken, NewToken, TokenList};
+use dayfly_api::{CreateToken, Hint, NewToken, TokenList};
 use dayfly_types::ErrorCode;
 use http::StatusCode;
 
@@ -114,16 +114,17 @@ impl From<TokenError> for ApiError {
             TokenError::Invalid(error) => error.into(),
             TokenError::Find(error) => error.into(),
             TokenError::Unrecorded(error) => error.into(),
-            TokenError::Wider | TokenError::EndsWider => Self::new(ErrorCode::Forbidden, text)
-                .hint("GET /v1/me says which scopes this key has"),
+            TokenError::Wider | TokenError::EndsWider => {
+                Self::new(ErrorCode::Forbidden, text).hint(Hint::KeyScopes)
+            }
             TokenError::MakerEnded => key_ended(),
             TokenError::NotFound { .. } | TokenError::NoLink => {
                 Self::new(ErrorCode::NotFound, text)
             }
-            TokenError::TooManyLinks => Self::new(ErrorCode::QuotaExceeded, text)
-                .hint("those that are not used any more can be revoked among the keys"),
-            TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text)
-                .hint("revoke keys that nobody uses any more"),
+            TokenError::TooManyLinks => {
+                Self::new(ErrorCode::QuotaExceeded, text).hint(Hint::RevokeFileLinks)
+            }
+            TokenError::TooMany => Self::new(ErrorCode::QuotaExceeded, text).hint(Hint::RevokeKeys),
             TokenError::Store(_) | TokenError::Randomness(_) | TokenError::Stopped => {
                 Self::internal(&error)
             }

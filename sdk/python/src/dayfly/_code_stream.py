@@ -11,7 +11,7 @@ from ._kept import KeptText, omission
 from ._sse import Event, EventParser
 from ._tools import OnOutput
 from ._wire import CALL_SECONDS, Json
-from .errors import AnswerLost, SandboxTimeout, error_of_code
+from .errors import AnswerLost, SandboxTimeout, error_of_fields
 from .execution import Execution, Result, execution_from_wire
 
 
@@ -55,7 +55,7 @@ class RunCollector:
             self._wire.update(data)
             self.is_over = True
         elif event.name == "error":
-            raise error_of_code(str(data.get("code") or "internal"), str(data.get("error", "")))
+            raise error_of_fields(data)
 
     def texts(self) -> tuple[str, str]:
         return self._kept["stdout"].give()[0], self._kept["stderr"].give()[0]

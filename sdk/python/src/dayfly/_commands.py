@@ -104,7 +104,7 @@ def run_command(
             max_output_bytes=body.get("max_output_bytes"),
         )
         result = yield from follower.follow(request)
-    hint = worded(result.hint) or memory_hint(
+    hint = result.hint or memory_hint(
         result.reason, result.limits_hit, body.get("memory_mb"), sandbox_memory_mb
     )
     result = replace(result, hint=hint)
@@ -131,7 +131,8 @@ def _plain(sandbox: str, body: Json) -> Operation[ExecResult]:
     except GuestUnavailable as error:
         yield from _say_if_gone(sandbox, error)
         raise
-    return from_wire(ExecResult, answer.json())
+    found: Json = answer.json()
+    return from_wire(ExecResult, {**found, "hint": worded(found)})
 
 
 def _add_output(sandbox: str, error: SandboxTimeout) -> Operation[None]:

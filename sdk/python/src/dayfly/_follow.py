@@ -12,7 +12,7 @@ import time
 from typing import Any, TypeVar
 
 from ._effects import Body, Operation, Read, Sleep, ask
-from ._hints import GONE
+from ._hints import GONE, worded
 from ._kept import KeptText, omission
 from ._retry import ONCE, call, open_body
 from ._sse import Event, EventParser
@@ -29,7 +29,7 @@ from .errors import (
     SandboxTimeout,
     ServerUnreachable,
     TooMany,
-    error_of_code,
+    error_of_fields,
 )
 from .models import ExecResult
 
@@ -232,7 +232,7 @@ class Follower:
             raise self._told(data)
 
     def _told(self, data: Json) -> DayflyError:
-        error = error_of_code(str(data.get("code") or "internal"), str(data.get("error", "")))
+        error = error_of_fields(data)
         if isinstance(error, SandboxTimeout):
             error.exec_id = self._exec_id
             error.stdout, error.stderr = self._texts()
@@ -253,7 +253,7 @@ class Follower:
             reason=str(data.get("reason", "exited")),
             signal=data.get("signal"),
             truncated=bool(omitted),
-            hint=data.get("hint"),
+            hint=worded(data),
             exec_id=self._exec_id,
             limits_hit=list(data.get("limits_hit", [])),
             omitted=omitted,

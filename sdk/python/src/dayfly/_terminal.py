@@ -30,7 +30,7 @@ from ._websocket import (
     upgrade_headers,
 )
 from ._wire import Json, get, path_of
-from .errors import AnswerLost, ProtocolError, error_of_answer, error_of_code
+from .errors import AnswerLost, ProtocolError, error_of_answer, error_of_fields
 from .models import ExecResult
 
 HEADER_BYTES = 9
@@ -179,7 +179,7 @@ class Terminal:
     def _told(self, event: Json) -> None:
         kind = event.get("type")
         if kind == "error":
-            raise error_of_code(str(event.get("code") or "internal"), str(event.get("error", "")))
+            raise error_of_fields(event)
         if not self.is_attached:
             if kind != "attached":
                 raise ProtocolError("the first message of the terminal is not its process")

@@ -9,7 +9,7 @@ from ._files import name_path, names_path
 from ._retry import open_body
 from ._sse import Event, EventParser
 from ._wire import Json, get, path_of, with_query
-from .errors import AnswerLost, error_of_code
+from .errors import AnswerLost, error_of_fields
 from .models import FileChange
 
 # The server sends a comment after 10 s without a change.
@@ -45,7 +45,7 @@ class WatchState:
                 self.close()
             if event.name == "error":
                 self.close()
-                error = error_of_code(str(data.get("code", "internal")), str(data.get("error")))
+                error = error_of_fields(data)
                 name_path(error, self._sandbox, self._path)
                 raise error
         return None

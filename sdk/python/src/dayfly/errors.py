@@ -324,30 +324,24 @@ def error_of_answer(status: int, headers: Mapping[str, str], body: bytes) -> Api
             hint="is this the address of a Dayfly server?",
         )
     else:
-        error = error_of_code(
-            code,
-            str(fields["error"]),
-            status=status,
-            hint=fields.get("hint"),
-            request_id=fields.get("request_id") or headers.get("x-request-id"),
-        )
+        request_id = fields.get("request_id") or headers.get("x-request-id")
+        error = error_of_fields(fields, status=status, request_id=request_id)
         percent = fields.get("percent")
         error.percent = percent if isinstance(percent, int) else None
     error.retry_after = _seconds(headers.get("retry-after"))
     return error
 
 
-def error_of_code(
-    code: str,
-    message: str,
-    *,
-    status: int = 0,
-    hint: str | None = None,
-    request_id: str | None = None,
+def error_of_fields(
+    fields: Mapping[str, Any], *, status: int = 0, request_id: str | None = None
 ) -> ApiError:
-    """The error of a code; one that this version does not know is a plain :class:`ApiError`."""
+    """The error of a response or an event, by its code; one that this version does not know is a
+    plain :class:`ApiError`."""
+    code = str(fields.get("code") or "internal")
     kind = CLASS_OF_CODE.get(code, ApiError)
-    return kind(message, code=code, status=status, hint=worded(hint, code), request_id=request_id)
+    hint = worded(fields, code)
+    message = str(fields.get("error", ""))
+    return kind(message, code=code, status=status, hint=hint, request_id=request_id)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -254,7 +254,7 @@ def execution_from_wire(data: Mapping[str, Any]) -> Execution:
         duration_ms=data.get("duration_ms", 0),
         execution_count=data.get("execution_count"),
         truncated=data.get("truncated", False),
-        hint=worded(data.get("hint")),
+        hint=worded(data),
         changed_files=data.get("changed_files"),
         omitted=data.get("omitted", []),
         state_lost=bool(data.get("state_lost", False)),

@@ -2,6 +2,17 @@
 
 export interface components {
     schemas: {
+        /** @description The hint of a response. */
+        Advice: {
+            /** @description What to do about it, in words for users of REST. */
+            hint?: string | null;
+            /** @description Which hint it is: one of `HintCode`, or one that only a later server has. */
+            hint_code?: string | null;
+            /** @description What the words of that hint need, such as the name of a template. */
+            hint_parameters?: {
+                [key: string]: string;
+            };
+        };
         /** @description Body of `POST /v1/sandboxes/{id}/network/allow`. */
         AllowNetwork: {
             rules: components["schemas"]["RuleWish"][];
@@ -326,13 +337,11 @@ export interface components {
             truncated: boolean;
         };
         /** @description Flat on purpose: the published clients read `error` as a string. */
-        ErrorBody: {
+        ErrorBody: components["schemas"]["Advice"] & {
             /** @description A stable word that programs may match; the list is in the documentation. */
             code: string;
             /** @description What went wrong, why, for a person. Never empty. */
             error: string;
-            /** @description What to do about it. */
-            hint?: string | null;
             /**
              * Format: int32
              * @description With `template_baking`: how far the bake is, 0 to 100.
@@ -409,7 +418,7 @@ export interface components {
             user?: string | null;
         };
         /** @description Response of `POST /v1/sandboxes/{id}/exec`. */
-        ExecResult: {
+        ExecResult: components["schemas"]["Advice"] & {
             /** @description With `report_changes`: what changed while the command ran. */
             changed_files?: string[] | null;
             /** Format: int64 */
@@ -420,8 +429,6 @@ export interface components {
              * @description Always a number: 128 + n for signal n.
              */
             exit_code: number;
-            /** @description What to do about it, in words for a model. */
-            hint?: string | null;
             /** @description Limits of its own that the command ran into: memory, cpu, processes. */
             limits_hit?: string[];
             /** @description What is left out of `stdout` and `stderr`. */
@@ -619,6 +626,11 @@ export interface components {
             /** @description What the operator can do about it. */
             remedy: string;
         };
+        /**
+         * @description The codes of hints. A later server may have more: show `hint` for those.
+         * @enum {string}
+         */
+        HintCode: "send_key" | "key_permissions" | "key_scopes" | "key_ended" | "revoke_keys" | "revoke_file_links" | "revoke_port_links" | "quota" | "make_room" | "server_health" | "health_remedy" | "known_names" | "no_names" | "metadata_example" | "new_idempotency_key" | "sandbox_status" | "sandbox_name_taken" | "template_baking" | "template_failed" | "snapshot_name_taken" | "snapshot_corrupt" | "snapshot_unfit" | "fork_wider" | "promote_child" | "tree_of_child" | "volume_users" | "grow_volume" | "smaller_volume" | "output_kept" | "silent_command" | "out_of_memory" | "no_memory_left" | "network_denied" | "network_changed" | "network_not_widened" | "context_busy" | "context_restarted" | "state_lost" | "silent_code" | "port_closed" | "nothing_listens";
         /** @description Response of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
         Lifecycle: {
             /** @description When it is deleted, RFC 3339, UTC. Null: no deadline. */
@@ -1072,7 +1084,7 @@ export interface components {
             timeout_seconds?: number | null;
         };
         /** @description Response of a run. */
-        RunResult: {
+        RunResult: components["schemas"]["Advice"] & {
             changed_files?: string[] | null;
             /** Format: int64 */
             duration_ms: number;
@@ -1088,8 +1100,6 @@ export interface components {
             exit: number;
             /** Format: int32 */
             exit_code: number;
-            /** @description What to do about it, in words for a model. */
-            hint?: string | null;
             omitted?: components["schemas"]["Omission"][];
             /**
              * @description What the code displayed, each as MIME types with their data: text as it is, JSON as its

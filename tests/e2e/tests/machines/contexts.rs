@@ -214,7 +214,7 @@ async fn comes_back(client: &Client, id: &str, python: &str) -> Result<()> {
     ensure!(died.status == "died" && !died.state_lost, "{died:?}");
     let next = run(client, id, python, "print(6 * 7)").await?;
     ensure!(next.status == "ok" && next.stdout == "42\n", "{next:?}");
-    ensure!(next.state_lost && next.hint.is_some(), "{next:?}");
+    ensure!(next.state_lost && next.advice.hint.is_some(), "{next:?}");
     let forgot = run(client, id, python, "total").await?;
     ensure!(!forgot.state_lost, "{forgot:?}");
     ensure!(forgot.error.unwrap_or_default().contains("NameError"));

@@ -118,7 +118,7 @@ async fn a_paused_sandbox_uses_no_processor_and_goes_on_with_the_right_clock() -
     ensure!(output(&client, &id, "cat /dev/shm/mark").await? == "here");
     ensure!(engine::engine_pid(&daemon, &id)? == pid, "another engine");
     ensure!(exec(&client, &id, "pkill -f '[w]hile'").await?.exit_code == 0);
-    let hint = refused.hint.context("no hint")?;
+    let hint = refused.advice.hint.context("no hint")?;
     ensure!(hint.contains("resume"), "{hint}");
     daemon.finish().await
 }

@@ -9,7 +9,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use dayfly_api::{
-    Command, ExecExitEvent, ExecRequest, Process, SOCKET_STDERR, SOCKET_STDOUT, SocketCall,
+    Advice, Command, ExecExitEvent, ExecRequest, Process, SOCKET_STDERR, SOCKET_STDOUT, SocketCall,
     SocketEvent, StreamExtent,
 };
 use serde_json::json;
@@ -38,7 +38,7 @@ fn exit(code: i32, reason: &str, signal: Option<i32>) -> Message {
         signal,
         duration_ms: 12,
         limits_hit: Vec::new(),
-        hint: None,
+        advice: Advice::default(),
     }))
 }
 

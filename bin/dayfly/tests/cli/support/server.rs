@@ -18,9 +18,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
-    ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, NetworkMode, NetworkWish,
-    NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList, Snapshot, Template,
-    TemplateRun, TemplateState, Volume, WakeSandbox,
+    Advice, ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, Hint, NetworkMode,
+    NetworkWish, NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList, Snapshot,
+    Template, TemplateRun, TemplateState, Volume, WakeSandbox,
 };
 use tokio::sync::{Notify, watch};
 
@@ -166,20 +166,28 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 pub(super) fn refuse(status: u16, code: &str, error: &str, hint: Option<&str>) -> Response {
-    refuse_at(status, code, error, hint, None)
+    refuse_at(status, code, error, as_told(hint), None)
+}
+
+/// As a server that sends no codes of hints.
+fn as_told(hint: Option<&str>) -> Advice {
+    Advice {
+        hint: hint.map(str::to_owned),
+        ..Advice::default()
+    }
 }
 
 fn refuse_at(
     status: u16,
     code: &str,
     error: &str,
-    hint: Option<&str>,
+    advice: Advice,
     percent: Option<u8>,
 ) -> Response {
     let body = ErrorBody {
         error: error.to_owned(),
         code: code.to_owned(),
-        hint: hint.map(str::to_owned),
+        advice,
         request_id: "req-test".to_owned(),
         percent,
     };
@@ -263,24 +271,22 @@ async fn create(
         "bakes" if world.bakes < 3 => {
             world.bakes += 1;
             let percent = Some(world.bakes * 25);
-            return refuse_at(503, "template_baking", "template is baking", None, percent);
+            let (code, text) = ("template_baking", "template is baking");
+            return refuse_at(503, code, text, Advice::default(), percent);
         }
         "full" => return refuse(503, "no_capacity", "no room", None),
         "broken" => return refuse(500, "internal", "a fault", Some("tell the operator")),
         "none" => return refuse(404, "not_found", "there is no template none", None),
         "tools" => {
-            let hint = Some("GET /v1/templates/tools says why");
+            let template = "tools".to_owned();
+            let advice = Hint::TemplateFailed { template }.into();
             let text = "template tools could not be baked";
-            return refuse(503, "template_failed", text, hint);
+            return refuse_at(503, "template_failed", text, advice, None);
         }
         "scope" => {
-            let hint = Some("GET /v1/me says what this key may be used for");
-            return refuse(
-                403,
-                "forbidden",
-                "this key does not have the scope `create`",
-                hint,
-            );
+            let text = "this key does not have the scope `create`";
+            let advice = Hint::KeyPermissions.into();
+            return refuse_at(403, "forbidden", text, advice, None);
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dayfly_api::Hint;
 use dayfly_node_api::ChangesSince;
 use dayfly_types::{ErrorCode, ExecId, InvalidId, SandboxId, SnapshotId, TemplateName, VolumeName};
 use time::OffsetDateTime;
@@ -181,7 +182,7 @@ fn entry_name(name: &str, text: &str) -> Result<String, ApiError> {
 fn labels(name: &str, text: &str) -> Result<BTreeMap<String, String>, ApiError> {
     let labels = serde_json::from_str(text).map_err(|_| {
         ApiError::invalid(format!("`{name}` must be a JSON object with text values"))
-            .hint(r#"such as metadata={"task":"7"}, percent-encoded"#)
+            .hint(Hint::MetadataExample)
     })?;
     metadata::check(&labels)?;
     Ok(labels)
@@ -196,7 +197,7 @@ fn page_cursor(name: &str, text: &str) -> Result<Option<Cursor>, ApiError> {
 fn moment(name: &str, text: &str) -> Result<OffsetDateTime, ApiError> {
     OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
         ApiError::invalid(format!("`{name}` must be a time as RFC 3339 has it"))
-            .hint("such as 2026-01-31T12:00:00Z; a + is sent as %2B")
+            .hint(Hint::TimeExample)
     })
 }
 
