@@ -12,7 +12,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use dayfly_guest_proto::frame::FRAME_BYTES_MAX;
-use dayfly_guest_proto::{FrameEncoder, GuestMessage, MessageAssembler, Pairing, PortRole};
+use dayfly_guest_proto::{
+    FrameEncoder, GuestMessage, MessageAssembler, Pairing, PortRole, Response,
+};
 use rustix::process::{WaitOptions, wait};
 
 use crate::background::Background;
@@ -23,6 +25,8 @@ use crate::life::Life;
 use crate::machine::Machine;
 use crate::poller::Poller;
 use crate::port::Port;
+use crate::port_waits::PortWaits;
+use crate::ports;
 use crate::postponed::Postponed;
 use crate::socket::Sockets;
 use crate::sys::ChildSignals;
@@ -56,6 +60,7 @@ pub(crate) struct Agent {
     pub(crate) workers: Vec<Worker>,
     pub(crate) sockets: Sockets,
     pub(crate) background: Background,
+    pub(crate) port_waits: PortWaits,
     pub(crate) postponed: Postponed,
     pub(crate) volumes: Volumes,
     pub(crate) has_hung_up: bool,
@@ -81,6 +86,7 @@ impl Agent {
             workers: Vec::new(),
             sockets: Sockets::default(),
             background: Background::default(),
+            port_waits: PortWaits::default(),
             postponed: Postponed::default(),
             volumes: Volumes::default(),
             has_hung_up: false,
@@ -166,13 +172,13 @@ impl Agent {
 
     fn timeout_ms(&self) -> Option<u64> {
         let execs = self.execs.deadline_ms();
-        let execs = execs.filter(|_| self.life.is_running());
+        let of_processes = execs.into_iter().chain(self.port_waits.deadline_ms());
+        let of_processes = of_processes.filter(|_| self.life.is_running());
         let workers = self.workers.iter().filter_map(Worker::deadline_ms);
         let ports = [&self.control, &self.bulk]
             .into_iter()
             .filter_map(Port::deadline_ms);
-        execs
-            .into_iter()
+        of_processes
             .chain(workers)
             .chain(ports)
             .chain(self.life.lease_end_ms())
@@ -186,6 +192,10 @@ impl Agent {
         // Time stands still for whoever is frozen.
         if self.life.is_running() {
             self.execs.expire(now_ms);
+            for due in self.port_waits.look(now_ms, ports::all) {
+                let ports = due.ports;
+                self.answer(due.call, Ok(Response::Ports { ports }));
+            }
         }
         self.workers
             .iter_mut()

@@ -10,7 +10,7 @@ use dayfly_guest_proto::{
 
 use crate::activity;
 use crate::agent::Agent;
-use crate::clock::{file_clock_unix_nanos, uptime_ms};
+use crate::clock::{file_clock_unix_nanos, monotonic_ms, uptime_ms};
 use crate::files::Worker;
 use crate::identity;
 use crate::machine::Machine;
@@ -23,13 +23,19 @@ impl Agent {
         self.send(&GuestMessage::Answer(Answer { call, result }));
     }
 
-    /// Serves one call. File operations answer later, everything else at once.
+    /// Serves one call. File operations and waits answer later, everything else at once.
     pub(crate) fn serve(&mut self, call: Call) {
         let Call { call, request } = call;
         match self.begin(request) {
             Work::Done(result) => self.answer(call, result),
             Work::File(request) => self.start_file(call, request),
             Work::Disk(operation) => self.start_disk(call, operation),
+            Work::WaitPort { port, timeout_ms } => {
+                let now_ms = monotonic_ms();
+                if let Err(error) = self.port_waits.add(call, port, timeout_ms, now_ms) {
+                    self.answer(call, Err(error));
+                }
+            }
         }
     }
 
@@ -59,6 +65,7 @@ impl Agent {
             Request::ListPorts => Ok(Response::Ports {
                 ports: crate::ports::listening(),
             }),
+            Request::WaitPort { port, timeout_ms } => return Work::WaitPort { port, timeout_ms },
             Request::CancelChannel { channel } => {
                 self.cancel(channel);
                 Ok(Response::Done)
@@ -167,6 +174,11 @@ enum Work {
     File(Request),
     /// In a child of root.
     Disk(DiskOperation),
+    /// When something listens on the port.
+    WaitPort {
+        port: u16,
+        timeout_ms: u64,
+    },
 }
 
 fn identify_error(error: &identity::IdentifyError) -> GuestError {

@@ -153,6 +153,7 @@ impl Agent {
         self.execs.drop_readers();
         self.sockets.close_all();
         self.workers.drain(..).for_each(Worker::discard);
+        self.port_waits.clear();
         self.postponed.clear();
     }
 

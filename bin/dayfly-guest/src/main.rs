@@ -29,6 +29,7 @@ mod machine;
 mod pause;
 mod poller;
 mod port;
+mod port_waits;
 mod ports;
 mod postponed;
 mod refusal;

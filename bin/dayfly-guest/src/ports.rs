@@ -27,8 +27,13 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// What listens now.
+/// What listens now, as much of it as is told.
 pub(crate) fn listening() -> Vec<Listener> {
+    all().into_iter().take(PORTS_MAX).collect()
+}
+
+/// Everything that listens now.
+pub(crate) fn all() -> BTreeSet<Listener> {
     let mut found = BTreeSet::new();
     for (table, parse) in [
         ("/proc/net/tcp", parse_v4 as fn(&str) -> Option<String>),
@@ -38,7 +43,7 @@ pub(crate) fn listening() -> Vec<Listener> {
         let text = fs::read_to_string(table).unwrap_or_default();
         found.extend(text.lines().skip(1).filter_map(|line| entry(line, parse)));
     }
-    found.into_iter().take(PORTS_MAX).collect()
+    found
 }
 
 /// `sl local_address rem_address st ...`

@@ -1,7 +1,7 @@
 //! How `dayfly` ends. These numbers are part of the interface.
 
-use dayfly_api::ExecExitEvent;
-use dayfly_client::ClientError;
+use dayfly_api::{ExecExitEvent, HintCode};
+use dayfly_client::{ApiError, ClientError};
 
 /// Done; for `run` and `exec`, the command ended with 0.
 pub(crate) const OK: u8 = 0;
@@ -15,7 +15,7 @@ pub(crate) const UNREACHABLE: u8 = 69;
 pub(crate) const LIMIT_EXCEEDED: u8 = 122;
 /// The command was killed because the sandbox had no memory left.
 pub(crate) const OUT_OF_MEMORY: u8 = 123;
-/// The command ran past `--timeout`.
+/// The command, or a wait for a port, ran past `--timeout`.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// Dayfly itself failed; the command may not have run.
 pub(crate) const FAILED: u8 = 125;
@@ -33,7 +33,7 @@ Exit status:
   69       the server cannot be reached
   122      the command went over --memory-mb or --cpu-time
   123      the sandbox ran out of memory, which killed the command
-  124      the command ran past --timeout
+  124      the command, or a wait for a port, ran past --timeout
   125      dayfly itself failed, or the sandbox is gone
   126,127  the command could not be run, or was not found (from the sandbox)
   128+n    the command, or dayfly, was ended by signal n
@@ -58,6 +58,7 @@ pub(crate) fn of_ending(exit: &ExecExitEvent) -> u8 {
 pub(crate) fn of_call(error: &ClientError) -> u8 {
     match error {
         ClientError::Api(refusal) if refusal.is_about_key() => KEY_REFUSED,
+        ClientError::Api(refusal) if is_port_timeout(refusal) => TIMED_OUT,
         ClientError::Connect { .. } | ClientError::Untrusted { .. } | ClientError::NoTls { .. } => {
             UNREACHABLE
         }
@@ -69,6 +70,11 @@ pub(crate) fn of_call(error: &ClientError) -> u8 {
         | ClientError::InvalidName { .. }
         | ClientError::Upload { .. } => FAILED,
     }
+}
+
+/// Other timeouts are no limit that the caller has set.
+fn is_port_timeout(refusal: &ApiError) -> bool {
+    refusal.advice.known_code() == Some(HintCode::PortTimeout)
 }
 
 /// The status of a program that signal `number` ended.

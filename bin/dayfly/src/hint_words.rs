@@ -44,6 +44,9 @@ fn words(code: HintCode) -> Option<&'static str> {
         HintCode::NothingListens => {
             "start the service, or look at `dayfly port ls ID` for what listens"
         }
+        HintCode::PortTimeout => {
+            "`dayfly port ls ID` says what listens, and `dayfly logs ID EXEC` why it does not"
+        }
         HintCode::KeyEnded
         | HintCode::RevokeKeys
         | HintCode::RevokeFileLinks

@@ -132,6 +132,8 @@ hints! {
     PortClosed = "port_closed", "send the project's key, or ask its owner for a link";
     NothingListens = "nothing_listens",
         "start the service, or look at GET .../ports for what listens";
+    PortTimeout = "port_timeout",
+        "GET .../ports says what listens, and the output of the service why it does not";
 }
 
 impl Hint {

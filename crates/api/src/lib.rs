@@ -45,7 +45,7 @@ pub use network::{
     NetworkPresetList, NetworkRecord, NetworkRule, NetworkSuggestion, NetworkWish, RuleParts,
     RuleWish,
 };
-pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList};
+pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList, WaitForPort};
 pub use sandbox::{CreateSandbox, Sandbox, SandboxList};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
 pub use system::{Health, HealthCondition, Me, NodeView, PoolView};

@@ -24,6 +24,20 @@ pub struct Port {
     pub path_url: String,
 }
 
+/// Body of `POST /v1/sandboxes/{id}/ports/{port}/wait`. Unknown fields are refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitForPort {
+    /// How long to wait; 0 looks once. Default 60000.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 0, maximum = 600_000)]
+    pub timeout_ms: Option<u64>,
+}
+
 /// Body of `POST /v1/sandboxes/{id}/ports/{port}/links`. Unknown fields are refused: one that is
 /// not understood might have been meant to narrow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -1,6 +1,8 @@
 //! Services in sandboxes, and links to them.
 
-use dayfly_api::{CreatePortLink, Port, PortLink, PortLinkList, PortList};
+use std::time::Duration;
+
+use dayfly_api::{CreatePortLink, Port, PortLink, PortLinkList, PortList, WaitForPort};
 use reqwest::Url;
 
 use crate::client::{Client, decode};
@@ -15,6 +17,25 @@ impl Client {
     pub async fn ports(&self, id: &str) -> Result<Vec<Port>, ClientError> {
         let list: PortList = self.get_json(self.sandbox_address(id, &["ports"])?).await?;
         Ok(list.ports)
+    }
+
+    /// Waits until something in a sandbox listens on a port. Wakes one that is hibernated.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `timeout` when nothing listens after `limit`.
+    pub async fn wait_for_port(
+        &self,
+        id: &str,
+        port: u16,
+        limit: Duration,
+    ) -> Result<Port, ClientError> {
+        let url = self.sandbox_address(id, &["ports", &port.to_string(), "wait"])?;
+        let request = WaitForPort {
+            timeout_ms: Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+        };
+        let call = self.http.post(url).json(&request);
+        let deadline = limit.saturating_add(limits::CALL_DEADLINE);
+        decode(&self.call(call, deadline).await?)
     }
 
     /// The address of a port for programs that send the key. For those who have none, see

@@ -1,7 +1,10 @@
 //! Unix sockets and TCP ports of a guest as streams.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use dayfly_guest_proto::{ChannelId, Request, Response};
+use dayfly_types::limits::PORT_WAIT_CALL_MAX;
 use dayfly_types::port::Listener;
 
 use crate::channel::{Outcome, Purpose};
@@ -84,6 +87,25 @@ impl AgentClient {
             return Err(CallError::UnexpectedAnswer);
         };
         Ok(ports)
+    }
+
+    /// Waits until something in the guest listens on a TCP port; `None` when nothing does before
+    /// the limit, or before [`PORT_WAIT_CALL_MAX`].
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] when the agent is too old for it, or has too many of these calls.
+    pub async fn wait_port(
+        &self,
+        port: u16,
+        limit: Duration,
+    ) -> Result<Option<Listener>, CallError> {
+        let limit = limit.min(PORT_WAIT_CALL_MAX);
+        let timeout_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let answer = self.call(Request::WaitPort { port, timeout_ms }).await?;
+        let Response::Ports { ports } = answer else {
+            return Err(CallError::UnexpectedAnswer);
+        };
+        Ok(ports.into_iter().find(|found| found.port == port))
     }
 }
 

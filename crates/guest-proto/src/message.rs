@@ -245,6 +245,13 @@ pub enum Request {
     },
     /// Asks for the TCP ports on which something listens.
     ListPorts,
+    /// Answered as [`Request::ListPorts`], with this port alone, as soon as something listens on
+    /// it; with none when nothing does until the timeout.
+    WaitPort {
+        port: u16,
+        /// At most [`PORT_WAIT_CALL_MAX`](dayfly_types::limits::PORT_WAIT_CALL_MAX) counts.
+        timeout_ms: u64,
+    },
 }
 
 const fn one_level() -> u32 {
@@ -430,6 +437,7 @@ pub const REQUEST_KINDS: &[&str] = &[
     "connect_socket",
     "connect_port",
     "list_ports",
+    "wait_port",
 ];
 
 /// The kinds that [`Event`] knows.

@@ -276,6 +276,10 @@ fn tree_requests() -> Vec<Request> {
             port: 8080,
         },
         Request::ListPorts,
+        Request::WaitPort {
+            port: 8080,
+            timeout_ms: 5000,
+        },
     ]
 }
 

@@ -22,6 +22,7 @@ use crate::files::{
 use crate::greeting::Greeting;
 use crate::identity::{DatabaseMark, IdentityReport};
 use crate::network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
+use crate::port::WaitPort;
 use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
@@ -268,5 +269,9 @@ calls! {
     NodeListeners {
         /// What listens in the sandbox now. Does not wake it: one that sleeps has none.
         Ports ports(id: SandboxId)() -> Vec<Listener>, QUESTION;
+        /// Waits until something listens on a port, or refuses with `timeout`. Wakes a sandbox that
+        /// sleeps, and is use of it for as long as it waits.
+        WaitPort wait_port(id: SandboxId)(request: WaitPort) -> Listener,
+            WAKING.saturating_add(request.limit);
     }
 }

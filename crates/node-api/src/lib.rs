@@ -17,6 +17,7 @@ pub mod files;
 pub mod greeting;
 pub mod identity;
 pub mod network;
+pub mod port;
 mod receive;
 pub mod record;
 pub mod server;
@@ -45,6 +46,7 @@ pub use files::{
 pub use greeting::Greeting;
 pub use identity::{DatabaseMark, IdentityReport};
 pub use network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
+pub use port::WaitPort;
 pub use state::{
     EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeReport,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use dayfly_guest_client::{GuestSocket, GuestSocketWriter, StreamError};
-use dayfly_node_api::{NodeError, NodeListeners, PortStream};
+use dayfly_node_api::{NodeError, NodeListeners, PortStream, WaitPort};
 use dayfly_types::port::Listener;
 use dayfly_types::{ErrorCode, SandboxId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::{agent_for_visitor, call_failed};
 use crate::node::Node;
+use crate::port_wait;
 use crate::sandbox::SandboxHandle;
 
 /// What waits between a caller and the guest's own window, each way.
@@ -29,6 +30,10 @@ impl NodeListeners for Node {
         }
         let agent = agent_for_visitor(&handle).await?;
         agent.list_ports().await.map_err(call_failed)
+    }
+
+    async fn wait_port(&self, id: &SandboxId, request: WaitPort) -> Result<Listener, NodeError> {
+        port_wait::wait(&self.find(id)?, request).await
     }
 }
 

@@ -35,6 +35,7 @@ mod origin;
 mod parts;
 pub mod pause_guard;
 pub mod pool;
+mod port_wait;
 pub mod reconcile;
 pub mod reserve;
 mod sandbox;

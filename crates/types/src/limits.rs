@@ -268,6 +268,15 @@ pub const PORT_HEADERS_MAX: usize = 128;
 pub const PORT_CONNECT_DEADLINE: Duration = Duration::from_secs(60);
 /// How long no byte may pass, either way.
 pub const PORT_IDLE_MAX: Duration = Duration::from_secs(10 * 60);
+/// How long a request waits for a port when nothing is said, and at most.
+pub const PORT_WAIT_MS_DEFAULT: u64 = 60_000;
+pub const PORT_WAIT_MS_MAX: u64 = 600_000;
+/// Waits for ports of one sandbox at once. Each is a call of its conversation.
+pub const PORT_WAITS_MAX: usize = 64;
+/// How long one call to the agent waits for a port, so that one whose caller is gone ends soon.
+pub const PORT_WAIT_CALL_MAX: Duration = Duration::from_secs(5);
+const _: () = assert!(PORT_WAIT_CALL_MAX.as_secs() < AGENT_CALL_DEADLINE.as_secs());
+const _: () = assert!(PORT_WAITS_MAX < AGENT_CALLS_MAX / 2);
 /// Links to files of one project that work at the same time.
 pub const FILE_LINKS_MAX: usize = 1000;
 /// How long a link to a file works when nothing is said, and at most.

@@ -239,6 +239,9 @@ class CaseRun:
         ports = await settled(sandbox.ports())
         return {"ports": sorted({port.port for port in ports})}
 
+    async def _call_wait_for_port(self, sandbox: Any, given: Fields) -> Fields:
+        return {"port": (await settled(sandbox.wait_for_port(given["port"]))).port}
+
     async def _call_delete(self, sandbox: Any, given: Fields) -> Fields:
         await settled(sandbox.delete())
         return {}

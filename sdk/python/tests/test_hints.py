@@ -178,13 +178,18 @@ def test_a_write_says_what_it_takes(fake: FakeDaemon, create: Create, data: Any)
 def test_a_port_is_waited_for(
     fake: FakeDaemon, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dayfly._living.PORT_PAUSE_FIRST", 0.001)
-    nothing = Reply(200, {"ports": []})
-    fake.on("GET", f"{ONE}/ports", nothing, nothing, Reply(200, {"ports": [{"port": 8000}]}))
+    late = refusal(504, "timeout", hint="h", hint_code="port_timeout")
+    monkeypatch.setattr("dayfly._living.PORT_WAIT_SECONDS_MAX", 30.0)
+    fake.on("POST", f"{ONE}/ports/8000/wait", late, Reply(200, {"port": 8000}))
     assert call(create, "wait_for_port", 8000).port == 8000
-    assert len(fake.seen("GET", f"{ONE}/ports")) == 3
-    with pytest.raises(AnswerTimeout, match="nothing listens on port 9"):
+    # Longer than one request may wait: the next goes on.
+    seen = fake.seen("POST", f"{ONE}/ports/8000/wait")
+    assert [request.json for request in seen] == [{"timeout_ms": 30_000}] * 2
+    fake.on("POST", f"{ONE}/ports/9/wait", late)
+    with pytest.raises(AnswerTimeout, match=r"on port 9 after 0\.01 s") as caught:
         call(create, "wait_for_port", 9, timeout_seconds=0.01)
+    assert "sandbox.ports()" in str(caught.value)
+    assert len(fake.seen("POST", f"{ONE}/ports/9/wait")) == 1
 
 
 def test_the_asynchronous_one_is_created_by_create() -> None:

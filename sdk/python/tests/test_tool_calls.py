@@ -143,7 +143,7 @@ def test_moments_and_ports(fake: FakeDaemon, create: Create) -> None:
     fake.on("POST", f"{ONE}/snapshots", Reply(201, made))
     fake.on("POST", f"{ONE}/rollback", Reply(200, sandbox_body()))
     link = {"id": "l", "port": 8000, "url": "http://8000-sb.localhost/", "path_url": "http://p/"}
-    fake.on("GET", f"{ONE}/ports", Reply(200, {"ports": [{"port": 8000}]}))
+    fake.on("POST", f"{ONE}/ports/8000/wait", Reply(200, {"port": 8000}))
     fake.on("POST", f"{ONE}/ports/8000/links", Reply(201, link))
     assert "snap-1" in call(create, "snapshot", {"name": "before"}).text
     # A plain word would have to be unique among all sandboxes of the project.

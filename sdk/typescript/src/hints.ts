@@ -54,6 +54,7 @@ const WORDS: Readonly<Record<Wire["HintCode"], string | null>> = {
   environment_of_sandbox: null,
   port_closed: null,
   nothing_listens: "start the service; sandbox.ports() says what listens, and sandbox.waitForPort(port) waits for it",
+  port_timeout: "sandbox.ports() says what listens, and process.output() why it does not",
 };
 const BY_CODE: ReadonlyMap<string, string | null> = new Map(Object.entries(WORDS));
 

@@ -63,4 +63,5 @@ export const EXPLORE_MAX_PARALLEL = 4;
 export const POOL_PAUSE_MS = 5_000;
 /** How long `waitForPort` waits when nobody says otherwise. */
 export const PORT_WAIT_SECONDS = 60;
-export const PORT_PAUSE_MS = 200;
+/** One request waits no longer than this: platforms give up on a head after five minutes. */
+export const PORT_WAIT_PART_MS = 240_000;

@@ -14,7 +14,6 @@ import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
 import { CodeContext } from "./context.js";
 import { CREATE_OPTIONS, type CreateOptions, createWhenReady } from "./create.js";
-import { pause } from "./deadline.js";
 import { runCommand } from "./exec.js";
 import {
   BACKGROUND_OPTIONS,
@@ -24,7 +23,7 @@ import {
   EXEC_OPTIONS,
   type ExecOptions,
 } from "./exec-options.js";
-import { AlreadyExists, NotFound } from "./errors.js";
+import { AlreadyExists, NotFound, SandboxTimeout } from "./errors.js";
 import type { ExecResult } from "./exec-result.js";
 import type { Execution } from "./execution.js";
 import {
@@ -39,7 +38,7 @@ import { Files } from "./files.js";
 import { Children, FORK_OPTIONS, type ForkManyOptions, type ForkOptions, type ForkTree, requestFork } from "./forks.js";
 import { checkedName, freshId, freshKey } from "./ids.js";
 import { KnownContexts } from "./known-contexts.js";
-import { LISTING_PAGE_LENGTH, PORT_PAUSE_MS, PORT_WAIT_SECONDS, STATE_DEADLINE_MS } from "./limits.js";
+import { CALL_DEADLINE_MS, LISTING_PAGE_LENGTH, PORT_WAIT_PART_MS, PORT_WAIT_SECONDS, STATE_DEADLINE_MS } from "./limits.js";
 import { Listing } from "./listing.js";
 import { refuseUnknown, toCamel, toSnake } from "./names.js";
 import { Network } from "./network.js";
@@ -501,15 +500,26 @@ export class Sandbox implements AsyncDisposable {
   async waitForPort(port: number, options: { timeoutSeconds?: number; signal?: AbortSignal } = {}): Promise<Port> {
     refuseUnknown("Sandbox.waitForPort", options, ["timeoutSeconds", "signal"]);
     const { timeoutSeconds = PORT_WAIT_SECONDS, signal } = options;
-    for (const start = Date.now(); ; ) {
-      const found = (await this.ports()).find((one) => one.port === port);
-      if (found !== undefined) return found;
-      if (Date.now() - start >= timeoutSeconds * 1000) {
+    const end = Date.now() + timeoutSeconds * 1000;
+    for (;;) {
+      const left = Math.max(0, end - Date.now());
+      const timeout = Math.ceil(Math.min(left, PORT_WAIT_PART_MS));
+      try {
+        const found = await this.#connection.json<Wire["Port"]>({
+          method: "POST",
+          path: this.#path("ports", String(port), "wait"),
+          json: { timeout_ms: timeout },
+          isRepeatable: true,
+          deadlineMs: timeout + CALL_DEADLINE_MS,
+          signal,
+        });
+        return toCamel(found);
+      } catch (error) {
+        if (!(error instanceof SandboxTimeout)) throw error;
+        if (left > timeout) continue;
         const text = `nothing listens on port ${port} after ${timeoutSeconds} s`;
-        const hint = "sandbox.ports() says what listens, and process.output() why it does not";
-        throw new AnswerTimeout(timeoutSeconds * 1000, text, hint);
+        throw new AnswerTimeout(timeoutSeconds * 1000, text, error.hint);
       }
-      await pause(PORT_PAUSE_MS, signal);
     }
   }
 

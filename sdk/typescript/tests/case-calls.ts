@@ -109,5 +109,6 @@ export const CALLS: Readonly<Record<string, Call>> = {
   set_network: (sandbox, given) =>
     nothing(sandbox.network.set(given["mode"] as NetworkMode, given["allow"] as string[] | undefined)),
   ports: async (sandbox) => ({ ports: (await sandbox.ports()).map(({ port }) => port).sort((a, b) => a - b) }),
+  wait_for_port: async (sandbox, given) => ({ port: (await sandbox.waitForPort(Number(given["port"]))).port }),
   delete: (sandbox) => nothing(sandbox.delete()),
 };

@@ -230,18 +230,22 @@ test("lists come page by page, and no further than somebody reads", async () => 
 });
 
 test("a port is waited for, and not for ever", async () => {
-  let asked = 0;
+  const waits: unknown[] = [];
   const [sandbox] = await sandboxOf((request, response) => {
-    if (!request.path.endsWith("/ports")) return sendJson(response, 201, SANDBOX);
-    asked += 1;
-    return sendJson(response, 200, { ports: asked < 3 ? [] : [{ port: 8000, address: "0.0.0.0" }] });
+    if (!request.path.endsWith("/wait")) return sendJson(response, 201, SANDBOX);
+    waits.push(request.json);
+    if (request.path.endsWith("/8000/wait")) return sendJson(response, 200, { port: 8000, address: "0.0.0.0" });
+    if (request.path.endsWith("/8001/wait")) return refuse(response, 504, "timeout", { hint: "h", hint_code: "port_timeout" });
   });
   assert.equal((await sandbox.waitForPort(8000)).port, 8000);
-  assert.equal(asked, 3);
+  assert.equal(waits.length, 1);
   await assert.rejects(sandbox.waitForPort(8001, { timeoutSeconds: 0 }), (error: unknown) => {
-    return error instanceof AnswerTimeout && error.message === "nothing listens on port 8001 after 0 s";
+    assert.ok(error instanceof AnswerTimeout);
+    assert.match(error.hint ?? "", /sandbox\.ports\(\)/);
+    return error.message === "nothing listens on port 8001 after 0 s";
   });
-  await assert.rejects(sandbox.waitForPort(8001, { signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
+  assert.deepEqual(waits[1], { timeout_ms: 0 });
+  await assert.rejects(sandbox.waitForPort(8002, { signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
 });
 
 test("an option that nobody knows is refused, with the one that was meant", async () => {

@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
 
-use crate::support::{Guest, assert_refused, eventually, pattern, run, shell, within};
+use crate::support::{DEADLINE, Guest, assert_refused, eventually, pattern, run, shell, within};
 use bytes::Bytes;
 use dayfly_guest_client::{CallError, GuestSocket, QuiesceSpec};
 use dayfly_guest_proto::GuestErrorCode;
@@ -214,6 +215,27 @@ async fn frozen_guest_connects_after_the_thaw() {
     let client = guest.connect().await;
     let refused = client.connect_socket(service.path()).await;
     refusal(refused, GuestErrorCode::WrongState).await;
+}
+
+#[tokio::test]
+async fn a_port_is_waited_for_while_other_calls_are_served() {
+    let guest = Guest::start();
+    let client = guest.connect().await;
+    // Taken and given back, so that nobody else is likely to have it.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    drop(taken);
+    let waiting = client.wait_port(address.port(), DEADLINE);
+    let listening = async {
+        // Served while the other one waits.
+        client.list_ports().await.unwrap();
+        std::net::TcpListener::bind(address).unwrap()
+    };
+    let (found, listener) = within(async { tokio::join!(waiting, listening) }).await;
+    assert_eq!(found.unwrap().unwrap().port, address.port());
+    drop(listener);
+    let none = within(client.wait_port(address.port(), Duration::from_millis(20))).await;
+    assert_eq!(none.unwrap(), None);
 }
 
 #[tokio::test]

@@ -15,6 +15,18 @@ pub(crate) enum PortCommand {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Wait until something listens on a port, and print its address for programs.
+    Wait {
+        /// Sandbox: its name, its id, or a unique prefix of the id.
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Port that a service in the sandbox is to listen on.
+        #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+        port: u16,
+        /// Give up after this time, such as 30s or 5m, at most 10m, with exit status 124.
+        #[arg(long, value_name = "TIME", default_value = "1m", value_parser = durations::parse)]
+        timeout: Duration,
+    },
     /// Print the address of a port, for programs that send the API key.
     Url {
         /// Sandbox: its name, its id, or a unique prefix of the id.
@@ -70,6 +82,7 @@ those who have no key: a browser keeps the token as a cookie, programs send it a
 
 Examples:
   dayfly exec -d ID -- python3 -m http.server 8000
+  dayfly port wait ID 8000
   curl -H \"Authorization: Bearer $DAYFLY_API_KEY\" \"$(dayfly port url ID 8000)\"
   dayfly port link ID 8000
   dayfly port link ID 8000 --public --ttl 10m

@@ -1,5 +1,7 @@
 //! `dayfly port`: services in sandboxes, and links to them.
 
+use std::time::Duration;
+
 use dayfly_api::{CreatePortLink, Port, PortLink};
 use time::OffsetDateTime;
 
@@ -13,6 +15,7 @@ use crate::{ages, durations, exit_status, text};
 pub(crate) async fn port(session: &Session<'_>, command: &PortCommand) -> Result<u8, CommandError> {
     match command {
         PortCommand::Ls { id } => list(session, id).await?,
+        PortCommand::Wait { id, port, timeout } => return wait(session, id, *port, *timeout).await,
         PortCommand::Url { id, port } => address(session, id, *port).await?,
         PortCommand::Link {
             id,
@@ -57,6 +60,29 @@ async fn list(session: &Session<'_>, id: &str) -> Result<(), CommandError> {
         printer.note("nothing listens; a hibernated sandbox shows nothing until it is woken");
     }
     Ok(())
+}
+
+/// A timeout has the status that one of a command has.
+async fn wait(
+    session: &Session<'_>,
+    id: &str,
+    port: u16,
+    limit: Duration,
+) -> Result<u8, CommandError> {
+    let id = resolve(session, id).await?;
+    let waited = session.client.wait_for_port(&id, port, limit).await;
+    let found = waited.map_err(|source| {
+        CommandError::call(
+            format!("cannot wait for port {port} of sandbox {id}"),
+            source,
+        )
+    })?;
+    if session.printer.is_json() {
+        session.printer.json(&found)?;
+    } else {
+        session.printer.line(&text::visible(&found.path_url))?;
+    }
+    Ok(exit_status::OK)
 }
 
 /// As `port_url` of the SDKs: no request is made, and nothing has to listen.

@@ -19,6 +19,30 @@ async fn ports_are_listed_and_guests_cannot_write_on_the_screen() {
 }
 
 #[tokio::test]
+async fn a_port_is_waited_for_and_a_timeout_has_a_status_of_its_own() {
+    let server = FakeServer::start().await;
+    server.add("sb-local-a");
+    let program = Program::at(&server);
+    let done = program.run(&["port", "wait", "a", "8000"]).await;
+    assert_eq!(
+        (done.status, done.stdout()),
+        (0, "http://a/p/\n"),
+        "{done:?}"
+    );
+    let done = program.run(&["port", "wait", "a", "8000", "--json"]).await;
+    assert_eq!(done.json()["port"], 8000);
+    let late = ["port", "wait", "a", "9", "--timeout", "5s"];
+    let done = program.run(&late).await;
+    assert_eq!(done.status, 124, "{done:?}");
+    let text = "timeout: nothing listens on port 9 after 5 s";
+    assert!(done.stderr.contains(text), "{done:?}");
+    assert!(
+        done.stderr.contains("hint: `dayfly port ls ID`"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
 async fn links_are_made_listed_and_revoked() {
     let server = FakeServer::start().await;
     server.add("sb-local-a");

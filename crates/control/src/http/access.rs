@@ -173,6 +173,11 @@ mod tests {
                 "/v1/sandboxes/sb-local-x/ports/1/links",
                 Scope::Exec,
             ),
+            (
+                Method::POST,
+                "/v1/sandboxes/sb-local-x/ports/1/wait",
+                Scope::Exec,
+            ),
             (Method::PUT, "/v1/network-default", Scope::Admin),
             (Method::GET, "/v1/me/tokens", Scope::Admin),
             (Method::GET, "/v1/audit", Scope::Admin),

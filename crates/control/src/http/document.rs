@@ -30,7 +30,7 @@ use crate::volume::http as volumes;
 
 const SCHEME: &str = "key";
 /// Where a request without options, or an empty file, has no body.
-const BODILESS: [&str; 11] = [
+const BODILESS: [&str; 12] = [
     "/v1/me/tokens",
     "/v1/projects/{project}",
     "/v1/projects/{project}/tokens",
@@ -40,6 +40,7 @@ const BODILESS: [&str; 11] = [
     "/v1/sandboxes/{id}/fork",
     "/v1/sandboxes/{id}/lifecycle",
     "/v1/sandboxes/{id}/ports/{port}/links",
+    "/v1/sandboxes/{id}/ports/{port}/wait",
     "/v1/sandboxes/{id}/promote",
     "/v1/sandboxes/{id}/snapshots",
 ];
@@ -165,6 +166,7 @@ fn inside() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(network::default, network::set_default))
         .routes(routes!(network::presets))
         .routes(routes!(ports::list))
+        .routes(routes!(ports::wait_for))
         .routes(routes!(ports::create_link, ports::list_links))
         .routes(routes!(ports::revoke_link))
         .routes(routes!(ports::list_all_links))

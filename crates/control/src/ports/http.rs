@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
 use axum::{Extension, Json};
-use dayfly_api::{CreatePortLink, Hint, PortLink, PortLinkList, PortList};
+use dayfly_api::{CreatePortLink, Hint, PortLink, PortLinkList, PortList, WaitForPort};
 use dayfly_types::{ErrorCode, SandboxId};
 use http::StatusCode;
 use http::header::HOST;
@@ -18,6 +18,7 @@ use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::{LinkName, Port, SandboxParameter, parameters};
 use crate::ports::links::{self, PortError};
+use crate::ports::wait::{self, WaitPortError};
 use crate::store::PortOf;
 use crate::tenancy::tokens_http::maker;
 
@@ -78,6 +79,23 @@ pub(crate) async fn list(
     Ok(Json(PortList { ports }))
 }
 
+/// Waits until something listens on a port, and returns it. Past `timeout_ms` it is refused with
+/// `timeout`. A hibernated sandbox is woken; a wait is use of the sandbox, as a command is, and may
+/// be repeated.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/ports/{port}/wait", operation_id = "wait_for_port", tag = "ports", params(PortParameter),
+    request_body(content = Option<WaitForPort>, example = json!({"timeout_ms": 30_000})),
+    responses((status = 200, body = dayfly_api::Port), ChangeRefusals))]
+pub(crate) async fn wait_for(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    PortParameter { id, port }: PortParameter,
+    ApiHost(host): ApiHost,
+    JsonObject(body): JsonObject<WaitForPort>,
+) -> Result<Json<dayfly_api::Port>, ApiError> {
+    let waited = wait::wait(&control, &caller.project, (&id, port), body, host.as_ref());
+    Ok(Json(waited.await?))
+}
+
 /// Opens a port to those who have the token, or to anybody. The token is shown once.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/ports/{port}/links", operation_id = "create_port_link", tag = "ports", params(PortParameter),
     request_body(content = Option<CreatePortLink>),
@@ -134,6 +152,18 @@ pub(crate) async fn revoke_link(
     let of = PortParameter { id, port }.of(caller);
     links::revoke(control, of, link).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<WaitPortError> for ApiError {
+    fn from(error: WaitPortError) -> Self {
+        match error {
+            WaitPortError::Find(error) => error.into(),
+            WaitPortError::Invalid(error) => error.into(),
+            WaitPortError::TooMany(error) => error.into(),
+            WaitPortError::NothingListens(error) => Self::from(error).hint(Hint::PortTimeout),
+            WaitPortError::Node(error) => error.into(),
+        }
+    }
 }
 
 impl From<PortError> for ApiError {

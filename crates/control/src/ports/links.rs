@@ -7,6 +7,7 @@ use dayfly_node_api::{NodeCalls, NodeError};
 use dayfly_types::limits::{
     PORT_LINK_TTL_SECONDS_DEFAULT, PORT_LINK_TTL_SECONDS_MAX, PORT_LINKS_MAX, SANDBOX_LINKS_MAX,
 };
+use dayfly_types::port::Listener;
 use dayfly_types::{ProjectId, SandboxId};
 use http::uri::Authority;
 
@@ -52,16 +53,26 @@ pub(crate) async fn list(
     api_host: Option<&Authority>,
 ) -> Result<Vec<Port>, PortError> {
     locate(control, project, id).await?;
+    let listening = control.node.ports(id).await?.into_iter();
+    let ports = listening.map(|found| present_port(control, id, found, api_host));
+    Ok(ports.collect())
+}
+
+/// What listens, with where it is reached.
+pub(crate) fn present_port(
+    control: &Control,
+    id: &SandboxId,
+    found: Listener,
+    api_host: Option<&Authority>,
+) -> Port {
     let preview = &control.gateway.settings.preview;
-    let listening = control.node.ports(id).await?;
-    let ports = listening.into_iter().map(|found| Port {
+    Port {
         port: found.port,
         url: preview.host_url(id, found.port, api_host),
         path_url: preview.path_url(id, found.port, api_host),
         // Whatever a guest says of itself, it is an address.
         address: found.address.chars().take(64).collect(),
-    });
-    Ok(ports.collect())
+    }
 }
 
 /// Opens a port to those who have the token, or to anybody.

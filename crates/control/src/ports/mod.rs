@@ -3,3 +3,4 @@
 pub(crate) mod gateway_http;
 pub(crate) mod http;
 pub(crate) mod links;
+pub(crate) mod wait;

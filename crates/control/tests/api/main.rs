@@ -40,6 +40,7 @@ mod node_conformance;
 mod one_call;
 mod openapi;
 mod overload;
+mod port_wait;
 mod processes;
 mod projects;
 mod reconcile;

@@ -6,7 +6,7 @@ use dayfly_node_api::{
     Changes, ChangesSince, DatabaseMark, EnsureDirectory, EnsureVolume, ForkChild, ForkOutcome,
     ForkReport, ForkRequest, GuestPath, IdentityReport, LifecycleChange, LifecycleReport,
     ListChanges, ListDirectory, MoveEntry, NetworkLogPage, NodeCall, NodeReply, ReadNetworkLog,
-    RemoveFile, ResourceUse, SetMode, SetNetwork, SnapshotRequest,
+    RemoveFile, ResourceUse, SetMode, SetNetwork, SnapshotRequest, WaitPort,
 };
 use dayfly_types::exec::WindowSize;
 use dayfly_types::file::{ChangeKind, ChangedPath, DirectoryPage};
@@ -301,7 +301,17 @@ fn about_the_network() -> Vec<(NodeCall, NodeReply)> {
         ),
         (
             NodeCall::Ports { id: id() },
-            NodeReply::Ports(vec![listener]),
+            NodeReply::Ports(vec![listener.clone()]),
+        ),
+        (
+            NodeCall::WaitPort {
+                id: id(),
+                request: WaitPort {
+                    port: 8080,
+                    limit: Duration::from_secs(60),
+                },
+            },
+            NodeReply::WaitPort(listener),
         ),
     ]
 }

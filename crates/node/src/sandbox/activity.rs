@@ -1,8 +1,8 @@
 //! Whether a sandbox does anything.
 //!
-//! Activity is a call that is open (an exec, a file), processor time of its engine above a floor,
-//! an exec that still runs in the guest, or a busy lease that code in the guest took. Traffic that
-//! merely arrives is none.
+//! Activity is a call that is open (an exec, a file, a wait for a port), processor time of its
+//! engine above a floor, an exec that still runs in the guest, or a busy lease that code in the
+//! guest took. Traffic that merely arrives is none.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
-    /// Execs and files that are open now.
+    /// Execs, files and waits that are open now.
     open_calls: AtomicUsize,
     /// When it last did something. Milliseconds of the node's clock.
     last: AtomicU64,

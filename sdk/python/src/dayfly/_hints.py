@@ -32,6 +32,7 @@ WORDS = {
     "network_not_widened": "call it again; sandbox.network.get() shows what holds",
     "nothing_listens": "start the service; sandbox.ports() says what listens, and "
     "sandbox.wait_for_port(port) waits for it",
+    "port_timeout": "sandbox.ports() says what listens, and process.output() why it does not",
 }
 # Codes whose words of the server name no REST call, and are told as they are.
 FITTING = frozenset(

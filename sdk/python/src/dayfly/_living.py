@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ._checks import checked_texts
-from ._effects import Operation, Sleep, Together
+from ._effects import Operation, Together
 from ._options import NetworkMode, Status
 from ._retry import call
 from ._wire import (
+    CALL_SECONDS,
     LIST_PAGE_LENGTH,
     STATE_SECONDS,
     Json,
@@ -24,7 +26,7 @@ from ._wire import (
     with_query,
     without_none,
 )
-from .errors import AlreadyExists, AnswerTimeout, DayflyError, NotFound
+from .errors import AlreadyExists, AnswerTimeout, DayflyError, NotFound, SandboxTimeout
 from .models import (
     Lifecycle,
     Me,
@@ -48,8 +50,8 @@ from .network import (
 )
 
 DELETES_AT_ONCE = 8
-PORT_PAUSE_FIRST = 0.05
-PORT_PAUSE_MAX = 1.0
+# One request waits no longer than this.
+PORT_WAIT_SECONDS_MAX = 600.0
 
 
 class Unchanged:
@@ -238,21 +240,25 @@ def list_ports(sandbox: str) -> Operation[list[Port]]:
 
 
 def wait_for_port(sandbox: str, port: int, timeout_seconds: float) -> Operation[Port]:
-    """Waits until something listens, and gives what."""
+    """Waits until something listens, and gives what. The server does the waiting."""
     deadline = time.monotonic() + timeout_seconds
-    pause = PORT_PAUSE_FIRST
     while True:
-        for found in (yield from list_ports(sandbox)):
-            if found.port == port:
-                return found
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise AnswerTimeout(
-                f"nothing listens on port {port} after {timeout_seconds:g} s",
-                hint="sandbox.ports() says what listens, and process.output() why it does not",
-            )
-        yield Sleep(min(pause, left))
-        pause = min(pause * 2, PORT_PAUSE_MAX)
+        left = max(0.0, deadline - time.monotonic())
+        part = min(left, PORT_WAIT_SECONDS_MAX)
+        request = send_json(
+            "POST",
+            path_of("sandboxes", sandbox, "ports", str(port), "wait"),
+            {"timeout_ms": math.ceil(part * 1000)},
+            is_repeatable=True,
+            timeout=part + CALL_SECONDS,
+        )
+        try:
+            return from_wire(Port, (yield from call(request)).json())
+        except SandboxTimeout as error:
+            if left > part:
+                continue
+            text = f"nothing listens on port {port} after {timeout_seconds:g} s"
+            raise AnswerTimeout(text, hint=error.hint) from None
 
 
 def create_link(

@@ -630,7 +630,7 @@ export interface components {
          * @description The codes of hints. A later server may have more: show `hint` for those.
          * @enum {string}
          */
-        HintCode: "send_key" | "key_permissions" | "key_scopes" | "key_ended" | "revoke_keys" | "revoke_file_links" | "revoke_port_links" | "quota" | "make_room" | "server_health" | "health_remedy" | "known_names" | "no_names" | "metadata_example" | "new_idempotency_key" | "sandbox_status" | "sandbox_name_taken" | "template_baking" | "template_failed" | "snapshot_name_taken" | "snapshot_corrupt" | "snapshot_unfit" | "fork_wider" | "promote_child" | "tree_of_child" | "volume_users" | "grow_volume" | "smaller_volume" | "output_kept" | "silent_command" | "out_of_memory" | "no_memory_left" | "network_denied" | "network_changed" | "network_not_widened" | "context_busy" | "context_restarted" | "state_lost" | "silent_code" | "port_closed" | "nothing_listens";
+        HintCode: "send_key" | "key_permissions" | "key_scopes" | "key_ended" | "revoke_keys" | "revoke_file_links" | "revoke_port_links" | "quota" | "make_room" | "server_health" | "health_remedy" | "known_names" | "no_names" | "metadata_example" | "time_example" | "new_idempotency_key" | "sandbox_status" | "sandbox_name_taken" | "template_baking" | "template_failed" | "snapshot_name_taken" | "snapshot_corrupt" | "snapshot_unfit" | "fork_wider" | "promote_child" | "tree_of_child" | "volume_users" | "grow_volume" | "smaller_volume" | "output_kept" | "silent_command" | "out_of_memory" | "no_memory_left" | "network_denied" | "network_changed" | "network_not_widened" | "context_busy" | "context_restarted" | "state_lost" | "silent_code" | "environment_of_sandbox" | "port_closed" | "nothing_listens" | "port_timeout";
         /** @description Response of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
         Lifecycle: {
             /** @description When it is deleted, RFC 3339, UTC. Null: no deadline. */
@@ -1397,6 +1397,14 @@ export interface components {
             path?: string | null;
             /** @description Many sandboxes can read a volume that nobody writes; one can write. Default false. */
             read_only?: boolean | null;
+        };
+        /** @description Body of `POST /v1/sandboxes/{id}/ports/{port}/wait`. Unknown fields are refused. */
+        WaitForPort: {
+            /**
+             * Format: int64
+             * @description How long to wait; 0 looks once. Default 60000.
+             */
+            timeout_ms?: number | null;
         };
         /**
          * @description Body of `POST /v1/sandboxes/{id}/wake`. Every field may be absent or null; unknown fields are

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use dayfly_api::CreatePortLink;
 use dayfly_client::Client;
 use dayfly_e2e::{
-    Daemon, DaemonOptions, create, exec, figure, output, patient, setting_or_skip, until,
+    Daemon, DaemonOptions, create, exec, figure, output, patient, refusal, setting_or_skip, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -52,11 +52,39 @@ async fn serve(client: &Client, id: &str) -> Result<()> {
         "cat > service.py <<'END'\n{text}\nEND\nsetsid python3 service.py >/dev/null 2>&1 &"
     );
     output(client, id, &command).await?;
-    until("the service listens", Duration::from_secs(60), || async {
-        let ports = client.ports(id).await.ok()?;
-        ports.iter().any(|found| found.port == PORT).then_some(())
-    })
-    .await
+    let found = client.wait_for_port(id, PORT, Duration::from_secs(60));
+    ensure!(found.await?.port == PORT);
+    Ok(())
+}
+
+/// A wait for a port that nothing listens on: it is use of the sandbox while it lasts, ends by
+/// itself, and ends with its sandbox.
+async fn nothing_to_wait_for(client: &Client, id: &str) -> Result<()> {
+    let limit = Duration::from_secs(6);
+    let began = Instant::now();
+    let waits = client.wait_for_port(id, PORT + 1, limit);
+    let looks = async {
+        // Longer than a sandbox that nobody uses has an idle time of nothing.
+        tokio::time::sleep(limit / 2).await;
+        client.lifecycle(id).await
+    };
+    let (late, lifecycle) = tokio::join!(waits, looks);
+    let late = refusal(late, "timeout")?;
+    let took = began.elapsed();
+    ensure!(took >= limit, "it ended after {took:?}");
+    ensure!(late.advice.hint_code.as_deref() == Some("port_timeout"));
+    let idle = lifecycle?.idle_for_seconds;
+    ensure!(idle == 0, "idle for {idle} s in the middle of a wait");
+    let waits = client.wait_for_port(id, PORT + 1, Duration::from_secs(60));
+    let deletes = async {
+        exec(client, id, "true").await?;
+        anyhow::Ok(client.delete_sandbox(id).await?)
+    };
+    let (ended, deleted) = tokio::join!(waits, deletes);
+    deleted?;
+    let ended = refusal(ended, "not_found")?;
+    ensure!(ended.message.contains("is gone"), "{}", ended.message);
+    Ok(())
 }
 
 /// Opens a connection to the gateway and sends a head.
@@ -118,6 +146,7 @@ async fn a_service_is_reached_with_leave_and_by_nobody_else() -> Result<()> {
         (answer.starts_with("HTTP/1.1 502") && answer.contains("nothing_listens")).then_some(())
     })
     .await?;
+    nothing_to_wait_for(&client, &id).await?;
     daemon.finish().await
 }
 

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use dayfly_api::CreatePortLink;
+use dayfly_api::{CreatePortLink, Hint, WaitForPort};
 use serde_json::{Value, json};
 
-use super::server::{Shared, refuse};
+use super::server::{Shared, refuse, refuse_at};
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
     let links = "/v1/sandboxes/{id}/ports/{port}/links";
     Router::new()
         .route("/v1/sandboxes/{id}/ports", get(list))
         .route("/v1/sandboxes/{id}/links", get(list_all_links))
+        .route("/v1/sandboxes/{id}/ports/{port}/wait", post(wait))
         .route(links, get(list_links).post(create))
         .route(&format!("{links}/{{link}}"), delete(revoke))
 }
@@ -36,6 +37,18 @@ async fn list(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Resp
         )
         .into_response(),
     }
+}
+
+/// Something listens on port 8000 alone.
+async fn wait(Path((_, port)): Path<(String, u16)>, Json(request): Json<WaitForPort>) -> Response {
+    if port != 8000 {
+        let seconds = request.timeout_ms.unwrap_or_default() / 1000;
+        let text = format!("timeout: nothing listens on port {port} after {seconds} s");
+        return refuse_at(504, "timeout", &text, Hint::PortTimeout.into(), None);
+    }
+    let found = json!({"port": port, "address": "127.0.0.1",
+        "url": format!("http://{port}-sb.localhost/"), "path_url": "http://a/p/"});
+    Json(found).into_response()
 }
 
 fn link(port: u16, is_public: bool) -> Value {

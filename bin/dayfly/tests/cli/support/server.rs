@@ -177,7 +177,7 @@ fn as_told(hint: Option<&str>) -> Advice {
     }
 }
 
-fn refuse_at(
+pub(super) fn refuse_at(
     status: u16,
     code: &str,
     error: &str,

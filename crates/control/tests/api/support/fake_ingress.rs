@@ -7,11 +7,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use dayfly_node_api::{NodeError, NodeListeners, PortStream};
-use dayfly_types::SandboxId;
+use dayfly_node_api::{NodeError, NodeListeners, PortStream, WaitPort};
 use dayfly_types::port::Listener;
+use dayfly_types::{ErrorCode, SandboxId};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use super::fake_node::FakeNode;
 
@@ -23,6 +24,8 @@ pub(crate) struct FakeIngress {
     /// Everything that services were sent.
     received: Arc<Mutex<Vec<u8>>>,
     is_deaf: bool,
+    waits: Vec<WaitPort>,
+    changed: Arc<Notify>,
 }
 
 impl FakeNode {
@@ -30,6 +33,17 @@ impl FakeNode {
     pub(crate) fn listen(&self, sandbox: &str, port: u16, service: SocketAddr) {
         let sandbox = SandboxId::parse(sandbox).unwrap();
         self.with(|inner| inner.ingress.services.insert((sandbox, port), service));
+        self.look_again();
+    }
+
+    /// Lets everybody who waits for a port look again.
+    pub(crate) fn look_again(&self) {
+        self.with(|inner| inner.ingress.changed.notify_waiters());
+    }
+
+    /// The waits for ports that were asked for.
+    pub(crate) fn port_waits(&self) -> Vec<WaitPort> {
+        self.with(|inner| inner.ingress.waits.clone())
     }
 
     /// Lets no connection come up from now on.
@@ -61,6 +75,28 @@ impl NodeListeners for FakeNode {
             })
             .collect()
         }))
+    }
+
+    async fn wait_port(&self, id: &SandboxId, request: WaitPort) -> Result<Listener, NodeError> {
+        let changed = self.with(|inner| {
+            inner.ingress.calls += 1;
+            inner.ingress.waits.push(request);
+            Arc::clone(&inner.ingress.changed)
+        });
+        let found = async {
+            loop {
+                let signal = changed.notified();
+                self.known(id)?;
+                let is_there = |listener: &Listener| listener.port == request.port;
+                if let Some(found) = self.ports(id).await?.into_iter().find(is_there) {
+                    return Ok::<Listener, NodeError>(found);
+                }
+                signal.await;
+            }
+        };
+        let late = NodeError::new(ErrorCode::Timeout, "timeout: nothing listens after a while");
+        let found = tokio::time::timeout(request.limit, found).await;
+        found.unwrap_or(Err(late))
     }
 }
 

@@ -65,9 +65,8 @@ impl Driver for CommandLine<'_> {
             "exec_stream" => self.exec_stream(sandbox, given).await,
             "write" | "read" | "list" | "stat" | "exists" | "make_directory" | "move"
             | "remove" => self.files(sandbox, call, given).await,
-            "info" | "lifecycle" | "set_lifecycle" | "network" | "set_network" | "ports" => {
-                self.settings(sandbox, call, given).await
-            }
+            "info" | "lifecycle" | "set_lifecycle" | "network" | "set_network" | "ports"
+            | "wait_for_port" => self.settings(sandbox, call, given).await,
             _ => self.states(sandbox, call, given).await,
         }
     }
@@ -308,6 +307,11 @@ impl CommandLine<'_> {
                 ports.sort_unstable();
                 ports.dedup();
                 return Ok(Answer::Fields(json!({"ports": ports})));
+            }
+            "wait_for_port" => {
+                let port = given.take("port").to_string();
+                let found = self.json(&words(&["port", "wait", id, &port])).await?;
+                return Ok(pick(&found, &["port"]));
             }
             _ => bail!("no such setting"),
         }

@@ -1,5 +1,7 @@
 //! The cases with the Rust client.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Error, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +17,8 @@ use serde_json::{Value, from_value, json};
 
 use crate::cases::case_files::Given;
 use crate::cases::case_run::{Answer, Driver, run_all, start};
+
+const PORT_WAIT: Duration = Duration::from_secs(60);
 
 struct RustClient(Client);
 
@@ -51,9 +55,8 @@ impl Driver for RustClient {
             "create_context" => self.create_context(sandbox, given).await,
             "write" | "read" | "list" | "stat" | "exists" | "make_directory" | "move"
             | "remove" => self.files(sandbox, call, given).await,
-            "info" | "lifecycle" | "set_lifecycle" | "network" | "set_network" | "ports" => {
-                self.settings(sandbox, call, given).await
-            }
+            "info" | "lifecycle" | "set_lifecycle" | "network" | "set_network" | "ports"
+            | "wait_for_port" => self.settings(sandbox, call, given).await,
             _ => self.states(sandbox, call, given).await,
         }
     }
@@ -275,6 +278,11 @@ impl RustClient {
                 ports.sort_unstable();
                 ports.dedup();
                 json!({"ports": ports})
+            }
+            "wait_for_port" => {
+                let port = from_value(given.take("port"))?;
+                let found = self.0.wait_for_port(id, port, PORT_WAIT).await?;
+                json!({"port": found.port})
             }
             _ => bail!("no such setting"),
         };
