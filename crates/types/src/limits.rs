@@ -185,6 +185,15 @@ pub const WATCH_DIRECTORIES_MAX: usize = 8192;
 pub const CONTEXTS_MAX: usize = 16;
 /// One line between a guest's context bridge and its host.
 pub const CONTEXT_LINE_BYTES_MAX: usize = 8 << 20;
+/// How long the host waits for a bridge to make, list, interrupt, restart or delete. A bridge gives
+/// an interpreter five minutes to start; this leaves it time to say that it did not.
+pub const CONTEXT_CALL_DEADLINE: Duration = Duration::from_secs(330);
+/// How long the code runs at most that sets a sandbox's environment variables in an interpreter. It
+/// takes no time, but an emulated guest may have to read its memory from a disk.
+pub const CONTEXT_ENVIRONMENT_MAX: Duration = Duration::from_secs(60);
+/// How long the host waits for that. A bridge interrupts, then kills, and a sleeping sandbox wakes.
+pub const CONTEXT_ENVIRONMENT_DEADLINE: Duration = Duration::from_secs(90);
+const _: () = assert!(CONTEXT_ENVIRONMENT_MAX.as_secs() < CONTEXT_ENVIRONMENT_DEADLINE.as_secs());
 
 // Agent channel, streams.
 /// Bytes of one stream that may be on their way before its reader takes some.

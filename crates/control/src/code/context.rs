@@ -2,6 +2,7 @@
 //! bounded, and never part of our own texts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use dayfly_api::Context;
 use dayfly_node_api::{ContextLines, NodeApi, NodeError};
@@ -151,9 +152,27 @@ pub(crate) async fn ask_once(
     sandbox: &SandboxId,
     call: &BridgeCall<'_>,
 ) -> Result<BridgeLine, NodeError> {
-    let mut lines = ask(node, sandbox, call).await?;
-    let line = lines.next().await.unwrap_or_else(|| Err(broken()))?;
-    accept(&line)
+    let answer = async {
+        let mut lines = ask(node, sandbox, call).await?;
+        let line = lines.next().await.unwrap_or_else(|| Err(broken()))?;
+        accept(&line)
+    };
+    let limit = limits::CONTEXT_CALL_DEADLINE;
+    within(limit, "the guest's contexts did not answer", answer).await
+}
+
+/// Waits for a guest, which may keep silent or go on talking for ever, no longer than it is given.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    missed: &str,
+    answer: impl Future<Output = Result<T, NodeError>>,
+) -> Result<T, NodeError> {
+    let late = |_| {
+        let text = format!("{missed} within {} seconds", limit.as_secs());
+        Err(NodeError::new(ErrorCode::GuestUnavailable, text))
+    };
+    let answer = tokio::time::timeout(limit, answer).await;
+    answer.unwrap_or_else(late)
 }
 
 /// Reads a line; a refusal becomes an error in our own words.

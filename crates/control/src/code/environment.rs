@@ -5,22 +5,25 @@
 //! interpreter in which none has run: this works with every bridge that there is.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use dayfly_node_api::{NodeApi, NodeError};
+use dayfly_node_api::{ContextLines, NodeApi, NodeError};
 use dayfly_types::ids::ID_RANDOM_BYTES;
+use dayfly_types::limits::{CONTEXT_ENVIRONMENT_DEADLINE, CONTEXT_ENVIRONMENT_MAX};
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 
 use crate::code::context::{
-    BridgeCall, BridgeContext, BridgeLine, RunStatus, accept, ask, ask_once, broken,
+    BridgeCall, BridgeContext, BridgeLine, RunStatus, accept, ask, ask_once, broken, within,
 };
 use crate::http::sse::ascii_json;
 use crate::sandbox::environment::Environment;
 
 const IDLE: &str = "idle";
 const DEAD: &str = "dead";
-/// Setting variables takes no time, but an emulated guest may have to read its memory from a disk.
-const SET_TIMEOUT_MS: u64 = 60_000;
+/// What a caller hears who has waited for nothing.
+const NEVER_SET: &str = "the context did not take the environment variables of its sandbox: its \
+    guest did not say that they are set";
 
 /// What a context runs code in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,18 +95,30 @@ async fn set(
         context,
         run: &ExecId::from_random(random),
         code: &code,
-        timeout_ms: Some(SET_TIMEOUT_MS),
+        timeout_ms: u64::try_from(CONTEXT_ENVIRONMENT_MAX.as_millis()).ok(),
         after: 0,
     };
-    let mut lines = ask(node, sandbox, &call).await?;
-    // What it prints may have the values, and is nobody's.
-    while let Some(line) = lines.next().await {
-        if let BridgeLine::End { status, .. } = accept(&line?)? {
-            let is_set = status == RunStatus::Ok;
-            return is_set.then_some(()).ok_or_else(not_set);
+    let lines = ask(node, sandbox, &call);
+    until_set(lines, CONTEXT_ENVIRONMENT_DEADLINE).await
+}
+
+/// The bridge ends the code at its own limit, but a bridge is a guest's and need not.
+async fn until_set(
+    lines: impl Future<Output = Result<ContextLines, NodeError>>,
+    limit: Duration,
+) -> Result<(), NodeError> {
+    let set = async {
+        let mut lines = lines.await?;
+        // What it prints may have the values, and is nobody's.
+        while let Some(line) = lines.next().await {
+            if let BridgeLine::End { status, .. } = accept(&line?)? {
+                let is_set = status == RunStatus::Ok;
+                return is_set.then_some(()).ok_or_else(not_set);
+            }
         }
-    }
-    Err(broken())
+        Err(broken())
+    };
+    within(limit, NEVER_SET, set).await
 }
 
 fn not_set() -> NodeError {
@@ -193,6 +208,44 @@ mod tests {
     fn expected() -> Vec<u8> {
         let values: Vec<String> = hostile().into_values().collect();
         values.join("\0").into_bytes()
+    }
+
+    /// Prints for ever, as a hostile bridge may.
+    async fn endless() -> Result<ContextLines, NodeError> {
+        let lines = futures::stream::unfold((), |()| async {
+            tokio::task::yield_now().await;
+            let line = r#"{"type":"stdout","text":"x"}"#;
+            Some((Ok(line.into()), ()))
+        });
+        Ok(lines.boxed())
+    }
+
+    async fn silent() -> Result<ContextLines, NodeError> {
+        Ok(futures::stream::pending().boxed())
+    }
+
+    async fn ended(status: &str) -> Result<ContextLines, NodeError> {
+        let line = format!(r#"{{"type":"end","status":"{status}"}}"#);
+        Ok(futures::stream::iter([Ok(line.into())]).boxed())
+    }
+
+    #[tokio::test]
+    async fn a_guest_that_never_says_that_they_are_set_is_not_waited_for() {
+        let limit = Duration::from_millis(20);
+        let waits = [
+            until_set(silent(), limit).await,
+            until_set(endless(), limit).await,
+            until_set(std::future::pending(), limit).await,
+        ];
+        for outcome in waits {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.code, ErrorCode::GuestUnavailable);
+            assert!(error.message.contains("environment variables"), "{error}");
+            assert!(error.message.ends_with("within 0 seconds"), "{error}");
+        }
+        until_set(ended("ok"), limit).await.unwrap();
+        let refused = until_set(ended("timed_out"), limit).await;
+        assert_eq!(refused.unwrap_err().message, not_set().message);
     }
 
     #[test]
