@@ -196,7 +196,8 @@ fn nothing_of_the_node_waits_for_a_disk_on_the_runtime() {
 
 #[test]
 fn nothing_of_control_waits_for_a_disk_on_the_runtime() {
-    let found = faults_of("crates/control/src", &[]);
+    // Called once, when the database is opened, on a thread of its own.
+    let found = faults_of("crates/control/src", &["store/request_hash.rs"]);
     assert!(found.is_empty(), "these block the runtime: {found:#?}");
 }
 

@@ -28,7 +28,8 @@ async fn backup(place: &Path, database: &Path) -> PathBuf {
 }
 
 async fn database(place: &Path) -> PathBuf {
-    let path = place.join("database");
+    let path = place.join("database/dayfly.db");
+    fs::create_dir(place.join("database")).unwrap();
     Store::open(&path).await.unwrap().close().await;
     path
 }

@@ -7,7 +7,7 @@
 //!   DIR/lock           held by the running daemon
 //!   DIR/processes      held by it and by every process that it starts
 //!   DIR/run/           node.sock: control and node meet here
-//!   DIR/control/       the database; owned by the unprivileged control process
+//!   DIR/control/       the database and the key of requests; owned by the unprivileged control process
 //!   DIR/node/          journal, slots, namespaces, templates, images, engine root; root's alone
 //!   DIR/recipes/       the operator's own templates
 //! ```

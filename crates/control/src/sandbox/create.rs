@@ -88,7 +88,7 @@ async fn create_to_the_end(
 ) -> Result<Sandbox, CreateError> {
     let idempotency = idempotency_key.map(|key| Idempotency {
         key,
-        request_hash: new.request_hash(),
+        request_hash: control.store.hash_of(&new),
     });
     let row = plan(&control, project, new).await?;
     let inserted = control

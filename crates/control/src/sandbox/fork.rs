@@ -22,7 +22,6 @@ use crate::sandbox::create::{bad_subject, is_wanted, undo, wanted};
 use crate::sandbox::delete;
 use crate::sandbox::fork_spec::{ForkPlan, PARENT_KEY, TREE_KEY, Tree};
 use crate::sandbox::read::{FindError, present, row_alive};
-use crate::sandbox::spec::hash_of;
 use crate::snapshot::read::present_capture;
 use crate::store::{
     EgressRow, Idempotency, InsertRefusal, Inserted, SandboxRow, SandboxSpec, SandboxStatus,
@@ -104,7 +103,7 @@ async fn fork_to_the_end(
     let tree = Tree::draw(&control.cell)?;
     let idempotency = idempotency_key.map(|key| Idempotency {
         key,
-        request_hash: hash_of(&("fork", &source, &plan)),
+        request_hash: control.store.hash_of(&("fork", &source, &plan)),
     });
     let labels = plan.labels(&parent.spec.metadata)?;
     let rows = children(&control, &parent, &plan, &labels, &tree)?;

@@ -7,7 +7,6 @@ use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::input::{Invalid, quantity};
 use crate::network::spec;
@@ -49,23 +48,6 @@ pub enum SandboxSource {
     Snapshot(SnapshotId),
     /// The disk of a snapshot, without its memory.
     DiskOf(SnapshotId),
-}
-
-impl NewSandbox {
-    /// The same for two requests exactly when they ask for the same.
-    #[must_use]
-    pub fn request_hash(&self) -> String {
-        hash_of(self)
-    }
-}
-
-/// The same for two requests exactly when they ask for the same.
-#[must_use]
-pub(crate) fn hash_of<T: Serialize>(request: &T) -> String {
-    // Maps in requests are sorted, so equal wishes have equal texts.
-    hex::encode(Sha256::digest(
-        serde_json::to_vec(request).unwrap_or_default(),
-    ))
 }
 
 impl TryFrom<CreateSandbox> for NewSandbox {
@@ -125,12 +107,17 @@ fn source(body: &CreateSandbox) -> Result<SandboxSource, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{RequestHash, RequestKey};
     use dayfly_types::limits;
 
     fn parse(json: &str) -> Result<NewSandbox, Invalid> {
         serde_json::from_str::<CreateSandbox>(json)
             .unwrap()
             .try_into()
+    }
+
+    fn hash_of(new: &NewSandbox) -> RequestHash {
+        RequestKey::of([7; 32]).hash_of(new)
     }
 
     #[test]
@@ -197,7 +184,7 @@ mod tests {
         assert_eq!(disk.source, SandboxSource::DiskOf(snapshot.clone()));
         let whole = parse(r#"{"from_snapshot":"snap-1","disk_only":false}"#).unwrap();
         assert_eq!(whole.source, SandboxSource::Snapshot(snapshot));
-        assert_ne!(disk.request_hash(), whole.request_hash());
+        assert_ne!(hash_of(&disk), hash_of(&whole));
         assert_eq!(whole, parse(r#"{"from_snapshot":"snap-1"}"#).unwrap());
         for json in [
             r#"{"disk_only":true}"#,
@@ -214,7 +201,7 @@ mod tests {
     fn equal_wishes_have_equal_hashes() {
         let one = parse(r#"{"metadata":{"a":"1","b":"2"}}"#).unwrap();
         let two = parse(r#"{"metadata":{"b":"2","a":"1"},"template":"base"}"#).unwrap();
-        assert_eq!(one.request_hash(), two.request_hash());
-        assert_ne!(one.request_hash(), parse("{}").unwrap().request_hash());
+        assert_eq!(hash_of(&one), hash_of(&two));
+        assert_ne!(hash_of(&one), hash_of(&parse("{}").unwrap()));
     }
 }

@@ -13,7 +13,6 @@ use crate::input::ids::{self, NoRandomness};
 use crate::input::quantity::between;
 use crate::sandbox::create::bad_subject;
 use crate::sandbox::read::{self, FindError};
-use crate::sandbox::spec::hash_of;
 use crate::snapshot::name::reference;
 use crate::snapshot::read::{self as snapshot_read, FindSnapshotError, present};
 use crate::store::{Idempotency, Inserted, LimitsRow, StoreError, Subject};
@@ -123,7 +122,7 @@ async fn take_to_the_end(
     };
     let idempotency = Idempotency {
         key,
-        request_hash: hash_of(&("snapshot", &sandbox, &new)),
+        request_hash: control.store.hash_of(&("snapshot", &sandbox, &new)),
     };
     let inserted = control
         .store

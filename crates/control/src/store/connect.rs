@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Pool};
 use tokio::sync::{Mutex, Notify};
 
 use super::StoreError;
+use super::request_hash::{RequestHash, RequestKey};
 use super::writer::{Backend, Writer};
 
 pub(super) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -31,6 +33,7 @@ pub struct Store {
     pub(super) new_event: Arc<Notify>,
     /// Held while limits of a project are written and read again.
     pub(super) limits_turn: Arc<Mutex<()>>,
+    request_key: RequestKey,
 }
 
 impl Store {
@@ -38,7 +41,7 @@ impl Store {
     /// to date.
     ///
     /// # Errors
-    /// [`StoreError::Open`] or [`StoreError::Migrate`].
+    /// [`StoreError::Open`], [`StoreError::Migrate`] or [`StoreError::RequestKey`].
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |source| StoreError::Open {
             path: path.to_owned(),
@@ -68,6 +71,7 @@ impl Store {
             writer: Writer::new(writer),
             new_event: Arc::default(),
             limits_turn: Arc::default(),
+            request_key: request_key(path).await?,
         };
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|_| StoreError::Randomness)?;
@@ -75,11 +79,29 @@ impl Store {
         Ok(store)
     }
 
+    /// The same for two requests exactly when they ask for the same.
+    #[must_use]
+    pub fn hash_of<T: Serialize>(&self, request: &T) -> RequestHash {
+        self.request_key.hash_of(request)
+    }
+
     /// Closes every connection, after the last write.
     pub async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;
     }
+}
+
+/// The key beside the database, read or made on a thread that may wait for a disk.
+async fn request_key(database: &Path) -> Result<RequestKey, StoreError> {
+    let path = database.to_owned();
+    let ensured = tokio::task::spawn_blocking(move || RequestKey::ensure(&path)).await;
+    ensured.unwrap_or_else(|ended| {
+        Err(StoreError::RequestKey {
+            path: database.to_owned(),
+            source: std::io::Error::other(ended),
+        })
+    })
 }
 
 /// Brings the schema up to date, on a connection of its own: migrations begin and end transactions

@@ -24,6 +24,12 @@ pub enum StoreError {
     Aborted { operation: &'static str },
     #[error("cannot {operation}: it was written, and is not there when it is read")]
     NotKept { operation: &'static str },
+    #[error("cannot read or make the key of requests {}", path.display())]
+    RequestKey {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("no randomness could be had")]
     Randomness,
     #[error("column {column} of a row of {table} cannot be read")]

@@ -3,7 +3,7 @@
 use dayfly_types::ProjectId;
 
 use super::writer::Writing;
-use super::{Store, StoreError};
+use super::{RequestHash, Store, StoreError};
 
 const INSERT: &str = "INSERT INTO idempotency_keys \
     (project_id, idempotency_key, request_hash, subject_id, created_at_ms, answer) \
@@ -21,7 +21,7 @@ pub(super) const DELETE: &str =
 pub struct Idempotency {
     pub key: String,
     /// Of everything that the caller asked for.
-    pub request_hash: String,
+    pub request_hash: RequestHash,
 }
 
 /// What became of an insert.
@@ -105,7 +105,7 @@ pub(super) async fn insert(
     let insert = sqlx::query(INSERT)
         .bind(project.as_str())
         .bind(&idempotency.key)
-        .bind(&idempotency.request_hash)
+        .bind(idempotency.request_hash.as_str())
         .bind(subject)
         .bind(now_ms);
     if writing.execute(insert).await? > 0 {
@@ -115,7 +115,7 @@ pub(super) async fn insert(
         .bind(project.as_str())
         .bind(&idempotency.key);
     let (hash, id, answer): (String, String, Option<String>) = writing.fetch_one(known).await?;
-    if hash != idempotency.request_hash {
+    if !idempotency.request_hash.is_of(&hash) {
         return Ok(Inserted::Conflict);
     }
     Ok(Inserted::Repeated(Subject { id, answer }))

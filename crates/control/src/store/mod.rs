@@ -21,6 +21,7 @@ mod network;
 mod port_links;
 mod projects;
 mod quota;
+mod request_hash;
 mod row;
 mod sandboxes;
 mod write_check;
@@ -42,5 +43,8 @@ pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};
 pub use projects::{LimitsRow, ProjectRow};
 pub use quota::{OverQuota, Used};
+pub use request_hash::RequestHash;
+#[cfg(test)]
+pub(crate) use request_hash::RequestKey;
 pub use row::{Ending, SandboxRow, SandboxSpec, SandboxStatus};
 pub use sandboxes::{InsertRefusal, KeyFate};

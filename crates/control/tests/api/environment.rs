@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use dayfly_control::store::Store;
 use dayfly_node_api::NodeError;
 use dayfly_types::limits::{ENVIRONMENT_BYTES_MAX, EXEC_SPEC_BYTES_MAX};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId};
 use http::StatusCode;
 use serde_json::{Value, json};
+use sqlx::SqlitePool;
 
 use crate::support::World;
 use crate::support::fake_context::DIE;
@@ -185,6 +187,41 @@ async fn the_same_key_with_other_values_is_another_request() {
     let (first, again) = (create("1").await.json(), create("1").await.json());
     assert_eq!(first["id"], again["id"]);
     assert_eq!(create("2").await.refusal(), "idempotency_conflict");
+}
+
+/// What the database of a world keeps of its one keyed request.
+async fn kept_of_request(world: &World) -> String {
+    let file = world.directory().join("control.db");
+    let pool = SqlitePool::connect(&format!("sqlite://{}", file.display()))
+        .await
+        .unwrap();
+    let (kept,): (String,) = sqlx::query_as("SELECT request_hash FROM idempotency_keys")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    kept
+}
+
+#[tokio::test]
+async fn what_the_database_keeps_of_a_request_says_nothing_of_its_values() {
+    let worlds = [World::start().await, World::start().await];
+    let mut kept = Vec::with_capacity(2);
+    for world in &worlds {
+        let body = json!({"env": {"PIN": "1234"}});
+        let made = world.post_keyed("/v1/sandboxes", "key-1", body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        kept.push(kept_of_request(world).await);
+    }
+    // Whoever could make it elsewhere could try all values.
+    assert_ne!(kept[0], kept[1]);
+    // A restart has the same key.
+    let file = worlds[0].directory().join("control.db");
+    let again = Store::open(&file).await.unwrap();
+    assert_eq!(
+        again.hash_of(&"request"),
+        worlds[0].control.store.hash_of(&"request")
+    );
+    again.close().await;
 }
 
 #[tokio::test]

@@ -81,7 +81,9 @@ async fn a_database_of_the_first_release_is_brought_up_to_date() {
     let rows = [
         "INSERT INTO sandboxes VALUES ('sb-local-old', 'default', 'fake', 'base', 'running', 3, \
          NULL, '{\"a\":\"b\"}', 600, 0, 1, 512, 'emulated', 12, '{}', 1, NULL)",
-        "INSERT INTO idempotency_keys VALUES ('default', 'k', 'hash', 'sb-local-old', 1)",
+        // The digest as programs made it that had no key for it.
+        "INSERT INTO idempotency_keys VALUES ('default', 'k', \
+         'a2984a68a4cb34fc7ed25e5a774ae8b9bfd304466523b5ba05d7cde72dd90c76', 'sb-local-old', 1)",
     ];
     old_database(&file, 1, &rows).await;
     let store = Store::open(&file).await.unwrap();
@@ -103,7 +105,7 @@ async fn a_database_of_the_first_release_is_brought_up_to_date() {
     assert!(spec.volumes.is_empty() && spec.cpu_limit.is_none() && spec.disk_wanted.is_none());
     let idempotency = Idempotency {
         key: "k".to_owned(),
-        request_hash: "hash".to_owned(),
+        request_hash: store.hash_of(&"a request"),
     };
     let known = store
         .insert_key(&project, "new", &idempotency, 2)
@@ -114,6 +116,12 @@ async fn a_database_of_the_first_release_is_brought_up_to_date() {
         answer: None,
     };
     assert_eq!(known, Inserted::Repeated(subject));
+    let other = Idempotency {
+        request_hash: store.hash_of(&"another"),
+        ..idempotency
+    };
+    let known = store.insert_key(&project, "new", &other, 2).await.unwrap();
+    assert_eq!(known, Inserted::Conflict);
     store.close().await;
     // A second start finds nothing to do.
     Store::open(&file).await.unwrap().close().await;
