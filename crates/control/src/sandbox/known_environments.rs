@@ -19,7 +19,7 @@ pub(crate) struct KnownEnvironments(Mutex<Known>);
 struct Known {
     kept: HashMap<SandboxId, Environment>,
     bytes: usize,
-    /// Another number after every change: what was read before it is not kept.
+    /// Another number after every change: what was read before it is not kept, of whatever sandbox.
     changes: u64,
 }
 
@@ -54,26 +54,31 @@ impl KnownEnvironments {
         known.bytes = known.bytes.saturating_add(more).saturating_sub(before);
     }
 
-    /// Held while one is changed, whatever becomes of that: afterwards all are read again.
-    pub(crate) fn change(&self) -> Changing<'_> {
-        Changing(self)
+    /// Held while those of a sandbox are changed, whatever becomes of that: afterwards they are read
+    /// again. Those of others stay.
+    pub(crate) fn change<'a>(&'a self, id: &'a SandboxId) -> Changing<'a> {
+        Changing { known: self, id }
     }
 
-    fn forget(&self) {
+    fn forget(&self, id: &SandboxId) {
         let mut known = self.known();
-        known.kept.clear();
-        known.bytes = 0;
+        let gone = known.kept.remove(id);
+        let gone = gone.map_or(0, |gone| bytes(gone.variables()));
+        known.bytes = known.bytes.saturating_sub(gone);
         known.changes += 1;
     }
 }
 
 /// A change that may be under way.
 #[derive(Debug)]
-pub(crate) struct Changing<'a>(&'a KnownEnvironments);
+pub(crate) struct Changing<'a> {
+    known: &'a KnownEnvironments,
+    id: &'a SandboxId,
+}
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.forget();
+        self.known.forget(self.id);
     }
 }
 
@@ -93,16 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_change_is_not_kept_after_it() {
+    fn what_was_read_before_a_change_is_not_kept_after_it_and_others_stay() {
         let known = KnownEnvironments::default();
         let before = known.changes();
         known.keep(&id(1), &environment("old"), before);
         assert_eq!(known.get(&id(1)), Some(environment("old")));
-        let changing = known.change();
+        let (changed, other) = (id(1), id(2));
+        known.keep(&other, &environment("other"), before);
+        let changing = known.change(&changed);
         // Of somebody who read while it was written.
         known.keep(&id(1), &environment("old"), before);
         drop(changing);
         assert_eq!(known.get(&id(1)), None);
+        assert_eq!(known.get(&other), Some(environment("other")));
+        assert_eq!(known.known().bytes, bytes(environment("other").variables()));
         known.keep(&id(1), &environment("old"), before);
         assert_eq!(known.get(&id(1)), None);
         known.keep(&id(1), &environment("new"), known.changes());

@@ -91,7 +91,7 @@ async fn replace(
     let Some(environment) = environment else {
         return Ok(());
     };
-    let _changing = control.environments.change();
+    let _changing = control.environments.change(id);
     let written = control.store.set_environment(project, id, &environment);
     written.await.map_err(StateError::Environment)
 }
