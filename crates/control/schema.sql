@@ -31,6 +31,8 @@ CREATE INDEX audit_records_by_age ON audit_records (at_ms);
 
 CREATE INDEX audit_records_by_subject ON audit_records (project_id, subject, seq);
 
+CREATE INDEX audit_records_by_time ON audit_records (project_id, at_ms, seq);
+
 CREATE TABLE database_identity (
     singleton BIGINT PRIMARY KEY CHECK (singleton = 1),
     id TEXT NOT NULL,
