@@ -192,8 +192,8 @@ impl Agent {
         // Time stands still for whoever is frozen.
         if self.life.is_running() {
             self.execs.expire(now_ms);
-            for due in self.port_waits.look(now_ms, ports::all) {
-                let ports = due.ports;
+            for due in self.port_waits.look(now_ms, ports::look) {
+                let ports = due.found.into_iter().collect();
                 self.answer(due.call, Ok(Response::Ports { ports }));
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
 use dayfly_types::port::Listener;
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::poller::{Poller, Source};
+use crate::port_waits::Look;
 use crate::refusal::guest_error;
 
 /// As many as are told of.
@@ -32,8 +34,15 @@ pub(crate) fn listening() -> Vec<Listener> {
     all().into_iter().take(PORTS_MAX).collect()
 }
 
-/// Everything that listens now.
-pub(crate) fn all() -> BTreeSet<Listener> {
+/// Everything that listens now, with what that took.
+pub(crate) fn look() -> Look {
+    let began = Instant::now();
+    let listening = all();
+    let took = began.elapsed();
+    Look { listening, took }
+}
+
+fn all() -> BTreeSet<Listener> {
     let mut found = BTreeSet::new();
     for (table, parse) in [
         ("/proc/net/tcp", parse_v4 as fn(&str) -> Option<String>),
