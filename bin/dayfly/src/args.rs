@@ -7,15 +7,16 @@ use clap::{ColorChoice, Parser, Subcommand};
 use dayfly_api::VolumeMount;
 
 use crate::args_help::{
-    ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, FILES_HELP, FORK_HELP, RUN_HELP, TTL_HELP,
+    ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, EXPLORE_HELP, FILES_HELP, FORK_HELP, RUN_HELP,
+    TTL_HELP,
 };
 use crate::exec::signal_names;
 use crate::files::args::{CopyArgs, FilesArgs};
 use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
 use crate::ports::args::{PORT_HELP, PortCommand};
 use crate::sandbox::args::{
-    ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction, TtlArgs,
-    VolumeCommand, WakeArgs,
+    ExploreArgs, ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction,
+    TtlArgs, VolumeCommand, WakeArgs,
 };
 use crate::tenancy::args::{
     AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand,
@@ -139,6 +140,9 @@ pub(crate) enum Command {
     /// Clone a running sandbox, memory included; print the ids of the children.
     #[command(after_help = FORK_HELP)]
     Fork(ForkArgs),
+    /// Try commands in clones of a sandbox and keep the best; print its id.
+    #[command(after_help = EXPLORE_HELP)]
+    Explore(ExploreArgs),
     /// Keep one child of a fork; with --cleanup delete its siblings.
     Promote(PromoteArgs),
     /// Network policy of sandboxes: show, allow, deny, log.

@@ -48,6 +48,19 @@ The sandbox pauses for a moment and continues. Each child has its own id, addres
 randomness; random numbers that programs had already drawn are the same in all. When some children
 cannot be created, the others are printed and the exit status is 125.";
 
+pub(crate) const EXPLORE_HELP: &str = "\
+One fork, with a child for each candidate. The winner is the child with the highest score, of several
+the first; its id is printed. All other children are deleted, also after Ctrl-C, and their time to
+live ends them when this program is killed. The sandbox itself stays as it was. A candidate counts
+whatever its exit status is; one that is lost or runs past --timeout has no score. Without any score
+no child stays and the exit status is 125. With --json one object follows at the end, with winner,
+best and attempts (candidate, result, score, error, skipped).
+
+Examples:
+  dayfly explore ID --candidate 'git apply a.patch' --candidate 'git apply b.patch' \\
+    --score 'pytest -q >/dev/null && echo 1 || echo 0' --stop-at 1
+  best=$(dayfly explore ID --candidates commands.txt --score ./score.sh --promote)";
+
 pub(crate) const COPY_HELP: &str = "\
 Relative paths in a sandbox start at /workspace. A local file with a colon in its name is ./NAME. A
 directory is copied into a target directory that exists, else it gets the target's name;

@@ -80,6 +80,7 @@ pub(crate) async fn dispatch(
         Command::Ttl(args) => sandbox::ttl::ttl(&session, &args).await,
         Command::Snapshot(command) => snapshot::commands::snapshot(&session, &command).await,
         Command::Fork(args) => sandbox::fork::fork(&session, &args).await,
+        Command::Explore(args) => sandbox::explore::explore(&session, &args).await,
         Command::Promote(args) => sandbox::promote::promote(&session, args).await,
         Command::Net(command) => network::net::net(&session, &command).await,
         Command::Port(command) => ports::links::port(&session, &command).await,

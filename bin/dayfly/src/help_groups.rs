@@ -31,6 +31,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "snapshot",
             "rollback",
             "fork",
+            "explore",
             "promote",
             "volume",
         ],

@@ -1,5 +1,6 @@
 //! What can be asked about a sandbox's state, snapshots, forks and volumes.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
@@ -67,6 +68,49 @@ pub(crate) struct ForkArgs {
     pub(crate) env: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExploreArgs {
+    /// Sandbox: its name, its id, or a unique prefix of the id.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Command line to try, for a shell; may be given again.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) candidate: Vec<String>,
+    /// File with more of them, one in a line; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) candidates: Option<PathBuf>,
+    /// Command line that prints the score, a number in its last line, in the child after the
+    /// candidate; the highest wins [default: 1 for a candidate with exit status 0, else 0].
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) score: Option<String>,
+    /// How many candidates run at the same time.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
+    pub(crate) parallel: usize,
+    /// Score that is good enough: once there is one, the others are not begun or waited for.
+    #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = score)]
+    pub(crate) stop_at: Option<f64>,
+    /// Promote the winner: the time to live that --ttl gave to it becomes the default.
+    #[arg(long)]
+    pub(crate) promote: bool,
+    /// Timeout of each command, such as 1.5 (seconds), 30s, 5m, 2h.
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    pub(crate) timeout: Option<Duration>,
+    /// Time to live of each child, such as 90 (seconds), 30s, 5m, 2h [default: that of the
+    /// sandbox, or 1h].
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("give a whole number, 1 or more")
+}
+
+fn score(text: &str) -> Result<f64, &'static str> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or("give a number")
 }
 
 #[derive(Debug, clap::Args)]

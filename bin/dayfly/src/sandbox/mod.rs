@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod create;
 pub(crate) mod creation;
+pub(crate) mod explore;
 pub(crate) mod fork;
 pub(crate) mod info;
 pub(crate) mod ls;

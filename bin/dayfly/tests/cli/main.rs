@@ -9,6 +9,8 @@ mod environment;
 #[cfg(test)]
 mod exec_and_cp;
 #[cfg(test)]
+mod explore;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod hints;

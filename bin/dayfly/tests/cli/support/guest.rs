@@ -42,11 +42,12 @@ fn exit(code: i32, reason: &str, signal: Option<i32>) -> Message {
     }))
 }
 
-/// What a program sends, and whether the socket stays open after it.
-fn script(request: &ExecRequest) -> (Vec<Message>, bool) {
+/// What a program sends, and whether the socket stays open after it. `earned` is what its sandbox
+/// has earned by `earn`.
+fn script(request: &ExecRequest, earned: &str) -> (Vec<Message>, bool) {
     let argv = match &request.cmd {
         Command::Argv(argv) => argv.clone(),
-        Command::Shell(text) => vec!["shell".to_owned(), text.clone()],
+        Command::Shell(text) => text.split(' ').map(str::to_owned).collect(),
     };
     let second = argv.get(1).cloned().unwrap_or_default();
     let done = || exit(0, "exited", None);
@@ -55,6 +56,8 @@ fn script(request: &ExecRequest) -> (Vec<Message>, bool) {
         "kill" => vec![exit(137, "signaled", Some(9))],
         "greedy" => vec![exit(137, "limit_exceeded", Some(9))],
         "echo" => vec![stdout(&second), done()],
+        "earn" => vec![done()],
+        "score" => vec![stdout(&format!("it has earned\n{earned}\n")), done()],
         "both" => vec![
             Message::Ping(Bytes::new()),
             stdout("to out, é\n"),
@@ -118,7 +121,7 @@ pub(super) async fn exec_socket(
     if !is_known {
         return refuse(404, "not_found", "no such sandbox", None);
     }
-    upgrade.on_upgrade(play)
+    upgrade.on_upgrade(|socket| play(socket, shared, id))
 }
 
 /// Nobody can attach here: what the script ended is over.
@@ -126,7 +129,7 @@ pub(super) async fn attach_socket() -> Response {
     refuse(404, "not_found", "no such exec", None)
 }
 
-async fn play(mut socket: WebSocket) {
+async fn play(mut socket: WebSocket, shared: Arc<Shared>, id: String) {
     let Some(Ok(Message::Text(first))) = socket.recv().await else {
         return;
     };
@@ -143,7 +146,8 @@ async fn play(mut socket: WebSocket) {
         while socket.send(stdout("y\n")).await.is_ok() {}
         return;
     }
-    let (messages, stays_open) = script(&request);
+    let earned = note_shell(&shared, &id, &request.cmd);
+    let (messages, stays_open) = script(&request, &earned);
     for message in messages {
         if socket.send(message).await.is_err() {
             return;
@@ -152,6 +156,17 @@ async fn play(mut socket: WebSocket) {
     if stays_open {
         while let Some(Ok(_)) = socket.recv().await {}
     }
+}
+
+/// Notes a command of a shell, and gives what its sandbox has earned.
+fn note_shell(shared: &Shared, id: &str, command: &Command) -> String {
+    let mut world = shared.world.lock().expect("no test panics with the lock");
+    if let Command::Shell(text) = command {
+        world.shells.push((id.to_owned(), text.clone()));
+    }
+    let mut of_sandbox = world.shells.iter().filter(|(sandbox, _)| sandbox == id);
+    let earned = of_sandbox.find_map(|(_, text)| text.strip_prefix("earn "));
+    earned.unwrap_or("nothing").to_owned()
 }
 
 /// Plays `cat`.

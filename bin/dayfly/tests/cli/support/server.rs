@@ -38,6 +38,8 @@ pub(crate) struct World {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) volumes: BTreeMap<String, Volume>,
     pub(crate) forks: Vec<ForkSandbox>,
+    /// Commands of shells, each with its sandbox.
+    pub(crate) shells: Vec<(String, String)>,
     pub(crate) lifecycle_changes: Vec<ChangeLifecycle>,
     pub(crate) wakes: Vec<WakeSandbox>,
     pub(crate) rollbacks: Vec<RollbackSandbox>,
