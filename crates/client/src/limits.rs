@@ -13,7 +13,7 @@ pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(60);
 /// A create whose machine boots: the server gives up before.
 pub(crate) const BOOT_DEADLINE: Duration = Duration::from_secs(180);
 const _: () =
-    assert!(BOOT_DEADLINE.as_secs() > dayfly_types::limits::DISK_BOOT_DEADLINE.as_secs() + 25);
+    assert!(BOOT_DEADLINE.as_secs() > dayfly_types::limits::DISK_BOOT_ANSWER_DEADLINE.as_secs());
 /// A capture, a write to disk and a restore, one after the other.
 pub(crate) const STATE_DEADLINE: Duration = Duration::from_secs(180);
 /// A capture and as many restores as a fork may have.

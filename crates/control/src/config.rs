@@ -80,4 +80,4 @@ impl Default for ReconcileSettings {
 }
 
 const _: () = assert!(60 > limits::CREATE_DEADLINE.as_secs());
-const _: () = assert!(200 > limits::DISK_BOOT_DEADLINE.as_secs() + 25);
+const _: () = assert!(200 > limits::DISK_BOOT_ANSWER_DEADLINE.as_secs());

@@ -35,8 +35,7 @@ pub(crate) const QUESTION: Duration = Duration::from_secs(5);
 const GUEST: Duration = limits::AGENT_CALL_DEADLINE.saturating_add(QUESTION);
 /// The node undoes a create at its own deadline; this leaves it time to say so.
 const CREATE: Duration = limits::CREATE_DEADLINE.saturating_add(QUESTION);
-/// The same of a create that boots a machine, in which programs of its template are started then.
-const BOOT: Duration = limits::DISK_BOOT_DEADLINE.saturating_add(GUEST);
+const BOOT: Duration = limits::DISK_BOOT_ANSWER_DEADLINE;
 /// Calls that ask the guest's agent of a sandbox that may have to be woken first.
 pub(crate) const WAKING: Duration = GUEST.saturating_add(CREATE);
 const DELETE: Duration = Duration::from_secs(25);

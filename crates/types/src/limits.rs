@@ -71,6 +71,11 @@ pub const CREATE_DEADLINE: Duration = Duration::from_secs(30);
 pub const BOOT_DEADLINE: Duration = Duration::from_secs(120);
 /// How long a create that boots on the disk of a snapshot may take before it is undone.
 pub const DISK_BOOT_DEADLINE: Duration = BOOT_DEADLINE.saturating_add(CREATE_DEADLINE);
+/// How long its answer is waited for, by control and by its call to the node: the node starts the
+/// programs of the template when the guest is there, and then says so.
+pub const DISK_BOOT_ANSWER_DEADLINE: Duration = DISK_BOOT_DEADLINE
+    .saturating_add(AGENT_CALL_DEADLINE)
+    .saturating_add(Duration::from_secs(5));
 /// Sandboxes of one node that boot at the same time. A boot keeps a processor busy throughout, and
 /// more of them would make each other miss their deadline.
 pub const DISK_BOOTS_MAX: usize = 2;

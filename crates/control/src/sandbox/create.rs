@@ -27,9 +27,6 @@ use crate::time::now_ms;
 
 /// The published clients give up after 30 seconds; this leaves time for the answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
-/// The same where a machine boots, which those clients do not ask for: later than the node gives up.
-const BOOT_ANSWER_DEADLINE: Duration =
-    limits::DISK_BOOT_DEADLINE.saturating_add(Duration::from_secs(25));
 
 /// Why there is no new sandbox. Nothing of it stays in any case.
 #[derive(Debug, thiserror::Error)]
@@ -189,7 +186,8 @@ async fn ensure(control: &Control, row: &SandboxRow) -> Result<SandboxReport, No
 /// Asks the node for what the row says.
 async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, CreateError> {
     let limit = match row.spec.disk_of() {
-        Some(_) => BOOT_ANSWER_DEADLINE,
+        // Which the published clients do not ask for.
+        Some(_) => limits::DISK_BOOT_ANSWER_DEADLINE,
         None => ANSWER_DEADLINE,
     };
     let ensured = tokio::time::timeout(limit, ensure(control, &row)).await;
