@@ -85,6 +85,9 @@ pub struct SandboxReport {
     pub disk_mib: u64,
     #[serde(default)]
     pub from_snapshot: Option<SnapshotId>,
+    /// Its machine was booted on the disk of that snapshot. Not known any more of one that has slept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disk_only: bool,
     #[serde(default)]
     pub volumes: Vec<MountedVolume>,
     /// Why the node cannot use it now, although nothing happened to it. Its state is what it will

@@ -155,6 +155,7 @@ async fn a_booted_machine_is_taken_over_and_keeps_its_disk() -> Result<()> {
     let life = MortalNode::start(&world).await?;
     let node = Arc::clone(&life.node);
     until_answers(&node, &id).await?;
+    ensure!(node.sandbox(&id).await?.disk_only, "it says how it began");
     // Nobody can see the snapshot any more, and the machine still lies on it.
     node.delete_snapshot(&snapshot_id("a")?).await?;
     node.delete_sandbox(&sandbox(SOURCE)?.id).await?;

@@ -57,8 +57,7 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
             cpu_limit: report.cpu,
             disk_wanted: None,
             from_snapshot: report.from_snapshot.clone(),
-            // It runs, so nobody asks for its start again.
-            disk_only: false,
+            disk_only: report.disk_only,
             volumes: report.volumes.clone(),
             fork_parent: label(PARENT_KEY).and_then(|parent| SandboxId::parse(parent).ok()),
             isolation: isolation

@@ -6,7 +6,7 @@ use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
     EndReason, ErrorCode, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState,
-    TemplateName,
+    SnapshotId, TemplateName,
 };
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -238,6 +238,28 @@ async fn a_sandbox_without_a_row_is_adopted() {
     let deleted = world.delete(path).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
     assert_eq!(world.node.ids(), [SandboxId::parse(&other).unwrap()]);
+}
+
+#[tokio::test]
+async fn an_adopted_sandbox_that_was_booted_says_so() {
+    let world = World::with(Setup::quick()).await;
+    let id = SandboxId::parse(&world.create().await).unwrap();
+    let mut report = world.node.sandbox(&id).await.unwrap();
+    for (orphan, disk_only, mode) in [
+        ("sb-local-b", true, "boot"),
+        ("sb-local-r", false, "restore"),
+    ] {
+        report.id = SandboxId::parse(orphan).unwrap();
+        report.from_snapshot = Some(SnapshotId::parse("snap-local-a").unwrap());
+        report.disk_only = disk_only;
+        world.node.put(report.clone());
+        let path = format!("/v1/sandboxes/{orphan}");
+        eventually("it has a row", async || {
+            world.get(&path).await.status == StatusCode::OK
+        })
+        .await;
+        assert_eq!(world.get(&path).await.json()["boot_mode"], mode);
+    }
 }
 
 #[tokio::test]

@@ -132,6 +132,7 @@ pub(crate) fn report() -> SandboxReport {
         cpu: Some(CpuMillis::new(500).unwrap()),
         disk_mib: 12,
         from_snapshot: Some(snapshot()),
+        disk_only: true,
         volumes: vec![mount()],
         unavailable: Some("not now".to_owned()),
         metadata: [("team".to_owned(), "red".to_owned())].into(),

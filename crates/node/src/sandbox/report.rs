@@ -2,6 +2,7 @@
 
 use dayfly_core::expiry;
 use dayfly_node_api::{SandboxReport, Stage};
+use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EndReason, SandboxCondition, SandboxState, SnapshotId};
 
 use crate::journal::SandboxRecord;
@@ -55,6 +56,7 @@ pub(super) fn report(
         cpu: record.cpu,
         disk_mib: record.disk.unwrap_or(record.machine.disk).into(),
         from_snapshot: record.from_snapshot.clone(),
+        disk_only: matches!(record.phase.origin(), Some(MachineOrigin::DiskOf(_))),
         volumes: record
             .volumes
             .iter()

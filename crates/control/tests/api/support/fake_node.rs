@@ -586,6 +586,7 @@ pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
         cpu: wanted.cpu,
         disk_mib: wanted.disk.map_or(4096, |disk| u64::from(disk.get())),
         from_snapshot: wanted.from_snapshot,
+        disk_only: false,
         volumes: wanted.volumes,
         unavailable: None,
         metadata: wanted.metadata,
