@@ -200,3 +200,7 @@ impl HeldCaptures {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "captures_tests.rs"]
+mod tests;
