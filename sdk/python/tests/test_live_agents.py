@@ -64,9 +64,10 @@ def test_searching(tools: Tools) -> None:
     tools.run_shell("touch \"$(printf 'src/new\\nline.py')\"; echo import > src/new*line.py")
     said = tools.search_files("^import", path="src", name="*.py")
     assert said.startswith("2 matches\nmatches:\n")
-    assert "src/a b.py:1:import os" in said
-    assert "src/new?line.py:1:import" in said
-    assert tools.search_files(r"\$\(id\)", path="src").endswith("src/a b.py:2:x = '$(id)'")
+    assert '"src/a b.py":1:import os' in said
+    assert r'"src/new\nline.py":1:import' in said
+    found = tools.search_files(r"\$\(id\)", path="src")
+    assert found.endswith("\"src/a b.py\":2:x = '$(id)'")
     assert tools.search_files("import", path="src", max_matches=1).startswith("the first 1 matches")
     assert tools.search_files("nothing of that").startswith("no matches")
     assert tools.search_files("(", path="src").startswith("error: ")

@@ -9,13 +9,14 @@ from typing import Any, cast
 import pytest
 
 from dayfly import ExecResult, Execution, ExecutionError, Result
-from dayfly._for_model import MODEL_BYTES
+from dayfly._for_model import MODEL_BYTES, named
 
 TEXTS = cast(
     "dict[str, Any]",
     json.loads((Path(__file__).parents[2] / "tools" / "texts.json").read_text(encoding="utf-8")),
 )
 CASES = cast("list[dict[str, Any]]", TEXTS["cases"])
+NAMES = cast("list[dict[str, str]]", TEXTS["names"])
 
 
 def result_of(case: dict[str, Any]) -> ExecResult | Execution:
@@ -32,6 +33,16 @@ def result_of(case: dict[str, Any]) -> ExecResult | Execution:
 def test_a_result_reads_as_in_the_list(case: dict[str, Any]) -> None:
     most = case.get("max_bytes", TEXTS["default_max_bytes"])
     assert result_of(case).for_model(most) == case["text"]
+
+
+@pytest.mark.parametrize("case", NAMES, ids=[ascii(case["name"][:20]) for case in NAMES])
+def test_a_name_reads_as_in_the_list(case: dict[str, str]) -> None:
+    assert named(case["name"]) == case["shown"]
+
+
+def test_half_of_a_surrogate_pair_in_a_name_can_be_sent() -> None:
+    # Not in the list: not every language has such texts.
+    assert named("a\udc80") == '"a\ufffd"'
 
 
 def test_the_limit_is_the_one_of_the_list() -> None:

@@ -48,7 +48,7 @@ def call(create: Create, name: str, arguments: Any, *tools: str) -> ToolResult:
         ("fork", {"commands": []}, "commands must have at least 1 entry"),
         ("fork", {"commands": ["a", 1]}, "commands[1] must be a text"),
         ("expose_port", {"port": 1.5}, "port must be a whole number"),
-        ("no\nsuch", {}, "there is no tool no?such; there are: run_code"),
+        ("no\nsuch", {}, 'there is no tool "no\\nsuch"; there are: run_code'),
     ],
 )
 def test_what_does_not_fit_is_a_result(
@@ -85,6 +85,27 @@ def test_a_command_that_takes_too_long_is_a_result(fake: FakeDaemon, create: Cre
     assert result.text.startswith("timeout after 2.0 s, the command was ended (exit code 124)\n")
     assert result.text.endswith("stdout:\nbegun")
     assert result.is_error
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("image/jpeg", b"\xff\xd8\xffrest"),
+        ("image/gif", b"GIF89arest"),
+        ("image/webp", b"RIFF\n\0\0\0WEBPrest"),
+        ("image/webp", None),
+        ("image/x", None),
+    ],
+)
+def test_a_picture_of_a_known_kind_is_shown(
+    fake: FakeDaemon, create: Create, kind: str, content: bytes | None
+) -> None:
+    data = base64.b64encode(content or b"RIFF, and something else").decode()
+    fake.on("POST", f"{ONE}/repl/sessions", Reply(201, CONTEXT))
+    ran = Reply(200, {**RAN, "results": [{kind: data}]})
+    fake.on("POST", f"{ONE}/repl/sessions/default/run", ran)
+    shown = call(create, "run_code", {"code": "plot()"}).images
+    assert [(one.media_type, one.data) for one in shown] == ([(kind, data)] if content else [])
 
 
 def test_code_with_a_picture(fake: FakeDaemon, create: Create) -> None:
@@ -216,7 +237,9 @@ def test_a_search_hands_everything_on_as_arguments(fake: FakeDaemon, create: Cre
     }
     result = call(create, "search_files", wanted)
     assert result.text == (
-        "the first 2 matches; there are more\nmatches:\na?b:3:hint: x\nc:1:" + "y" * 400 + "[...]"
+        'the first 2 matches; there are more\nmatches:\n"a\\nb":3:hint: x\nc:1:'
+        + "y" * 400
+        + "[...]"
     )
 
 
@@ -237,4 +260,4 @@ def test_a_search_that_finds_nothing_or_cannot(fake: FakeDaemon, create: Create)
     assert call(create, "search_files", {"pattern": "x"}).text == "no matches"
     result = call(create, "search_files", {"pattern": "("})
     assert result.is_error
-    assert result.text == "error: Unmatched ( or \\("
+    assert result.text == "error: the search failed\nstderr:\ngrep: Unmatched ( or \\("

@@ -134,7 +134,7 @@ def test_listing(fake: FakeDaemon, create: Create) -> None:
     fake.on("GET", f"{ONE}/fs/dir", Reply(200, page), Reply(200, {"entries": []}))
     result = call(create, "list_files", {"path": "/w", "depth": 2, "max_entries": 3})
     assert result.text == (
-        "the first 3 entries; there are more\nfiles:\na?hint: x (3 bytes)\nd/\nl (link)"
+        'the first 3 entries; there are more\nfiles:\n"a\\nhint: x" (3 bytes)\nd/\nl (link)'
     )
     assert "limit=3" in fake.seen("GET", f"{ONE}/fs/dir")[0].path
     assert call(create, "list_files", {}).text == "the directory is empty"

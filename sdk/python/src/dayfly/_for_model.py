@@ -1,13 +1,16 @@
 """A result as one text for a model: what Dayfly says first, then the output, marked as such.
 
 Whatever a command prints stands behind the mark ``stdout:``, ``stderr:`` or ``result``, so that
-nothing of it can be taken for words of Dayfly's. ``sdk/tools/texts.json`` has the rule as cases,
-and every client is held to them.
+nothing of it can be taken for words of Dayfly's. A name that a guest chose and that has to stand
+before the mark is quoted, unless it is one plain word. ``sdk/tools/texts.json`` has the rule as
+cases, and every client is held to them.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +19,24 @@ from ._kept import KeptText
 
 MODEL_BYTES = 16_000
 MODEL_BYTES_MIN = 160
-CHANGED_FILES_MAX = 20
-# Of a name or a hint that the guest may have chosen.
+NAMES_MAX = 20
+NAME_CHARACTERS_MAX = 200
+# Of a hint, in which a guest may have chosen some words.
 SAID_CHARACTERS_MAX = 1000
+# What providers take, with what their bytes begin. Other kinds are a guest's own words.
+IMAGES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
 NOTHING = "nothing was printed"
 # What the server says of silence; it would be there twice.
 _SILENT = ("printed nothing",)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._\-+/@~]+")
+# Control and format characters, halves of surrogate pairs, separators of lines and paragraphs:
+# what is not seen, or moves what is.
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -34,8 +49,28 @@ class Section:
     text: str
 
 
+def named(text: str, characters: int = NAME_CHARACTERS_MAX) -> str:
+    """A name that a guest chose, for what Dayfly says: quoted unless it is one plain word."""
+    if len(text) <= characters and _PLAIN_NAME.fullmatch(text):
+        return text
+    return quoted(text, characters)
+
+
+def quoted(text: str, characters: int = NAME_CHARACTERS_MAX) -> str:
+    """A text of a guest's as a JSON string, which cannot end by itself. The ``…`` of a long one is
+    outside the quotes, because it is ours."""
+    seen = "".join("\ufffd" if _is_unseen(one) else one for one in text[:characters])
+    more = "…" if len(text) > characters else ""
+    return json.dumps(seen, ensure_ascii=False) + more
+
+
+def _is_unseen(character: str) -> bool:
+    # Below DEL JSON has an escape for it.
+    return character >= "\x7f" and unicodedata.category(character) in _UNSEEN
+
+
 def one_line(text: str, characters: int = SAID_CHARACTERS_MAX) -> str:
-    """A text that a guest may have chosen, for what Dayfly says: it cannot begin a line there."""
+    """A sentence for what Dayfly says, some words of which others chose: it stays one line."""
     text = _CONTROL.sub("?", text)
     return text if len(text) <= characters else text[: characters - 3] + "..."
 
@@ -53,9 +88,18 @@ def changed(files: Sequence[str] | None) -> list[str]:
     """The line that names the files that changed."""
     if not files:
         return []
-    names = [one_line(name, 200) for name in files[:CHANGED_FILES_MAX]]
-    more = len(files) - len(names)
-    return [f"changed files: {', '.join(names)}" + (f" and {more} more" if more > 0 else "")]
+    return [f"changed files: {_listed([named(name) for name in files[:NAMES_MAX]], len(files))}"]
+
+
+def pictures(kinds: Sequence[str]) -> str:
+    """The kinds of pictures that there are of a result. Those that nobody knows are quoted."""
+    shown = [kind if kind in IMAGES else quoted(kind) for kind in kinds[:NAMES_MAX]]
+    return _listed(shown, len(kinds))
+
+
+def _listed(names: list[str], count: int) -> str:
+    more = count - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def hinted(hint: str | None, *, is_silent: bool) -> list[str]:
@@ -69,7 +113,7 @@ def left_out(omitted: Iterable[Mapping[str, Any]], *, is_truncated: bool) -> lis
     """What the server left out of each stream already."""
     lost: dict[str, int] = {}
     for part in omitted:
-        name = one_line(str(part.get("stream", "output")), 20)
+        name = named(str(part.get("stream", "output")))
         lost[name] = lost.get(name, 0) + int(part.get("bytes", 0))
     if not lost and is_truncated:
         return ["cut: more was printed than is shown"]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ._for_model import one_line
+from ._for_model import named
 
 KNOWN_WORDS = frozenset(
     {
@@ -67,7 +67,7 @@ def fitted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str,
     for name in arguments:
         if name not in properties:
             takes = ", ".join(properties)
-            raise ArgumentsRefused(f"there is no argument {one_line(name, 80)}; it takes {takes}")
+            raise ArgumentsRefused(f"there is no argument {named(name)}; it takes {takes}")
     found: dict[str, Any] = {}
     for name, rule in properties.items():
         value = arguments.get(name)

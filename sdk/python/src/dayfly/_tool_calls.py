@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _tool_files, _tool_native, _tool_runs, _tool_search, _tool_state
 from ._effects import Operation
-from ._for_model import one_line
+from ._for_model import named
 from ._tool_arguments import ArgumentsRefused, fitted, parsed
 from ._tool_definitions import ToolDefinition, chosen, sandbox_tools
 from ._tool_result import ToolResult, ToolTarget, failed, failed_by
@@ -108,7 +108,7 @@ def call_tool_aloud(
     found = selection.called(name)
     if found is None:
         there = ", ".join(selection.names())
-        return failed(f"there is no tool {one_line(name, 80)}; there are: {there}")
+        return failed(f"there is no tool {named(name)}; there are: {there}")
     try:
         given = parsed(arguments)
         if found in _NATIVE:

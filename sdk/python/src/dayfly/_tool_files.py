@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _files
 from ._effects import Operation
-from ._for_model import MODEL_BYTES, one_line
+from ._for_model import MODEL_BYTES, named
 from ._tool_result import ToolResult, ToolTarget, failed
 from .errors import ApiError
 
@@ -41,8 +41,8 @@ def read_file(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[Too
         return ToolResult("the file is empty", structured={"content": "", "lines": 0})
     if len(found.lines) < first:
         if found.is_over:
-            return failed(f"{path} has {len(found.lines)} lines")
-        return failed(f"line {first} of {path} is too far into the file", USE_SHELL)
+            return failed(f"{named(path)} has {len(found.lines)} lines")
+        return failed(f"line {first} of {named(path)} is too far into the file", USE_SHELL)
     return _numbered(found, first, found.lines[first - 1 : first - 1 + most])
 
 
@@ -116,13 +116,13 @@ def _numbered(found: _Lines, first: int, lines: list[str]) -> ToolResult:
 
 
 def _not_text(path: str) -> ToolResult:
-    return failed(f"{path} is not a text file", USE_SHELL)
+    return failed(f"{named(path)} is not a text file", USE_SHELL)
 
 
 def write_file(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
     path, content = arguments["path"], arguments["content"].encode()
     count = yield from _files.write(target.sandbox, path, content, None)
-    return ToolResult(f"wrote {count} bytes to {one_line(path)}", structured={"bytes": count})
+    return ToolResult(f"wrote {count} bytes to {named(path)}", structured={"bytes": count})
 
 
 def edit_file(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
@@ -138,22 +138,23 @@ def edit_file(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[Too
     count = content.count(old)
     if count == 0:
         return failed(
-            f"the old text is not in {path}; nothing was changed",
+            f"the old text is not in {named(path)}; nothing was changed",
             "read_file shows the file; the numbers of lines are not part of it",
         )
     if count > 1 and not arguments["replace_all"]:
         return failed(
-            f"the old text is {count} times in {path}; nothing was changed",
+            f"the old text is {count} times in {named(path)}; nothing was changed",
             "take more of the text around it, or set replace_all",
         )
     growth = len(new.encode()) - len(old.encode())
     if len(content.encode()) + count * growth > EDIT_BYTES_MAX:
         # Before it is made: a few bytes that are replaced everywhere can become more than there is.
-        return failed(f"{path} would be larger than {_EDIT_SIZE}; nothing was changed", _BY_PROGRAM)
+        why = f"{named(path)} would be larger than {_EDIT_SIZE}; nothing was changed"
+        return failed(why, _BY_PROGRAM)
     changed = content.replace(old, new).encode()
     yield from _files.write(target.sandbox, path, changed, None)
     places = "1 place" if count == 1 else f"{count} places"
-    return ToolResult(f"replaced {places} in {one_line(path)}", structured={"replaced": count})
+    return ToolResult(f"replaced {places} in {named(path)}", structured={"replaced": count})
 
 
 def insert_text(target: ToolTarget, path: str, line: int, text: str) -> Operation[ToolResult]:
@@ -164,7 +165,7 @@ def insert_text(target: ToolTarget, path: str, line: int, text: str) -> Operatio
     # Not splitlines(), which also splits at form feeds and the like.
     lines = [one for one in re.split(r"(?<=\n)", content) if one]
     if not 0 <= line <= len(lines):
-        return failed(f"{path} has {len(lines)} lines; insert_line is 0 to {len(lines)}")
+        return failed(f"{named(path)} has {len(lines)} lines; insert_line is 0 to {len(lines)}")
     end = "\r\n" if "\r\n" in content else "\n"
     if line and not lines[line - 1].endswith("\n"):
         lines[line - 1] += end
@@ -172,14 +173,14 @@ def insert_text(target: ToolTarget, path: str, line: int, text: str) -> Operatio
         text += "\n"
     lines.insert(line, text.replace("\r\n", "\n").replace("\n", end))
     yield from _files.write(target.sandbox, path, "".join(lines).encode(), None)
-    return ToolResult(f"inserted behind line {line} of {one_line(path)}")
+    return ToolResult(f"inserted behind line {line} of {named(path)}")
 
 
 def _whole(sandbox: str, path: str) -> Operation[str | ToolResult]:
     """All of a text file that may be changed, or why it may not."""
     content = yield from _piece(sandbox, path, 0, EDIT_BYTES_MAX + 1)
     if len(content) > EDIT_BYTES_MAX:
-        return failed(f"{path} is larger than {_EDIT_SIZE}", _BY_PROGRAM)
+        return failed(f"{named(path)} is larger than {_EDIT_SIZE}", _BY_PROGRAM)
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._contexts import KnownContexts
-from ._for_model import one_line
+from ._for_model import IMAGES, one_line
 from .errors import DayflyError
 from .execution import Result
 
@@ -17,8 +17,6 @@ IMAGE_CHARACTERS_MAX = 5_000_000
 IMAGES_MAX = 8
 # A model may ask for any number; a day is as good as for ever.
 CALL_SECONDS_MAX = 24 * 3600.0
-# With what their bytes begin. A picture that is none has a provider refuse the whole conversation.
-_PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 
 
 @dataclass(frozen=True)
@@ -80,21 +78,22 @@ def images_of(results: Iterable[Result]) -> tuple[list[ToolImage], int]:
     found = [
         ToolImage(kind, one.data[kind])
         for one in results
-        if (kind := next((kind for kind in _PICTURES if kind in one.data), None)) is not None
+        if (kind := next((kind for kind in IMAGES if kind in one.data), None)) is not None
     ]
     fitting = [one for one in found if _is_picture(one)][:IMAGES_MAX]
     return fitting, len(found) - len(fitting)
 
 
 def _is_picture(image: ToolImage) -> bool:
-    """Whether it is what it says, and not too large: a guest may display anything."""
+    """Whether it is what it says, and not too large: a guest may display anything, and one that
+    is no picture has a provider refuse the whole conversation."""
     if len(image.data) > IMAGE_CHARACTERS_MAX:
         return False
     try:
         content = base64.b64decode(image.data, validate=True)
     except ValueError:
         return False
-    return content.startswith(_PICTURES[image.media_type])
+    return IMAGES[image.media_type].match(content) is not None
 
 
 def with_word(text: str, word: str) -> str:

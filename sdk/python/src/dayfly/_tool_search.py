@@ -9,7 +9,7 @@ from typing import Any
 from ._commands import exec_body, run_command
 from ._effects import Operation
 from ._files import name_path
-from ._for_model import MODEL_BYTES, one_line
+from ._for_model import MODEL_BYTES, NOTHING, named, shaped, stream
 from ._retry import call
 from ._tool_result import ToolResult, ToolTarget, failed
 from ._wire import get, path_of, with_query
@@ -19,6 +19,8 @@ from .models import FileEntry, from_wire
 SEARCH_SECONDS = 60.0
 SEARCH_BYTES_MAX = 512 << 10
 LINE_CHARACTERS_MAX = 400
+# A name in a list is there to be called with, so more of it is shown than elsewhere.
+PATH_CHARACTERS_MAX = 1000
 # What is behind the name of a file and a zero byte: the number of the line, and the line.
 _BEHIND_NAME = re.compile(r"(\d{1,9}):([^\n]*)\n?")
 # Nothing that a model wrote is read by the shell: it is handed on as arguments. Bytes are counted,
@@ -52,7 +54,7 @@ def list_files(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[To
 
 
 def _entry(entry: FileEntry) -> str:
-    name = one_line(entry.name)
+    name = named(entry.name, PATH_CHARACTERS_MAX)
     if entry.is_symlink:
         return f"{name} (link)"
     return f"{name}/" if entry.is_dir else f"{name} ({entry.size} bytes)"
@@ -74,8 +76,10 @@ def search_files(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[
     matches = _matches(result.stdout, most + 1)
     if not matches:
         if result.stderr.strip():
-            # Of a pattern that is wrong, or a path that is not there.
-            return failed(result.stderr.strip().removeprefix("grep: "))
+            # Of a pattern that is wrong, or a path that is not there; in words of the guest's.
+            sections = [stream("stderr", result.stderr)]
+            text = shaped(["error: the search failed"], sections, NOTHING, MODEL_BYTES)
+            return ToolResult(text, is_error=True)
         return ToolResult("no matches", structured={"matches": []})
     is_more = len(matches) > most
     lines, dropped = _fitting([_match(*one) for one in matches[:most]])
@@ -115,7 +119,7 @@ def _match(path: str, number: int, line: str) -> str:
     line = line.removesuffix("\r")
     if len(line) > LINE_CHARACTERS_MAX:
         line = f"{line[:LINE_CHARACTERS_MAX]}[...]"
-    return f"{one_line(path.removeprefix('./'))}:{number}:{line}"
+    return f"{named(path.removeprefix('./'), PATH_CHARACTERS_MAX)}:{number}:{line}"
 
 
 def _fitting(lines: list[str]) -> tuple[list[str], int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _living, _making
 from ._effects import Operation
-from ._for_model import one_line
+from ._for_model import named
 from ._tool_result import ToolResult, ToolTarget
 
 LABEL_CHARACTERS_MAX = 100
@@ -35,7 +35,7 @@ def rollback(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[Tool
     yield from _living.rollback(target.sandbox, wanted)
     target.contexts.forget()
     return ToolResult(
-        f"the sandbox is as it was at snapshot {one_line(wanted, 80)}; what came after is lost",
+        f"the sandbox is as it was at snapshot {named(wanted)}; what came after is lost",
         structured={"snapshot_id": wanted},
     )
 

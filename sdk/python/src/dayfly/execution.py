@@ -17,7 +17,8 @@ from ._for_model import (
     changed,
     hinted,
     left_out,
-    one_line,
+    named,
+    pictures,
     seconds,
     shaped,
     stream,
@@ -216,8 +217,8 @@ class Execution:
         if self.status == "died":
             return f"the interpreter ended after {duration}, its state is lost"
         if self.error is not None:
-            return f"error {one_line(self.error.name, 200)}, {duration}"
-        return f"{one_line(self.status, 40)}, {duration}"
+            return f"error {named(self.error.name)}, {duration}"
+        return f"{named(self.status)}, {duration}"
 
     def __str__(self) -> str:
         """What a person would have seen: output, results, the error with its traceback."""
@@ -229,9 +230,9 @@ class Execution:
 
 def _section(result: Result) -> Section:
     """A result as a part of a text for a model, which says what pictures there are of it."""
-    pictures = [one_line(kind, 40) for kind in result.formats if kind.startswith("image/")]
+    kinds = [kind for kind in result.formats if kind.startswith("image/")]
     text = next((result.data[kind] for kind in _TEXTS if kind in result.data), "").rstrip("\n")
-    mark = f"result (with {', '.join(pictures)})" if pictures else "result"
+    mark = f"result (with {pictures(kinds)})" if kinds else "result"
     return Section(f"{mark}:" if text else mark, "a result", text)
 
 

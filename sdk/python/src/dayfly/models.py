@@ -15,7 +15,7 @@ from ._for_model import (
     changed,
     hinted,
     left_out,
-    one_line,
+    named,
     seconds,
     shaped,
     stream,
@@ -95,10 +95,10 @@ class ExecResult:
         if self.reason == "signaled" and self.signal is not None:
             return f"{text}, ended by signal {self.signal}"
         if self.reason == "limit_exceeded":
-            return f"{text}, limit exceeded: {', '.join(map(one_line, self.limits_hit))}"
+            return f"{text}, limit exceeded: {', '.join(map(named, self.limits_hit))}"
         if self.reason == "exited":
             return text
-        return f"{text}, {one_line(self.reason).replace('_', ' ')}"
+        return f"{text}, {named(self.reason).replace('_', ' ')}"
 
     def __str__(self) -> str:
         """What a person would have seen, with a failure's status at the end."""
