@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 from certificates import Authority
 from conftest import ME
-from fake_daemon import SANDBOX, FakeDaemon, Lost, Reply, Seen, Stream, refusal, sandbox_body
+from fake_daemon import (
+    SANDBOX,
+    Answer,
+    FakeDaemon,
+    Lost,
+    Reply,
+    Seen,
+    Stream,
+    refusal,
+    sandbox_body,
+)
 from raw_server import RawServer
 from socks_server import SocksServer
 from tunnel import Tunnel
@@ -74,6 +84,18 @@ def test_calls_and_streams(fake: FakeDaemon, use: Any) -> None:
     assert {seen.headers["authorization"] for seen in fake.requests} == {"Bearer df_key"}
     assert len({seen.json["exec_id"] for seen in fake.seen("POST", f"{ONE}/exec")}) == 1
     assert len(fake.seen("DELETE", ONE)) == 1
+
+
+@pytest.mark.parametrize("answer", [Reply(206, b"xx"), Stream([("x", {})])])
+def test_more_than_was_asked_for_is_refused(fake: FakeDaemon, use: Any, answer: Answer) -> None:
+    fake.on("GET", f"{ONE}/fs", answer)
+
+    async def scenario(client: AsyncClient) -> None:
+        sandbox = await AsyncSandbox.create("base", client=client)
+        with pytest.raises(ProtocolError, match="longer than the 1 bytes"):
+            await sandbox.files.read("/f", length=1)
+
+    use(scenario, fake.url)
 
 
 def test_a_stream_that_is_cut_goes_on(fake: FakeDaemon, use: Any) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 
 from . import _headers
 from ._connections import exchange_failure
-from ._content import Content, content_of
+from ._content import Content, WholeBody, content_of
 from ._facts import ClientFacts, Route
 from ._failures import connect_failure, no_place, proxy_refusal, words
 from ._headers import CONNECT_SECONDS, tune_socket
@@ -147,16 +147,16 @@ class LoopPool:
 
     async def send(self, facts: ClientFacts, request: Request) -> Answer:
         """Sends a request and reads its whole response."""
-        timeout = facts.timeout_of(request)
+        began = time.monotonic()
         body = await self.open(facts, request)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        pieces: list[bytes] = []
+        deadline = facts.body_deadline(request, began)
+        whole = WholeBody(request, body)
         while True:
             rest = None if deadline is None else max(deadline - time.monotonic(), 0.001)
             piece = await body.read(rest)
             if not piece:
-                return Answer(body.status, body.headers, b"".join(pieces), facts.settings.url)
-            pieces.append(piece)
+                return whole.answer(facts.settings.url)
+            whole.add(piece)
 
     def give_back(self, connection: Connection, *, keeps: bool) -> None:
         """Takes back a connection; one whose response was read to its end may be kept."""

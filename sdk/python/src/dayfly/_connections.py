@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 
 from . import _headers
-from ._content import Content, content_of
+from ._content import Content, WholeBody, content_of
 from ._facts import ClientFacts, Route
 from ._failures import no_place, words
 from ._http1 import Head
@@ -144,15 +144,16 @@ class Pool:
 
     def send(self, facts: ClientFacts, request: Request) -> Answer:
         """Sends a request and reads its whole response."""
+        began = time.monotonic()
         body = self.open(facts, request)
-        deadline = deadline_after(facts.timeout_of(request))
-        pieces: list[bytes] = []
+        deadline = facts.body_deadline(request, began)
+        whole = WholeBody(request, body)
         while True:
             rest = None if deadline is None else max(deadline - time.monotonic(), 0.001)
             piece = body.read_long(rest)
             if not piece:
-                return Answer(body.status, body.headers, b"".join(pieces), facts.settings.url)
-            pieces.append(piece)
+                return whole.answer(facts.settings.url)
+            whole.add(piece)
 
     def connect(self, facts: ClientFacts) -> Connection:
         """A connection for another protocol, as WebSockets. It is the caller's, and not counted."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from urllib.parse import urlsplit
 
+from ._effects import Body
 from ._facts import ClientFacts
 from ._failures import proxy_refusal
 from ._http1 import BodyReader, Head
-from ._wire import Request
+from ._wire import Answer, Request
 from .errors import ProtocolError
 
 # zlib finds out by itself which of both it is.
@@ -64,6 +65,26 @@ class Content:
             raise ProtocolError("the response is not compressed as it says") from None
 
 
+class WholeBody:
+    """Gathers a body. Refuses one that is longer than what was asked for, and closes it."""
+
+    def __init__(self, request: Request, body: Body) -> None:
+        self._most = request.answer_bytes_max if body.status < 300 else None
+        self._body = body
+        self._pieces: list[bytes] = []
+        self._length = 0
+
+    def add(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._most is not None and self._length > self._most:
+            self._body.close()
+            raise _too_long(self._most, self._body.status)
+        self._pieces.append(piece)
+
+    def answer(self, url: str) -> Answer:
+        return Answer(self._body.status, self._body.headers, b"".join(self._pieces), url)
+
+
 def check_coding(head: Head) -> str | None:
     """How a body is compressed, if it is. Nobody asked for that; some proxies do it anyway."""
     coding = head.headers.get("content-encoding", "").strip().lower()
@@ -89,6 +110,15 @@ def check_head(facts: ClientFacts, request: Request, head: Head) -> None:
         raise _redirect(facts, request, head)
     if head.status == 407 and facts.route.proxy is not None:
         raise proxy_refusal(facts, head.status)
+    length = head.headers.get("content-length", "")
+    most = request.answer_bytes_max
+    if most is not None and head.status < 300 and length.isdecimal() and int(length) > most:
+        raise _too_long(most, head.status)
+
+
+def _too_long(most: int, status: int) -> ProtocolError:
+    text = f"the response is longer than the {most} bytes that were asked for"
+    return ProtocolError(text, status=status)
 
 
 def _redirect(facts: ClientFacts, request: Request, head: Head) -> ProtocolError:

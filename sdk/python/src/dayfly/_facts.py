@@ -113,9 +113,22 @@ class ClientFacts:
         Requests say how long it takes with an ordinary network; a client that was given another
         timeout has more or less patience with that.
         """
-        if request.timeout is None or request.timeout < CALL_SECONDS:
-            return request.timeout
-        return request.timeout - CALL_SECONDS + self.timeout
+        timeout = request.timeout
+        if timeout is not None and timeout >= CALL_SECONDS:
+            timeout += self.timeout - CALL_SECONDS
+        limits = [one for one in (timeout, request.seconds_max) if one is not None]
+        return min(limits, default=None)
+
+    def body_deadline(self, request: Request, began: float) -> float | None:
+        """Until when the body of a response is read, whose head has just come.
+
+        It has as long as the head had; but both together no longer than ``seconds_max``.
+        """
+        timeout = self.timeout_of(request)
+        limits = [] if timeout is None else [time.monotonic() + timeout]
+        if request.seconds_max is not None:
+            limits.append(began + request.seconds_max)
+        return min(limits, default=None)
 
     def headers_of(self, request: Request) -> dict[str, str]:
         return {**self.headers, **request.headers}

@@ -70,7 +70,8 @@ def read(
     if offset is not None or length is not None:
         first = offset or 0
         last = "" if length is None else str(first + length - 1)
-        request = replace(request, headers={"Range": f"bytes={first}-{last}"})
+        headers = {"Range": f"bytes={first}-{last}"}
+        request = replace(request, headers=headers, answer_bytes_max=length)
     return (yield from call(request)).body
 
 

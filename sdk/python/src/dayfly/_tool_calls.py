@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _tool_files, _tool_native, _tool_runs, _tool_search, _tool_state
+from ._deadlines import ended_after
 from ._effects import Operation
 from ._for_model import named
 from ._tool_arguments import ArgumentsRefused, fitted, parsed
@@ -16,13 +17,23 @@ from .errors import DayflyError
 
 Executor = Callable[[ToolTarget, Mapping[str, Any]], Operation[ToolResult]]
 
+
+def _in_time(executor: Executor) -> Executor:
+    """A tool whose requests have no timeout of their own that a model could ask for."""
+
+    def carry_out(target: ToolTarget, arguments: Mapping[str, Any]) -> Operation[ToolResult]:
+        return (yield from ended_after(executor(target, arguments), target.seconds_max))
+
+    return carry_out
+
+
 EXECUTORS: Mapping[str, Executor] = {
     "run_code": _tool_runs.run_code,
     "run_shell": _tool_runs.run_shell,
-    "read_file": _tool_files.read_file,
-    "write_file": _tool_files.write_file,
-    "edit_file": _tool_files.edit_file,
-    "list_files": _tool_search.list_files,
+    "read_file": _in_time(_tool_files.read_file),
+    "write_file": _in_time(_tool_files.write_file),
+    "edit_file": _in_time(_tool_files.edit_file),
+    "list_files": _in_time(_tool_search.list_files),
     "search_files": _tool_search.search_files,
     "fork": _tool_runs.fork_commands,
     "snapshot": _tool_state.snapshot,
@@ -31,7 +42,7 @@ EXECUTORS: Mapping[str, Executor] = {
 }
 _NATIVE: Mapping[str, Executor] = {
     _tool_native.BASH: _tool_native.call_bash,
-    _tool_native.EDITOR: _tool_native.call_editor,
+    _tool_native.EDITOR: _in_time(_tool_native.call_editor),
 }
 # They make something beside the sandbox, and leave it as it is.
 _LEAVE_IT = ("fork", "snapshot", "expose_port")

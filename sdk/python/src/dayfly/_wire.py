@@ -35,6 +35,10 @@ class Request:
     length: int | None = None
     is_repeatable: bool = False
     timeout: float | None = CALL_SECONDS
+    # Whoever sends it waits no longer, however patient the client is.
+    seconds_max: float | None = None
+    # A longer body of a success is refused, before it fills the memory.
+    answer_bytes_max: int | None = None
 
     @property
     def content_length(self) -> int:

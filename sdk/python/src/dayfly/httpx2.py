@@ -27,7 +27,7 @@ import httpx2
 
 from ._async import AsyncBodyLike, AsyncSession
 from ._async_client import AsyncClient as _AsyncClient
-from ._content import check_coding, check_head
+from ._content import WholeBody, check_coding, check_head
 from ._facts import CONNECTIONS_DEFAULT, ClientFacts, Logger
 from ._failures import connect_failure, no_place, proxy_refusal, words
 from ._headers import CONNECT_SECONDS, IDLE_MAX, IDLE_SECONDS
@@ -108,16 +108,16 @@ class _Transport:
         self._abandoned: list[httpx2.Response] = []
 
     async def send(self, facts: ClientFacts, request: Request) -> Answer:
-        timeout = facts.timeout_of(request)
+        began = time.monotonic()
         body = await self.open(facts, request)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        pieces: list[bytes] = []
+        deadline = facts.body_deadline(request, began)
+        whole = WholeBody(request, body)
         while True:
             rest = None if deadline is None else max(deadline - time.monotonic(), 0.001)
             piece = await body.read(rest)
             if not piece:
-                return Answer(body.status, body.headers, b"".join(pieces), facts.settings.url)
-            pieces.append(piece)
+                return whole.answer(facts.settings.url)
+            whole.add(piece)
 
     async def open(self, facts: ClientFacts, request: Request) -> AsyncBodyLike:
         began = time.monotonic()
