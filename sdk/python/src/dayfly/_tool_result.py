@@ -80,20 +80,21 @@ def images_of(results: Iterable[Result]) -> tuple[list[ToolImage], int]:
         for one in results
         if (kind := next((kind for kind in IMAGES if kind in one.data), None)) is not None
     ]
-    fitting = [one for one in found if _is_picture(one)][:IMAGES_MAX]
+    fitting = [one for one in found if is_picture(one)][:IMAGES_MAX]
     return fitting, len(found) - len(fitting)
 
 
-def _is_picture(image: ToolImage) -> bool:
+def is_picture(image: ToolImage) -> bool:
     """Whether it is what it says, and not too large: a guest may display anything, and one that
     is no picture has a provider refuse the whole conversation."""
-    if len(image.data) > IMAGE_CHARACTERS_MAX:
+    signature = IMAGES.get(image.media_type)
+    if signature is None or len(image.data) > IMAGE_CHARACTERS_MAX:
         return False
     try:
         content = base64.b64decode(image.data, validate=True)
     except ValueError:
         return False
-    return IMAGES[image.media_type].match(content) is not None
+    return signature.match(content) is not None
 
 
 def with_word(text: str, word: str) -> str:

@@ -26,7 +26,8 @@ from ._loop import Refusal, SandboxLost
 from ._models import ModelFailed, ModelFunction
 from ._openai_chat import OpenAIChatModel
 from ._openai_responses import OpenAIResponsesModel
-from ._transcript import Transcript, TranscriptRefused
+from ._stored import TranscriptRefused
+from ._transcript import Transcript
 from .agent import Agent
 
 __all__ = [

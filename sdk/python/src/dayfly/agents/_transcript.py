@@ -6,26 +6,22 @@ left out of a conversation that goes on.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from .._tool_result import ToolImage
-from ._conversation import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+from ._budget import StopReason
+from ._conversation import CallResult, Message, Results, Turn, UserText
+from ._stored import Fields, TranscriptRefused, message_of
 
 FORMAT = "dayfly-transcript"
 VERSION = 1
 INTERRUPTED = "error: whether this call was carried out is not known: the run was interrupted"
-
-T = TypeVar("T")
-
-
-class TranscriptRefused(ValueError):
-    """What was to be read is not a transcript, or one of another version."""
 
 
 @dataclass
@@ -47,11 +43,14 @@ class Transcript:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Transcript:
         """From what ``to_json`` gave. ``TranscriptRefused`` if anything in it is not known."""
-        if data.get("format") != FORMAT or data.get("version") != VERSION:
+        fields = Fields("a transcript", data)
+        if fields.plain("format") != FORMAT or fields.take("version", int) != VERSION:
             raise TranscriptRefused(f"this is not a transcript of version {VERSION}")
-        _refuse_unknown("a transcript", data, {"format", "version", "stop", "messages"})
-        messages = _list("messages", data.get("messages"))
-        return cls([_message_from_json(one) for one in messages], data.get("stop"))
+        stop = _stop(fields.plain("stop"))
+        numbers = itertools.count(1)
+        messages = fields.each("messages", lambda one: _message_from_json(next(numbers), one))
+        fields.end()
+        return cls(messages, stop)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a file, as a whole or not at all."""
@@ -69,7 +68,11 @@ class Transcript:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Transcript:
-        """Reads what ``save`` wrote."""
+        """Reads what ``save`` wrote.
+
+        Nothing in it is carried out, but the model takes it for what was said and done: a file
+        that somebody else wrote can make it believe anything.
+        """
         try:
             data: object = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
@@ -131,48 +134,14 @@ def _result_to_json(result: CallResult) -> dict[str, Any]:
     return {**vars(result), "images": [vars(one) for one in result.images]}
 
 
-def _message_from_json(data: Any) -> Message:
-    found = _object("a message", data)
-    kind = found.pop("kind", None)
-    if kind == "user":
-        return _of(UserText, found)
-    if kind == "results":
-        results = [_object("a result", one) for one in _list("results", found.get("results"))]
-        _refuse_unknown("results", found, {"results"})
-        for one in results:
-            images = _list("images", one.get("images", []))
-            one["images"] = [_of(ToolImage, _object("an image", image)) for image in images]
-        return Results([_of(CallResult, one) for one in results])
-    if kind == "turn":
-        calls = [_object("a call", one) for one in _list("calls", found.get("calls"))]
-        found["calls"] = [_of(ToolCall, one) for one in calls]
-        found["usage"] = _of(Usage, _object("usage", found.get("usage")))
-        return _of(Turn, found)
-    raise TranscriptRefused(f"a message of kind {kind!r} is not known")
-
-
-def _of(kind: type[T], data: Mapping[str, Any]) -> T:
-    known = {one.name for one in fields(cast("Any", kind))}
-    _refuse_unknown(kind.__name__, data, known)
+def _message_from_json(number: int, data: Any) -> Message:
     try:
-        return kind(**data)
-    except TypeError:
-        raise TranscriptRefused(f"{kind.__name__} has not all of its fields") from None
+        return message_of(data)
+    except TranscriptRefused as refused:
+        raise TranscriptRefused(f"message {number}: {refused}") from None
 
 
-def _object(what: str, data: Any) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise TranscriptRefused(f"{what} is not an object")
-    return dict(cast("dict[str, Any]", data))
-
-
-def _list(what: str, data: object) -> list[Any]:
-    if not isinstance(data, list):
-        raise TranscriptRefused(f"{what} is not a list")
-    return [*cast("list[object]", data)]
-
-
-def _refuse_unknown(what: str, data: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(data) - known)
-    if unknown:
-        raise TranscriptRefused(f"{what} has fields that are not known: {', '.join(unknown)}")
+def _stop(given: object) -> str | None:
+    if given is None or (isinstance(given, str) and given in set(StopReason)):
+        return given
+    raise TranscriptRefused("stop is no reason that is known")
