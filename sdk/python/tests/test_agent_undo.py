@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, cast
 
 import pytest
 from agent_worlds import CREATE, DONE, ONE, Script, Worlds, calling, shell
 from fake_daemon import refusal
+from settled import settled
 
 from dayfly.agents import (
+    CallBegan,
     CallEnded,
     CheckpointDropped,
     CheckpointTaken,
     Event,
+    Message,
     Results,
     ToolCall,
+    Turn,
+    TurnBegan,
+    TurnEnded,
     Undone,
     UndoRefused,
     UserText,
@@ -111,6 +118,71 @@ def test_the_caller_undoes_while_it_goes_on(agents: Worlds) -> None:
     assert isinstance(results, Results)
     assert isinstance(note, UserText)
     assert note.text.startswith("[The last 2 tool calls were undone (run_shell, run_shell)")
+
+
+@pytest.mark.parametrize("kind", [CallBegan, CheckpointTaken, CheckpointDropped])
+def test_a_call_that_is_carried_out_is_not_undone(agents: Worlds, kind: type[Event]) -> None:
+    agents.with_snapshots()
+    model = Script(calling(shell("a", "c1"), shell("b", "c2")), DONE)
+    options: dict[str, Any] = {"scope": "session", "keep_checkpoints": True, "max_checkpoints": 1}
+    agent = agents.make(model, checkpoint="step", **options)
+
+    def look(event: Event) -> Any:
+        is_second = getattr(event, "call", shell("b", "c2")) == shell("b", "c2")
+        return agent.undo() if isinstance(event, kind) and is_second else None
+
+    with pytest.raises(UndoRefused, match=r"run_shell is being carried out; undo may be called in"):
+        agents.run(agent, "do it", on_event=look)
+    assert not rolled_back(agents)
+    assert len(agents.fake.seen("POST", f"{ONE}/exec")) == 1
+    # Nothing is carried out any more, and its checkpoint is still there.
+    assert agents.settle(agent.undo) == 1
+    assert rolled_back(agents) == ["snap-1" if kind is CallBegan else "snap-2"]
+
+
+@pytest.mark.parametrize("kind", [TurnBegan, TurnEnded, CallEnded])
+def test_what_is_undone_is_told_behind_results(agents: Worlds, kind: type[Event]) -> None:
+    agents.with_snapshots()
+    model = Script(calling(shell("a", "c1")), calling(shell("b", "c2")), DONE)
+    agent = agents.make(model, checkpoint="step")
+    told: list[Event] = []
+
+    def look(event: Event) -> Any:
+        told.append(event)
+        is_second = [type(one) for one in told].count(kind) == 2
+        return agent.undo() if isinstance(event, kind) and is_second else None
+
+    result = agents.run(agent, "do it", on_event=look)
+    assert rolled_back(agents) == ["snap-2" if kind is CallEnded else "snap-1"]
+    kinds = [type(one) for one in result.transcript.messages]
+    # Providers refuse a conversation in which something is between calls and their results.
+    pairs = list(itertools.pairwise(kinds))
+    assert pairs.count((Turn, Results)) == 2
+    assert kinds.count(UserText) == 2
+
+
+def test_an_undo_before_an_exception_is_told_behind_results(agents: Worlds) -> None:
+    agents.with_snapshots()
+    model = Script(calling(shell("a", "c1")), calling(shell("b", "c2")), DONE)
+    agent = agents.make(model, checkpoint="step")
+
+    async def undo_and_fail() -> None:
+        await settled(agent.undo())
+        raise LookupError
+
+    def look(event: Event) -> Any:
+        if not isinstance(event, TurnEnded) or event.step != 2:
+            return None
+        if agents.is_async:
+            return undo_and_fail()
+        agent.undo()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        agents.run(agent, "do it", on_event=look)
+    messages = cast("list[Message]", agent.transcript.messages)
+    kinds = [type(one) for one in messages]
+    assert kinds == [UserText, Turn, Results, Turn, Results, UserText]
 
 
 def test_the_caller_undoes_afterwards(agents: Worlds) -> None:

@@ -15,7 +15,7 @@ CHECKPOINTS_MAX = 20
 
 
 class UndoRefused(ValueError):
-    """There is no moment that far back."""
+    """There is no moment that far back, or a call is carried out just now."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ from ._models import Model, ModelFailed, ModelRequest
 from ._transcript import INTERRUPTED, Transcript
 
 UNDO = "undo"
+UNDO_WHEN = (
+    "undo may be called in a callback of CallEnded, TurnBegan, TextDelta and TurnEnded, in "
+    "before_execution, and after the run"
+)
 # A sandbox in one of these states does nothing any more.
 _OVER = ("failed", "deleting", "deleted")
 
@@ -91,12 +95,22 @@ class Run:
         self.error: Exception | None = None
         self._rules = rules
         self._on_event = on_event
-        # What the caller undid while calls were carried out; told behind their results.
+        # What the caller undid while calls had no results yet; told behind them.
         self._notes: list[Message] = []
-        self._is_calling = False
+        self._is_going = False
+        # The call that is carried out now.
+        self._begun: ToolCall | None = None
 
     def go(self) -> Operation[StopReason]:
         """Goes on until the model is done, a budget is used up, or something is lost."""
+        self._is_going = True
+        try:
+            return (yield from self._go())
+        finally:
+            self._is_going = False
+            self._add_notes()
+
+    def _go(self) -> Operation[StopReason]:
         while True:
             reason = self.meter.next_turn()
             if reason is not None:
@@ -118,10 +132,22 @@ class Run:
 
     def undo(self, steps: int) -> Operation[int]:
         """Undoes calls for the caller, and has the model know."""
+        if self._begun is not None:
+            # Its checkpoint would be used up, and the call carried out after that.
+            raise UndoRefused(f"{self._begun.name} is being carried out; {UNDO_WHEN}")
         names = yield from self.checkpoints.undo(self.target, steps)
-        note = UserText(undone_note(names))
-        (self._notes if self._is_calling else self.transcript.messages).append(note)
+        self._notes.append(UserText(undone_note(names)))
+        last = self.transcript.messages[-1]
+        if not (self._is_going and isinstance(last, Turn) and last.calls):
+            self._add_notes()
         return len(names)
+
+    def _add_notes(self) -> None:
+        """Providers want the results of calls right behind them, so notes come after those."""
+        if self._notes:
+            self.transcript.close_calls()
+            self.transcript.messages += self._notes
+            self._notes.clear()
 
     def tell(self, event: Event) -> Operation[None]:
         yield from ask(self._on_event, event)
@@ -155,7 +181,6 @@ class Run:
     def _carry_out(self, turn: Turn) -> Operation[None]:
         """All calls of a turn, one after the other: they share files and interpreters."""
         results: list[CallResult] = []
-        self._is_calling = True
         try:
             for call in turn.calls:
                 result = yield from self._one(call)
@@ -163,12 +188,11 @@ class Run:
                     CallResult(call.id, call.name, result.text, result.is_error, result.images)
                 )
         finally:
-            self._is_calling = False
             # Also of a run that is cancelled: what is stored of it can be resumed.
             for call in turn.calls[len(results) :]:
                 results.append(CallResult(call.id, call.name, INTERRUPTED, True))
-            self.transcript.messages += [Results(results), *self._notes]
-            self._notes.clear()
+            self.transcript.messages.append(Results(results))
+            self._add_notes()
 
     def _last_word(self) -> Operation[None]:
         """Has the model say what it makes of the loss. What it calls then is not carried out."""
@@ -205,8 +229,12 @@ class Run:
         elif refusal is not None:
             raise TypeError("before_execution gives None, or a Refusal")
         else:
-            yield from self.tell(CallBegan(step, call))
-            result = yield from self._execute(call)
+            self._begun = call
+            try:
+                yield from self.tell(CallBegan(step, call))
+                result = yield from self._execute(call)
+            finally:
+                self._begun = None
         yield from self.tell(CallEnded(step, call, result))
         return result
 

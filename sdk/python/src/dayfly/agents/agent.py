@@ -142,9 +142,10 @@ class Agent(AgentCore[Session], Closing):
     def undo(self, steps: int = 1) -> int:
         """Undoes the last tool calls that may have changed something: files, memory, interpreters.
 
-        While a run goes on (in a callback), or after it with ``keep_checkpoints`` in a sandbox that
-        is still there. The model gets to know. Gives how many were undone; ``UndoRefused`` if there
-        are not so many checkpoints.
+        While a run goes on, in a callback of ``CallEnded`` or of a turn, or in
+        ``before_execution``; or after it with ``keep_checkpoints`` in a sandbox that is still
+        there. The model gets to know. Gives how many were undone; ``UndoRefused`` if there are not
+        so many checkpoints, or while a call is carried out.
         """
         return self._session.run(self._undo(steps))
 
