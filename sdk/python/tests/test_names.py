@@ -15,12 +15,16 @@ from typing import Any, cast
 import pytest
 
 import dayfly
+import dayfly.agents
 
 NAMES = cast(
     "dict[str, Any]",
     json.loads((Path(__file__).parents[3] / "tests" / "names.json").read_text(encoding="utf-8")),
 )
+# What the package exports, and what its part for agents does.
 CLASSES = cast("dict[str, dict[str, Any]]", NAMES["classes"])
+AGENTS = cast("dict[str, dict[str, Any]]", NAMES["agents"])
+ALL = {**CLASSES, **AGENTS}
 
 # "Class", "Class.member", "Class.method(option)".
 PENDING = frozenset(cast("list[str]", NAMES["pending_in_python"]))
@@ -30,7 +34,7 @@ def public(name: str) -> Any:
     """A class by its name, also one that the package does not export by itself."""
     if name == "SandboxNetwork":
         return type(dayfly.Sandbox.network.fget(_no_sandbox()))  # type: ignore[attr-defined]
-    return getattr(dayfly, name, None)
+    return getattr(dayfly.agents if name in AGENTS else dayfly, name, None)
 
 
 def _no_sandbox() -> Any:
@@ -72,9 +76,9 @@ def missing_of(one: dict[str, Any]) -> set[str]:
     return missing
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", ALL)
 def test_members_are_those_of_the_list(name: str) -> None:
-    one = CLASSES[name]
+    one = ALL[name]
     missing = missing_of(one)
     assert missing <= PENDING, f"in the list and not in the package: {sorted(missing - PENDING)}"
     cls = public(one["python"])
@@ -87,10 +91,26 @@ def test_members_are_those_of_the_list(name: str) -> None:
 
 def test_nothing_that_is_there_is_pending() -> None:
     missing = {name for name in cast("list[str]", NAMES["errors"]) if not hasattr(dayfly, name)}
-    for one in CLASSES.values():
+    for one in ALL.values():
         missing |= missing_of(one)
     stale = PENDING - missing
     assert not stale, f"there by now, and still called pending: {sorted(stale)}"
+
+
+def test_no_name_is_in_both_parts() -> None:
+    assert not set(CLASSES) & set(AGENTS)
+
+
+def test_an_async_agent_is_the_same() -> None:
+    names = {name for name in dir(dayfly.agents.Agent) if not name.startswith("_")}
+    assert {name for name in dir(dayfly.agents.AsyncAgent) if not name.startswith("_")} == names
+    for name in ("__init__", *names):
+        ours, theirs = (
+            getattr(kind, name, None) for kind in (dayfly.agents.Agent, dayfly.agents.AsyncAgent)
+        )
+        if callable(ours) and callable(theirs):
+            has = list(inspect.signature(ours).parameters)
+            assert list(inspect.signature(theirs).parameters) == has, name
 
 
 def test_errors_and_functions_are_those_of_the_list() -> None:
