@@ -13,12 +13,14 @@ import pathlib
 import re
 import shlex
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import model
+import openai
 import pytest
+from agent_stage import load, serve
 from examples import PATCH, ScriptedModel
 
 from dayfly import NetworkPolicy, Sandbox, Volume
@@ -83,22 +85,27 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     assert left == [], "a listing left sandboxes behind"
 
 
-@pytest.fixture
-def model_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A model that computes the thirtieth Fibonacci number in the sandbox."""
-    code = "a, b = 0, 1\nfor _ in range(30): a, b = b, a + b\nprint(a)"
-    with model.served(code) as address:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        yield
+@contextmanager
+def modelled(name: str) -> Generator[Any]:
+    """A model of tests/model that follows the script of a listing, where the packages look."""
+    script = load(HERE / "scripts" / f"{name}.json")
+    with serve(script) as model, pytest.MonkeyPatch.context() as env:
+        for provider, address in ("ANTHROPIC", model.address), ("OPENAI", f"{model.address}/v1"):
+            env.setenv(f"{provider}_BASE_URL", address)
+            env.setenv(f"{provider}_API_KEY", "none")
+        yield model
 
 
-def test_an_agent_with_one_tool(
-    seen: Seen, model_api: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run("agent")
+def assert_played(model: Any) -> None:
+    log = model.log()
+    assert log["finished"], log
+    assert log["violations"] == []
+
+
+def test_an_agent_with_one_tool(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
+    with modelled("agent") as model:
+        run("agent")
+        assert_played(model)
     assert capsys.readouterr().out == "5050\nIt printed 832040\n"
     assert len(seen.sandboxes) == 2, "one for each call of the tool"
 
@@ -178,11 +185,24 @@ def test_the_page_shows_best_of_five_as_it_runs() -> None:
     assert ast.dump(ast.parse(shown[0])) == ast.dump(ast.parse(listing))
 
 
-def test_one_sandbox_for_each_turn(seen: Seen, model_api: None) -> None:
-    # The listing uses two modules of the standard library that it does not import.
-    agent_turn = run("agent_turn", json=json, shlex=shlex)["agent_turn"]
-    assert agent_turn("the thirtieth Fibonacci number?") == "It printed 832040"
+def test_one_sandbox_for_each_turn(seen: Seen) -> None:
+    loop = "            for tc in msg.tool_calls:\n"
+    # What the listing leaves out: two modules of the standard library, and what the model said.
+    said = 'msg.model_dump(include={"role", "tool_calls"})'
+    filled = f"            messages.append({said})\n{loop}"
+    with modelled("agent_turn") as model:
+        agent_turn = run("agent_turn", loop, filled, json=json, shlex=shlex)["agent_turn"]
+        assert agent_turn("the thirtieth Fibonacci number?") == "It printed 832040"
+        assert_played(model)
     assert seen.said() == [(0, "832040\n")]
+
+
+def test_one_sandbox_for_each_turn_as_printed_is_refused_by_the_model(seen: Seen) -> None:
+    with modelled("agent_turn"):
+        agent_turn = run("agent_turn", json=json, shlex=shlex)["agent_turn"]
+        with pytest.raises(openai.BadRequestError, match="tool"):
+            agent_turn("the thirtieth Fibonacci number?")
+    assert seen.said() == [(0, "832040\n")], "the sandbox did its part"
 
 
 def test_a_workspace_of_a_user(seen: Seen) -> None:
