@@ -12,9 +12,9 @@ from scripted_model.script import read_script
 from scripted_model.server import ScriptedModel
 
 # Where the npm packages are installed.
-PLACE = os.environ.get("DAYFLY_MODEL_NODE")
+PLACE = os.environ.get("DAYFLY_MODEL_PACKAGES")
 if not PLACE and os.environ.get("DAYFLY_REQUIRE_MODEL_PACKAGES"):
-    raise RuntimeError("DAYFLY_MODEL_NODE does not say where the npm packages are")
+    raise RuntimeError("DAYFLY_MODEL_PACKAGES does not say where the npm packages are")
 FORMS = {id(puppet): form for form, puppet in PUPPETS.items()}
 
 
@@ -61,7 +61,7 @@ class Node:
         self.process.stdout.close()
 
 
-@unittest.skipUnless(PLACE, "DAYFLY_MODEL_NODE does not say where the npm packages are")
+@unittest.skipUnless(PLACE, "DAYFLY_MODEL_PACKAGES does not say where the npm packages are")
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
