@@ -9,7 +9,7 @@ import type { Call, Connection } from "./connection.js";
 import { pause } from "./deadline.js";
 import { apiError, DayflyError, GuestUnavailable, NodeUnavailable, SandboxTimeout, TooMany } from "./errors.js";
 import type { OutputListener } from "./exec-options.js";
-import { ExecResult, type Omission } from "./exec-result.js";
+import { ExecResult, execResult, type Omission } from "./exec-result.js";
 import { AnswerLost, ExecInterrupted, ProtocolError, ServerUnreachable } from "./failures.js";
 import { worded } from "./hints.js";
 import { KeptText } from "./kept-text.js";
@@ -171,7 +171,7 @@ export class Follower {
     if (typeof exit.exit_code !== "number") throw new ProtocolError("an exit without a status");
     const [stdout, stderr] = [this.#stdout.give("stdout"), this.#stderr.give("stderr")];
     const omitted = [...stdout.omitted, ...stderr.omitted];
-    return new ExecResult({
+    return execResult({
       ...exit,
       stdout: stdout.text,
       stderr: stderr.text,

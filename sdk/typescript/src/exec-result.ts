@@ -2,7 +2,7 @@
 
 import { CommandFailed } from "./failures.js";
 import { worded } from "./hints.js";
-import { modelText, type ModelTextOptions } from "./model-text.js";
+import { maxBytesOf, type ModelTextOptions, named, NOTHING, remarks, seconds, shaped, stream } from "./model-text.js";
 import type { Wire } from "./wire.js";
 
 /** A part of the output that is not in the result. */
@@ -60,7 +60,7 @@ export class ExecResult {
     this.execId = wire.exec_id;
     this.limitsHit = wire.limits_hit ?? [];
     this.omitted = wire.omitted ?? [];
-    this.hint = worded(wire) ?? memoryHint(wire.reason);
+    this.hint = worded(wire);
     this.changedFiles = wire.changed_files ?? undefined;
   }
 
@@ -69,14 +69,34 @@ export class ExecResult {
     return this.exitCode === 0;
   }
 
-  /** Everything as one text for a model: the output, how it ended unless with 0, and the hint. */
+  /**
+   * Everything as one text for a model: what Dayfly says of it first, then what was printed, behind the
+   * marks `stdout:` and `stderr:`. Of longer output than `maxBytes` the head and the tail are given.
+   */
   forModel(options: ModelTextOptions = {}): string {
-    const status = this.ok ? undefined : `[exit ${this.exitCode}]`;
-    const changed = this.changedFiles?.map((name) => `[changed: ${name}]`) ?? [];
-    const reason = ["exited", "signaled", ""].includes(this.reason) ? undefined : `[${this.reason}]`;
-    const hint = this.hint === undefined ? undefined : `[hint: ${this.hint}]`;
-    const nothing = "[the command succeeded and printed nothing]";
-    return modelText([this.stdout, this.stderr, status, ...changed, reason, hint], nothing, options);
+    const maxBytes = maxBytesOf(options);
+    const sections = [stream("stdout", this.stdout), stream("stderr", this.stderr)];
+    const isSilent = sections.every(({ text }) => text === "");
+    return shaped(this.said(isSilent), sections, NOTHING, maxBytes);
+  }
+
+  /** What Dayfly says of it, line by line. @internal */
+  said(isSilent: boolean): string[] {
+    return [this.#end(), ...remarks(this, isSilent)];
+  }
+
+  /** How it ended, in one line. */
+  #end(): string {
+    const duration = seconds(this.durationMs);
+    if (this.reason === "timeout" || this.reason === "timed_out") {
+      return `timeout after ${duration}, the command was ended (exit code ${this.exitCode})`;
+    }
+    const text = `exit code ${this.exitCode}, ${duration}`;
+    if (this.reason === "signaled" && this.signal !== undefined) return `${text}, ended by signal ${this.signal}`;
+    if (this.reason === "limit_exceeded") {
+      return `${text}, limit exceeded: ${this.limitsHit.map((name) => named(name)).join(", ")}`;
+    }
+    return ["exited", ""].includes(this.reason) ? text : `${text}, ${named(this.reason).replaceAll("_", " ")}`;
   }
 
   /** Throws `CommandFailed` unless it ended with 0; otherwise gives this back. */
@@ -86,9 +106,11 @@ export class ExecResult {
   }
 }
 
-/** Why a command that says nothing was killed. */
-function memoryHint(reason: string): string | undefined {
-  if (reason !== "out_of_memory") return undefined;
-  const what = "the sandbox's memory was used up, and the command was killed";
-  return `${what}; use less of it at once, or a template with more memory`;
+const MEMORY_HINT =
+  "the sandbox's memory was used up, and the command was killed; use less of it at once, or a template with more memory";
+
+/** How a command ended, with the hint that a server of before does not give. @internal */
+export function execResult(wire: Wire["ExecResult"]): ExecResult {
+  const isSaid = wire.reason !== "out_of_memory" || (wire.hint ?? undefined) !== undefined;
+  return new ExecResult(isSaid ? wire : { ...wire, hint: MEMORY_HINT });
 }

@@ -4,7 +4,7 @@ import type { Connection } from "./connection.js";
 import { GuestUnavailable, NotFound, SandboxTimeout } from "./errors.js";
 import { Follower } from "./exec-follow.js";
 import { type Command, commandBody, type ExecOptions } from "./exec-options.js";
-import { ExecResult } from "./exec-result.js";
+import { type ExecResult, execResult } from "./exec-result.js";
 import { AnswerLost, ExecInterrupted, InvalidSettings } from "./failures.js";
 import { GONE } from "./hints.js";
 import { CALL_DEADLINE_MS, EXEC_SECONDS_MAX } from "./limits.js";
@@ -55,7 +55,7 @@ async function runPlain(
       deadlineMs: (options.timeoutSeconds ?? EXEC_SECONDS_MAX) * 1000 + CALL_DEADLINE_MS,
       signal: options.signal,
     });
-    return new ExecResult(wire);
+    return execResult(wire);
   } catch (error) {
     if (error instanceof AnswerLost) throw new ExecInterrupted(body.exec_id, "", "", error);
     if (error instanceof SandboxTimeout) await addOutput(connection, sandboxId, body.exec_id, error);

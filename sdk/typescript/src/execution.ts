@@ -3,7 +3,19 @@
 import type { Omission } from "./exec-result.js";
 import { CodeFailed } from "./failures.js";
 import { worded } from "./hints.js";
-import { modelText, type ModelTextOptions } from "./model-text.js";
+import {
+  maxBytesOf,
+  type ModelTextOptions,
+  named,
+  NOTHING,
+  pictures,
+  remarks,
+  seconds,
+  type Section,
+  shaped,
+  stream,
+  withoutLineEnds,
+} from "./model-text.js";
 import { requireBuiltIn } from "./runtime.js";
 import type { Wire } from "./wire.js";
 
@@ -147,16 +159,27 @@ export class Execution {
     return path;
   }
 
-  /** Everything as one text for a model: what was printed and displayed, the error once, and the hint. */
+  /**
+   * Everything as one text for a model: what Dayfly says of it first, then output and results, behind the
+   * marks `stdout:`, `stderr:` and `result`. Of longer output than `maxBytes` the head and the tail are
+   * given. Images are not part of it, only that there are some.
+   */
   forModel(options: ModelTextOptions = {}): string {
-    const shown = this.results.map((result) => result.text ?? result.markdown ?? `<${result.formats.join(", ")}>`);
-    const { error } = this;
-    const line = error === undefined || error.value === "" ? error?.name : `${error.name}: ${error.value}`;
-    const bare = error === undefined || error.traceback !== "" ? undefined : `[${line}]`;
-    const changed = this.changedFiles?.map((name) => `[changed: ${name}]`) ?? [];
-    const hint = this.hint === undefined ? undefined : `[hint: ${this.hint}]`;
-    const nothing = "[the code ran and printed nothing]";
-    return modelText([this.stdout, ...shown, this.stderr, bare, ...changed, hint], nothing, options);
+    const maxBytes = maxBytesOf(options);
+    const sections = [stream("stdout", this.stdout), stream("stderr", this.stderr), ...this.results.map(section)];
+    const isSilent = this.results.length === 0 && sections.every(({ text }) => text === "");
+    const nothing = this.status === "ok" ? SILENT : NOTHING;
+    return shaped([this.#end(), ...remarks(this, isSilent)], sections, nothing, maxBytes);
+  }
+
+  /** How it ended, in one line. */
+  #end(): string {
+    const duration = seconds(this.durationMs);
+    if (this.status === "timed_out") return `timeout after ${duration}, the code was interrupted`;
+    if (this.status === "interrupted") return `interrupted after ${duration}`;
+    if (this.status === "died") return `the interpreter ended after ${duration}, its state is lost`;
+    if (this.error !== undefined) return `error ${named(this.error.name)}, ${duration}`;
+    return `${named(this.status)}, ${duration}`;
   }
 
   get text(): string | undefined {
@@ -200,7 +223,19 @@ export class Execution {
   }
 }
 
-const STATE_LOST = "the interpreter had ended; a new one was started, and the state of before is lost";
+const STATE_LOST = "the interpreter was started again, its state is lost";
+const SILENT = `${NOTHING}; print what you want to see, or end with an expression`;
+/** What a value is shown as that has no plain text. */
+const TEXTS = ["text/plain", "text/markdown", "application/json", "text/latex", "text/html"];
+
+/** A result as a part of a text for a model, which says what pictures there are of it. */
+function section({ data, formats }: Result): Section {
+  const kinds = formats.filter((kind) => kind.startsWith("image/"));
+  const kind = TEXTS.find((one) => one in data);
+  const text = kind === undefined ? "" : withoutLineEnds(data[kind] ?? "");
+  const mark = kinds.length === 0 ? "result" : `result (with ${pictures(kinds)})`;
+  return { mark: text === "" ? mark : `${mark}:`, name: "a result", text };
+}
 
 type ResultForm = "text" | "html" | "markdown" | "latex" | "svg" | "png" | "jpeg" | "json";
 

@@ -5,7 +5,7 @@ import type { Connection } from "./connection.js";
 import { pause } from "./deadline.js";
 import { NotFound, SandboxTimeout } from "./errors.js";
 import { Follower, type Listeners } from "./exec-follow.js";
-import { ExecResult } from "./exec-result.js";
+import { type ExecResult, execResult } from "./exec-result.js";
 import { AnswerTimeout } from "./failures.js";
 import { checkedName } from "./ids.js";
 import { CALL_DEADLINE_MS, PROCESS_WAIT_SECONDS } from "./limits.js";
@@ -213,7 +213,7 @@ export class Process {
     }
     const isWhole = (text: string, extent: Wire["StreamExtent"]): boolean =>
       extent.start === 0 && new TextEncoder().encode(text).length >= extent.end;
-    return new ExecResult({
+    return execResult({
       ...process,
       stdout,
       stderr,
