@@ -40,6 +40,8 @@ export interface Call {
   /** Asks again when the platform gives up waiting for the head of an answer. */
   waitsLong?: boolean;
   deadlineMs?: number;
+  /** The most of a body that is read as a whole; more is refused. */
+  bytesMax?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -113,7 +115,7 @@ export class Connection {
   /** Makes a call and reads its whole answer. The deadline counts from the last byte that came. */
   content(call: Call): Promise<Content> {
     return this.#exchange(call, async (response, deadline) => {
-      return { bytes: await readWhole(response, deadline), headers: response.headers };
+      return { bytes: await readWhole(response, deadline, call.bytesMax), headers: response.headers };
     });
   }
 
@@ -290,7 +292,7 @@ function strangeContent(headers: Headers, cause?: unknown): ProtocolError {
   return new ProtocolError(what, cause, "is apiUrl or DAYFLY_API_URL the address of a Dayfly server?");
 }
 
-async function readWhole(response: Response, deadline: Deadline): Promise<Uint8Array> {
+async function readWhole(response: Response, deadline: Deadline, bytesMax = Infinity): Promise<Uint8Array> {
   if (response.body === null) return new Uint8Array();
   const pieces: Uint8Array[] = [];
   let length = 0;
@@ -298,6 +300,7 @@ async function readWhole(response: Response, deadline: Deadline): Promise<Uint8A
     deadline.restart();
     pieces.push(piece);
     length += piece.length;
+    if (length > bytesMax) throw new ProtocolError(`it is longer than the ${bytesMax} bytes that were asked for`);
   }
   const whole = new Uint8Array(length);
   let offset = 0;

@@ -17,12 +17,22 @@ export interface UserOption {
   user?: string | undefined;
 }
 
-/** Which part of a file to read. */
-export interface ReadOptions extends UserOption {
-  offset?: number | undefined;
-  /** All of the rest when absent. */
-  length?: number | undefined;
+/** Whose permissions count, and who may end the call. */
+export interface LookOptions extends UserOption {
   signal?: AbortSignal | undefined;
+}
+
+/** What of a directory to list. */
+export interface FileListOptions extends LookOptions {
+  /** Also what is below, so deep. */
+  depth?: number | undefined;
+}
+
+/** Which part of a file to read. */
+export interface ReadOptions extends LookOptions {
+  offset?: number | undefined;
+  /** All of the rest when absent. A response that is longer is refused. */
+  length?: number | undefined;
 }
 
 const READ_OPTIONS = ["user", "offset", "length", "signal"];
@@ -62,7 +72,8 @@ export class Files {
     refuseUnknown("files.read", options, READ_OPTIONS);
     const headers = rangeHeader(options);
     const query = { path, user: options.user };
-    const call = { method: "GET", path: this.#path(), query, headers, signal: options.signal } as const;
+    const { length: bytesMax, signal } = options;
+    const call = { method: "GET", path: this.#path(), query, headers, bytesMax, signal } as const;
     return (await about(path, this.#connection.content(call))).bytes;
   }
 
@@ -106,20 +117,21 @@ export class Files {
    * Lists a directory. With `depth` also what is below, names relative to it. Awaited, the whole list;
    * in a `for await`, page by page.
    */
-  list(path = "/workspace", options: UserOption & { depth?: number } = {}): Listing<FileEntry> {
-    refuseUnknown("files.list", options, ["user", "depth"]);
+  list(path = "/workspace", options: FileListOptions = {}): Listing<FileEntry> {
+    refuseUnknown("files.list", options, ["user", "depth", "signal"]);
     return new Listing(() => this.#pages(path, options));
   }
 
   /** Everything below a directory, a directory right before what is in it. */
-  walk(path = "/workspace", options: UserOption & { depth?: number } = {}): AsyncGenerator<FileEntry, void, undefined> {
+  walk(path = "/workspace", options: FileListOptions = {}): AsyncGenerator<FileEntry, void, undefined> {
     return this.list(path, { depth: LISTING_DEPTH_MAX, ...options })[Symbol.asyncIterator]();
   }
 
   /** What a path is, without following a link. */
-  async stat(path: string, options: UserOption = {}): Promise<FileEntry> {
-    refuseUnknown("files.stat", options, ["user"]);
-    return toCamel(await this.#get<Wire["FileEntry"]>("stat", { path, user: options.user }));
+  async stat(path: string, options: LookOptions = {}): Promise<FileEntry> {
+    refuseUnknown("files.stat", options, ["user", "signal"]);
+    const { user, signal } = options;
+    return toCamel(await this.#get<Wire["FileEntry"]>("stat", { path, user }, signal));
   }
 
   /** Whether there is something at a path. */
@@ -247,11 +259,12 @@ export class Files {
     return toCamel(await this.#get<Wire["ChangeList"]>("changes", { path, since: options.since }));
   }
 
-  async *#pages(path: string, options: UserOption & { depth?: number }): AsyncGenerator<FileEntry[], void, undefined> {
+  async *#pages(path: string, options: FileListOptions): AsyncGenerator<FileEntry[], void, undefined> {
+    const { signal, ...how } = options;
     let after: string | undefined;
     do {
-      const query = { path, ...options, limit: LISTING_PAGE_LENGTH, after };
-      const page: Wire["DirectoryListing"] = await this.#get("dir", query);
+      const query = { path, ...how, limit: LISTING_PAGE_LENGTH, after };
+      const page: Wire["DirectoryListing"] = await this.#get("dir", query, signal);
       yield page.entries.map(toCamel);
       after = page.has_more === true ? (page.next_after ?? undefined) : undefined;
     } while (after !== undefined);
@@ -261,8 +274,8 @@ export class Files {
     return ["sandboxes", this.#sandboxId, "fs", ...rest];
   }
 
-  #get<T>(what: string, query: Record<string, QueryValue> & { path: string }): Promise<T> {
-    return about(query.path, this.#connection.json<T>({ method: "GET", path: this.#path(what), query }));
+  #get<T>(what: string, query: Record<string, QueryValue> & { path: string }, signal?: AbortSignal): Promise<T> {
+    return about(query.path, this.#connection.json<T>({ method: "GET", path: this.#path(what), query, signal }));
   }
 
   #post(what: string, path: string, json: object, isRepeatable: boolean): Promise<void> {

@@ -18,7 +18,7 @@ export type { Attempt, Candidate, Exploration, ExploreOptions } from "./explore.
 export type { Listeners } from "./exec-follow.js";
 export * from "./failures.js";
 export type { FileData } from "./content.js";
-export { Files, type ReadOptions, type UserOption, type WriteOptions } from "./files.js";
+export { type FileListOptions, Files, type LookOptions, type ReadOptions, type UserOption, type WriteOptions } from "./files.js";
 export type { Children, ForkManyOptions, ForkOptions, ForkTree } from "./forks.js";
 export { Listing } from "./listing.js";
 export type { ModelTextOptions } from "./model-text.js";

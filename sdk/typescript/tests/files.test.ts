@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { AnswerLost, Forbidden, Sandbox } from "dayfly";
+import { AnswerLost, Forbidden, ProtocolError, Sandbox } from "dayfly";
 import { unpackDirectory } from "#internal/local-tree";
 import { headerOf, type TarEntry } from "#internal/tar-header";
 import { event, FakeServer, refuse, SANDBOX, sendJson } from "./fake-server.js";
@@ -58,6 +58,32 @@ test("a stream of Node is written, and what is none is refused with words", asyn
   await assert.rejects(sandbox.files.read("/secret"), (error: unknown) => {
     return error instanceof Forbidden && error.message.startsWith("/secret: ");
   });
+});
+
+test("more than was asked for is refused, and not read to its end", { timeout: 20_000 }, async () => {
+  const server = await FakeServer.start((request, response) => {
+    if (!request.path.endsWith("/fs")) return sendJson(response, 200, SANDBOX);
+    const endless = new Readable({ read: () => void endless.push(Buffer.alloc(1 << 16)) });
+    response.once("close", () => endless.destroy());
+    endless.pipe(response);
+  });
+  const { files } = await Sandbox.connect("sb-1", server.options);
+  await assert.rejects(files.read("/f", { offset: 3, length: 10 }), (error: unknown) => {
+    return error instanceof ProtocolError && error.message.endsWith("longer than the 10 bytes that were asked for");
+  });
+  assert.equal(server.at("GET", "/v1/sandboxes/sb-1/fs").length, 1);
+});
+
+test("a signal ends a listing and a look at a file", async () => {
+  const stop = new AbortController();
+  const server = await FakeServer.start(({ path }, response) => {
+    if (!path.includes("/fs/")) sendJson(response, 200, SANDBOX);
+    else if (server.arrived.length > 2) stop.abort(new Error("enough"));
+  });
+  const { files } = await Sandbox.connect("sb-1", server.options);
+  const { signal } = stop;
+  const ended = await Promise.allSettled([files.list("/w", { signal }), files.stat("/w", { signal })]);
+  for (const one of ended) assert.match(one.status === "rejected" ? String(one.reason) : "", /^Error: enough$/);
 });
 
 test("a file goes up and comes down under the name that is meant", async () => {
