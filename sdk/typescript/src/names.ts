@@ -24,7 +24,8 @@ const DATA_FIELDS: ReadonlySet<string> = new Set([
   "boot_stages_us",
 ]);
 
-function isPlain(value: unknown): value is Record<string, unknown> {
+/** Whether it is an object with fields, and not a list. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
