@@ -30,6 +30,25 @@ export { Pty, type PtyOptions, type TerminalSize } from "./pty.js";
 export { type EnvironmentOptions, type RunCodeOptions, type RunMode, Sandbox, type SandboxFilter } from "./sandbox.js";
 export { me, templates } from "./server.js";
 export { Snapshot } from "./snapshot.js";
+export type {
+  EditFileArguments,
+  ExposePortArguments,
+  ForkArguments,
+  ListFilesArguments,
+  ReadFileArguments,
+  RollbackArguments,
+  RunCodeArguments,
+  RunShellArguments,
+  SandboxToolName,
+  SearchFilesArguments,
+  SnapshotArguments,
+  WriteFileArguments,
+} from "./generated/tools.js";
+export type { ToolName } from "./tools/calls.js";
+export type { AnthropicTool, McpTool, OpenAIResponsesTool, OpenAITool } from "./tools/definition.js";
+export type { NativeToolName } from "./tools/native.js";
+export type { ToolImage, ToolResult } from "./tools/result.js";
+export { type ToolCallOptions, Tools } from "./tools/tools.js";
 export type { LocalPath } from "./transfer.js";
 export { VERSION } from "./version.js";
 export { Volume, type VolumeSize } from "./volume.js";

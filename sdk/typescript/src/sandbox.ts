@@ -45,6 +45,8 @@ import { Network } from "./network.js";
 import { Process } from "./process.js";
 import { Pty, PTY_COMMAND, PTY_OPTIONS, type PtyOptions } from "./pty.js";
 import { Snapshot } from "./snapshot.js";
+import type { ToolName } from "./tools/calls.js";
+import { Tools } from "./tools/tools.js";
 import { deleteSandboxes } from "./undo.js";
 import type {
   ContextInfo,
@@ -178,6 +180,11 @@ export class Sandbox implements AsyncDisposable {
       if (next === undefined || next === cursor) return;
       cursor = next;
     }
+  }
+
+  /** What the server said of it last. @internal */
+  get lastInfo(): SandboxInfo {
+    return this.#info;
   }
 
   /** The same as `files`. */
@@ -485,6 +492,21 @@ export class Sandbox implements AsyncDisposable {
 
   setPersistent(persistent = true): Promise<Lifecycle> {
     return this.setLifecycle({ persistent });
+  }
+
+  /**
+   * Tools for a model, bound to this sandbox: all of them, or those that are named. `bash` and
+   * `text_editor` are Anthropic's own.
+   *
+   * @example
+   * ```ts
+   * const tools = sandbox.tools("run_code", "run_shell");
+   * const result = await tools.call("run_shell", { command: "ls" });
+   * console.log(result.text, result.isError);
+   * ```
+   */
+  tools(...names: ToolName[]): Tools {
+    return new Tools(this, names);
   }
 
   /** What listens in it. */
