@@ -44,6 +44,7 @@ export type {
   SnapshotArguments,
   WriteFileArguments,
 } from "./generated/tools.js";
+export type { AiSdkTool } from "./tools/ai-sdk.js";
 export type { ToolName } from "./tools/calls.js";
 export type { AnthropicTool, McpTool, OpenAIResponsesTool, OpenAITool } from "./tools/definition.js";
 export type { NativeToolName } from "./tools/native.js";

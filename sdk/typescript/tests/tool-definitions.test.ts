@@ -79,7 +79,7 @@ test("Anthropic's own types are for Anthropic alone", async () => {
     { type: "bash_20250124", name: "bash" },
     { type: "text_editor_20250728", name: "str_replace_based_edit_tool" },
   ]);
-  const shapes = [() => native.openai(), () => native.openaiResponses(), () => native.mcp()];
+  const shapes = [() => native.openai(), () => native.openaiResponses(), () => native.mcp(), () => native.aiSdk()];
   for (const shape of shapes) {
     assert.throws(shape, /only Anthropic's models have these tools: bash, text_editor/);
   }
@@ -91,4 +91,22 @@ test("a name that is none is refused, and one that is there twice is there once"
   });
   await assert.rejects(tools("constructor" as "run_code"), InvalidSettings);
   assert.deepEqual((await tools("fork", "fork")).names, ["fork"]);
+});
+
+test("tools for the AI SDK have a schema, do what they say, and fail in words", async () => {
+  const daemon = await FakeDaemon.start();
+  const { run_shell } = (await Sandbox.create(daemon.options)).tools("run_shell").aiSdk();
+  assert.ok(run_shell !== undefined);
+  const standard = run_shell.inputSchema["~standard"];
+  assert.deepEqual(standard.jsonSchema.input(), definitions.find(({ name }) => name === "run_shell")?.input);
+  assert.deepEqual(standard.validate({ a: 1 }), { value: { a: 1 } });
+  const output = await run_shell.execute({ command: "ls" }, {});
+  assert.deepEqual(run_shell.toModelOutput({ output }), { type: "text", value: "exit code 0, 0.1 s\nstdout:\nhi" });
+  const wrong = run_shell.toModelOutput({ output: await run_shell.execute({ cmd: "ls" }) });
+  assert.equal(wrong.type, "error-text");
+  const image = { text: "ok", isError: false, images: [{ mediaType: "image/png", data: "aGk=" }], structured: undefined };
+  assert.deepEqual(run_shell.toModelOutput({ output: image }), {
+    type: "content",
+    value: [{ type: "text", text: "ok" }, { type: "image-data", mediaType: "image/png", data: "aGk=" }],
+  });
 });

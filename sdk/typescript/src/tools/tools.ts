@@ -16,6 +16,7 @@ import type {
 } from "../generated/tools.js";
 import { refuseUnknown, toSnake } from "../names.js";
 import type { Sandbox } from "../sandbox.js";
+import { aiSdkTool, type AiSdkTool } from "./ai-sdk.js";
 import type { Arguments } from "./arguments.js";
 import { callTool, Selection } from "./calls.js";
 import {
@@ -80,6 +81,12 @@ export class Tools {
   /** `tools` of a response to MCP's `tools/list`. */
   mcp(): McpTool[] {
     return this.#selection.plain().map(mcpTool);
+  }
+
+  /** `tools` of `generateText` and `streamText` of Vercel's AI SDK (`ai` 6 and 7), each with its `execute`. */
+  aiSdk(): Record<string, AiSdkTool> {
+    const call = this.call.bind(this);
+    return Object.fromEntries(this.#selection.plain().map((one) => [one.name, aiSdkTool(one, call)]));
   }
 
   /**
