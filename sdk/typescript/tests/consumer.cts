@@ -1,5 +1,6 @@
 // A program with `require`. It is only compiled: its types are those of the second build.
 import dayfly = require("dayfly");
+import agents = require("dayfly/agents");
 
 async function work(): Promise<string> {
   await using sandbox = await dayfly.Sandbox.create({ template: "base", ttlSeconds: 60 });
@@ -7,4 +8,6 @@ async function work(): Promise<string> {
   return result.stdout;
 }
 
-export = work;
+const ask = (): Promise<agents.AgentResult> => new agents.Agent(() => ({ text: "done" })).run("x");
+
+export = { work, ask };

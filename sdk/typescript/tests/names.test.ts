@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import * as dayfly from "dayfly";
+import * as agents from "dayfly/agents";
 
 type Pair = [python: string, typescript: string];
 
@@ -22,23 +23,26 @@ interface Names {
   functions: Pair[];
   errors: string[];
   classes: Record<string, SharedClass>;
+  agents: Record<string, SharedClass>;
 }
 
 const names = JSON.parse(readFileSync(new URL("../../../../tests/names.json", import.meta.url), "utf8")) as Names;
-const entry = fileURLToPath(new URL("../../dist/esm/index.d.ts", import.meta.url));
-const program = ts.createProgram([entry], {
+const entries = ["index.d.ts", "agents/index.d.ts"].map((name) => fileURLToPath(new URL(`../../dist/esm/${name}`, import.meta.url)));
+const program = ts.createProgram(entries, {
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
   strict: true,
 });
 const checker = program.getTypeChecker();
-const source = program.getSourceFile(entry);
+const modules = entries.map((entry) => checker.getSymbolAtLocation(program.getSourceFile(entry) as ts.SourceFile) as ts.Symbol);
 const symbols = new Map(
-  checker.getExportsOfModule(checker.getSymbolAtLocation(source as ts.SourceFile) as ts.Symbol).map((symbol) => {
+  modules.flatMap((module) => checker.getExportsOfModule(module)).map((symbol) => {
     return [symbol.name, symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol] as const;
   }),
 );
+const values: Record<string, unknown> = { ...dayfly, ...agents };
+const classes = { ...names.classes, ...names.agents };
 
 const isPublic = ({ name }: ts.Symbol): boolean => !/^(__|#|prototype$)/.test(name);
 
@@ -63,12 +67,12 @@ function optionsOf(className: string, method: string): string[] {
   return checker.getNonNullableType(checker.getTypeOfSymbol(last)).getProperties().map(({ name }) => name);
 }
 
-for (const [name, shared] of Object.entries(names.classes)) {
+for (const [name, shared] of Object.entries(classes)) {
   test(`the members of ${name} are those of the list`, () => {
     const listed = [...shared.both.map(([, one]) => one), ...Object.keys(shared.typescript_only)];
     assert.equal(new Set(listed).size, listed.length, "a name is listed twice");
     assert.deepEqual([...membersOf(shared.typescript).keys()].sort(), listed.sort());
-    assert.equal(typeof (dayfly as Record<string, unknown>)[shared.typescript], "function");
+    assert.equal(typeof values[shared.typescript], "function");
   });
   for (const [method, pairs] of Object.entries(shared.options ?? {})) {
     test(`${name}.${method} has the options of the list`, () => {
@@ -88,7 +92,7 @@ test("errors and functions are those of the list", () => {
 test("a name is the other one in the spelling of its language, but for those that are told", () => {
   const told = new Set(["files", "Filesystem"]);
   const snake = (text: string): string => text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  for (const { both, options = {} } of Object.values(names.classes)) {
+  for (const { both, options = {} } of Object.values(classes)) {
     for (const [python, typescript] of [...both, ...Object.values(options).flat()]) {
       assert.ok(told.has(python) || snake(typescript) === python, `${python} and ${typescript}`);
     }

@@ -16,6 +16,14 @@ test("import and require give the same names, from two builds", () => {
   assert.equal(typeof required.Sandbox.create, "function");
 });
 
+test("import and require give the same names of agents, which are for the same sandboxes", async () => {
+  const agents = await import("dayfly/agents");
+  const again = createRequire(import.meta.url)("dayfly/agents") as typeof agents;
+  assert.deepEqual(Object.keys(again).filter((name) => name !== "default").sort(), Object.keys(agents).sort());
+  assert.ok(new agents.UndoRefused("x") instanceof imported.DayflyError);
+  assert.ok(new again.UndoRefused("x") instanceof required.DayflyError);
+});
+
 test("a program of either kind can use the package", () => {
   const check = "if (new dayfly.NotFound('x', {code: 'not_found'}).code !== 'not_found') throw new Error('wrong')";
   const run = (type: string, code: string): Buffer =>
@@ -60,7 +68,7 @@ test("a first program compiles with what the README says", () => {
 
 test("no module of the platform is imported before it is needed", () => {
   for (const form of ["esm", "cjs"]) {
-    const files = readdirSync(`${root}dist/${form}`).filter((name) => name.endsWith(".js"));
+    const files = (readdirSync(`${root}dist/${form}`, { recursive: true }) as string[]).filter((name) => name.endsWith(".js"));
     assert.ok(files.length > 20);
     for (const name of files) {
       assert.doesNotMatch(readFileSync(`${root}dist/${form}/${name}`, "utf8"), /(from|require\() ?"node:/, name);

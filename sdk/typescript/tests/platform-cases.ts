@@ -33,6 +33,7 @@ export async function walk(package_: typeof dayfly, apiUrl: string): Promise<Rec
     setTimeout(() => controller.abort(new Error("enough")), 50);
     const aborted: unknown = await sandbox.exec("hang", { signal: controller.signal }).catch((error: unknown) => error);
     told["aborted"] = (aborted as Error).message;
+    told["agent"] = await agentOn(sandbox, join(place, "transcript.json"));
     const ids: string[] = [];
     for await (const { id } of package_.Sandbox.list()) ids.push(id);
     told["ids"] = ids;
@@ -40,6 +41,16 @@ export async function walk(package_: typeof dayfly, apiUrl: string): Promise<Rec
     rmSync(place, { recursive: true });
   }
   return told;
+}
+
+/** What an agent tells that says one thing and calls nothing, and whether its transcript can be stored. */
+async function agentOn(sandbox: dayfly.Sandbox, path: string): Promise<string[]> {
+  const { Agent, Transcript } = await import("dayfly/agents");
+  const told: string[] = [];
+  const agent = new Agent(() => ({ text: "done" }), { sandbox, budget: { seconds: 60 } });
+  for await (const { kind } of agent.stream("do it")) told.push(kind);
+  await agent.transcript.save(path);
+  return [...told, (await Transcript.load(path)).stop ?? ""];
 }
 
 const [, program = "", apiUrl] = process.argv;

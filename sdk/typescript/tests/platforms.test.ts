@@ -9,7 +9,7 @@ import { walk } from "./platform-cases.js";
 
 const EXPECTED = {
   ...{ exec: 3, heard: ["a", "c"], chunks: ["stdout a", "stderr b", "stdout c"], copy: "hello", stream: "one two" },
-  ...{ aborted: "enough", ids: ["sb-1", "sb-2"] },
+  ...{ aborted: "enough", ids: ["sb-1", "sb-2"], agent: ["turn_began", "turn_ended", "run_ended", "done"] },
 };
 
 async function server(): Promise<FakeServer> {
