@@ -1,8 +1,8 @@
 /** Prints the public declarations of the package, with their comments, as Markdown. */
 import ts from "typescript";
 
-const entry = "src/index.ts";
-const program = ts.createProgram([entry], {
+const entries = [["# TypeScript", "src/index.ts"], ["# TypeScript: `dayfly/agents`", "src/agents/index.ts"]];
+const program = ts.createProgram(entries.map(([, entry]) => entry), {
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
@@ -10,7 +10,6 @@ const program = ts.createProgram([entry], {
   skipLibCheck: true,
 });
 const checker = program.getTypeChecker();
-const module = checker.getSymbolAtLocation(program.getSourceFile(entry));
 const printer = ts.createPrinter({ removeComments: true });
 
 /** The first paragraph of what is said about a symbol. */
@@ -58,20 +57,25 @@ function members(declaration) {
   return lines;
 }
 
-const lines = ["# TypeScript", ""];
-const symbols = checker.getExportsOfModule(module).sort((a, b) => a.name.localeCompare(b.name));
-for (const exported of symbols) {
+function described(exported) {
   const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
   const declaration = symbol.declarations?.[0];
-  if (!declaration || isInternal(symbol)) continue;
+  if (!declaration || isInternal(symbol)) return [];
   const kind = ts.isClassDeclaration(declaration) ? "class"
     : ts.isInterfaceDeclaration(declaration) ? "interface"
     : ts.isTypeAliasDeclaration(declaration) ? "type"
     : "";
   const title = ts.isFunctionDeclaration(declaration) ? head(declaration) : `${kind} ${exported.name}`.trim();
-  lines.push(`## \`${title}\``, "", words(symbol), "");
+  const lines = [`## \`${title}\``, "", words(symbol), ""];
   if (kind === "type") lines.push("```ts", printer.printNode(ts.EmitHint.Unspecified, declaration, declaration.getSourceFile()), "```");
   else lines.push(...members(declaration));
-  lines.push("");
+  return [...lines, ""];
+}
+
+const lines = [];
+for (const [title, entry] of entries) {
+  const module = checker.getSymbolAtLocation(program.getSourceFile(entry));
+  const symbols = checker.getExportsOfModule(module).sort((a, b) => a.name.localeCompare(b.name));
+  lines.push(title, "", ...symbols.flatMap(described));
 }
 console.log(lines.join("\n"));
