@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import runpy
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,19 @@ def test_a_budget_that_cannot_be_kept_ends_the_run(agents: Worlds) -> None:
     assert "no usage" in str(result.error)
 
 
-@pytest.mark.parametrize("given", [{"steps": 0}, {"seconds": -1}, {"cost": 1}])
+@pytest.mark.parametrize("cost", [float("nan"), -1.0])
+def test_a_cost_that_no_budget_could_be_held_against_ends_the_run(
+    agents: Worlds, cost: float
+) -> None:
+    budget = Budget(cost=1, cost_of=lambda _: cost)
+    with pytest.raises(ValueError, match="cost_of must give a number"):
+        agents.run(agents.make(Script(calling(shell())), budget=budget), "do it")
+    assert agents.is_deleted()
+
+
+@pytest.mark.parametrize(
+    "given", [{"steps": 0}, {"seconds": -1}, {"seconds": math.nan}, {"cost": 1}]
+)
 def test_a_budget_that_is_none_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must be greater|needs cost_of"):
         Budget(**given)

@@ -55,7 +55,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("steps", "tokens", "seconds", "cost"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            if value is not None and not value > 0:
                 raise ValueError(f"{name} must be greater than 0")
         if self.cost is not None and self.cost_of is None:
             raise ValueError("a budget of cost needs cost_of, which says what a turn costs")
@@ -90,7 +90,11 @@ class Meter:
             self._usage.output_tokens + usage.output_tokens,
         )
         if self._budget.cost_of is not None:
-            self._cost += self._budget.cost_of(usage)
+            cost = self._budget.cost_of(usage)
+            # A sum with NaN in it is never above a budget.
+            if not cost >= 0:
+                raise ValueError(f"cost_of must give a number from 0, and gave {cost}")
+            self._cost += cost
 
     @property
     def step(self) -> int:
