@@ -139,6 +139,15 @@ class Judge(unittest.TestCase):
                     self.assertEqual(puppet.reply(post(model.address, puppet, puppet.body(history))).text, "Done.")
                     self.assertTrue(model.log()["finished"])
 
+    def test_a_free_history_may_have_other_words(self):
+        for form, puppet in PUPPETS.items():
+            with self.subTest(format=form), ScriptedModel(read_script(SCRIPT | {"history": "free"})) as model:
+                history, _ = two_turns(model.address, puppet)
+                body = copy.deepcopy(puppet.body(history))
+                other_words(body)
+                self.assertEqual(puppet.reply(post(model.address, puppet, body)).text, "Done.")
+                self.assertEqual(model.log()["violations"], [])
+
     def test_a_request_after_the_end_is_refused(self):
         script = read_script({"about": "one", "turns": [{"content": ["Done."]}]})
         for form, puppet in PUPPETS.items():
