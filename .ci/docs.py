@@ -9,8 +9,8 @@ which is interrupted after two seconds.
     <!-- before: COMMANDS -->     what a reader has and the runner must make first
     <!-- not run: REASON -->      the next block is left out, and counted
 
-Data (`json`, `toml`, `text`) is not run; any other language is an error. A page without a block is
-no error.
+Data (`json`, `toml`, `yaml`, `text`) is not run; any other language is an error. A page without a
+block is no error.
 """
 import os
 import re
@@ -65,7 +65,7 @@ class Page:
                 else:
                     self.left_out.append(reason)
                 reason = None
-            elif part["language"] not in ("json", "toml", "text"):
+            elif part["language"] not in ("json", "toml", "yaml", "text"):
                 sys.exit(f"{path}: nobody runs {part['language']}")
 
     def add(self, language, code):
