@@ -3,10 +3,10 @@
     words.py [--help-texts DIR]... [FILE...]
 
 Without files it reads every page: the Markdown files of the root, of docs (without docs/reference),
-of the SDKs and of tests, and the comments of Rust examples. Code, Markdown comments and addresses of
-links are not words of ours and are left out; comments in the examples of a page are read. A fenced
-block without a language is output: the pages of docs/evidence quote what tests and benches printed,
-and a record of a run is not edited. Below a directory of help texts (`dayflyd manual`,
+of the SDKs, of tests, of examples and of skills, and the comments of Rust examples. Code, Markdown
+comments and addresses of links are not words of ours and are left out; comments in the examples of a
+page are read. A fenced block without a language is output: the pages of docs/evidence quote what tests
+and benches printed, and a record of a run is not edited. Below a directory of help texts (`dayflyd manual`,
 docs/reference, packaging) every file is read whole, fenced blocks included, because a reference
 quotes the help in them.
 
@@ -23,7 +23,10 @@ import sys
 GLOSSARY = "docs/glossary.md"
 SECTION = "Words that we do not use"
 HIDDEN = "\0"
-PAGES = ["*.md", "docs/**/*.md", "sdk/*/README.md", "tests/**/*.md", "crates/*/examples/*.rs"]
+PAGES = [
+    "*.md", "docs/**/*.md", "sdk/*/README.md", "tests/**/*.md", "examples/*.md", "skills/**/*.md",
+    "crates/*/examples/*.rs",
+]
 WITH_HELP_TEXTS = "docs/reference/"
 FENCED = re.compile(r"^ {0,3}(```|~~~)(\w*).*?^ {0,3}\1[^\n]*$", re.S | re.M)
 # How a comment begins in the languages that examples are written in.
