@@ -9,6 +9,8 @@ which is interrupted after two seconds.
     <!-- before: COMMANDS -->     what a reader has and the runner must make first
     <!-- not run: REASON -->      the next block is left out, and counted
 
+A skill (`SKILL.md`) is run in a copy of its directory, where its scripts are.
+
 Data (`json`, `toml`, `yaml`, `text`) is not run; any other language is an error. A page without a
 block is no error.
 """
@@ -82,6 +84,8 @@ class Page:
     def check(self, environment):
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
+            if os.path.basename(self.path) == "SKILL.md":
+                shutil.copytree(os.path.dirname(self.path), place, dirs_exist_ok=True)
             try:
                 done = subprocess.run(
                     ["bash", "-c", "\n".join(self.script)], cwd=place,
