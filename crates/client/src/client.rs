@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use crate::config::{self, ClientConfig, InvalidConfig};
 use crate::error::{ApiError, ClientError};
+use crate::in_process::Carrier;
 use crate::limits;
 use crate::observe::{Observer, RequestSeen};
 use crate::{platform, retry};
@@ -23,9 +24,11 @@ use crate::{platform, retry};
 #[derive(Debug, Clone)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
-    base: Url,
-    authorization: Option<HeaderValue>,
-    observer: Option<Observer>,
+    pub(crate) base: Url,
+    pub(crate) authorization: Option<HeaderValue>,
+    /// Absent: requests go over connections.
+    pub(crate) carrier: Option<Carrier>,
+    pub(crate) observer: Option<Observer>,
 }
 
 impl Client {
@@ -71,6 +74,7 @@ impl Client {
             http,
             base,
             authorization,
+            carrier: None,
             observer: None,
         })
     }
@@ -180,7 +184,13 @@ impl Client {
         let (http, request) = request.build_split();
         let request = request.map_err(failed)?;
         let mut watched = self.observer.as_ref().map(|it| it.begin(&request));
-        let response = http.execute(request).await.map_err(failed)?;
+        let response = match &self.carrier {
+            None => http.execute(request).await.map_err(failed)?,
+            Some(carrier) => {
+                let carried = carrier.carry(request).await;
+                carried.map_err(|source| ClientError::Lost { source })?
+            }
+        };
         if let Some(watched) = &mut watched {
             watched.answered(&response);
         }

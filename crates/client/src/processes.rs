@@ -185,7 +185,12 @@ impl Client {
         self.delete(self.context_address(id, context, &[])?).await
     }
 
-    fn context_address(&self, id: &str, context: &str, rest: &[&str]) -> Result<Url, ClientError> {
+    pub(crate) fn context_address(
+        &self,
+        id: &str,
+        context: &str,
+        rest: &[&str],
+    ) -> Result<Url, ClientError> {
         let context =
             ExecId::parse(context).map_err(|source| ClientError::InvalidName { source })?;
         let mut segments = vec!["repl", "sessions", context.as_str()];
