@@ -359,3 +359,55 @@ pub const AUDIT_REPEATS_MAX: usize = 4096;
 /// What an entry keeps of a command, and of each stream of its output where that is kept.
 pub const AUDIT_INPUT_BYTES_MAX: usize = 4096;
 pub const AUDIT_OUTPUT_BYTES_MAX: usize = 16 << 10;
+
+// The MCP server.
+/// What a result says to a model, as one text; `sdk/tools/texts.json` has the same number.
+pub const MCP_TEXT_BYTES_MAX: usize = 16_000;
+/// What one read of a file, a listing or a search gives to a model.
+pub const MCP_FILE_TEXT_BYTES_MAX: usize = 32_000;
+/// A line of a file that a model reads or finds; the rest of it is left out.
+pub const MCP_LINE_BYTES_MAX: usize = 2000;
+/// A file that is read or edited as text: it is held in memory.
+pub const MCP_FILE_BYTES_MAX: usize = 8 << 20;
+/// What one read of a resource gives. Published clients take no event of more than 1 MiB, and bytes
+/// become longer on the way.
+pub const MCP_RESOURCE_BYTES_MAX: usize = 512 << 10;
+/// How long one read of a resource may take.
+pub const MCP_RESOURCE_DEADLINE: Duration = Duration::from_secs(60);
+/// Images of one result, in base 64: they fit into one event beside its text.
+pub const MCP_IMAGE_BYTES_MAX: usize = 896 << 10;
+const _: () = assert!(MCP_IMAGE_BYTES_MAX + 4 * MCP_TEXT_BYTES_MAX < 1 << 20);
+/// Files of the workspace that are listed as resources.
+pub const MCP_RESOURCES_MAX: u32 = 200;
+/// One message of a client: a file that it writes is in it.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 12 << 20;
+/// It has to come within this time.
+pub const MCP_MESSAGE_DEADLINE: Duration = Duration::from_secs(30);
+/// A longer one needs a place, of which all projects together have so many.
+pub const MCP_SHORT_MESSAGE_BYTES_MAX: usize = 1 << 20;
+pub const MCP_LONG_MESSAGES_MAX: usize = 32;
+/// Sessions over HTTP, of all projects together.
+pub const MCP_SESSIONS_MAX: usize = 4096;
+/// Calls and reads of one client that go on at once.
+pub const MCP_CALLS_MAX: usize = 16;
+/// Sandboxes that a client created and may use again, the newest.
+pub const MCP_CREATED_MAX: usize = 256;
+/// A session over HTTP ends when its client was silent for so long.
+pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// A client's own sandbox is deleted so long after the client is gone; it is renewed until then.
+pub const MCP_LEASE_SECONDS_DEFAULT: u64 = 30 * 60;
+pub const MCP_LEASE_SECONDS_MIN: u64 = 60;
+/// A sandbox that a model asked for lives for so long unless it says otherwise.
+pub const MCP_TTL_SECONDS_DEFAULT: u64 = 3600;
+/// A sandbox that nobody uses for so long hibernates, and wakes at the next call.
+pub const MCP_HIBERNATE_SECONDS: u64 = 10 * 60;
+/// Snapshots of a client's own sandbox; they are deleted with it, or after this at the latest.
+pub const MCP_SNAPSHOT_RETAIN_SECONDS: u64 = 24 * 3600;
+/// How much longer than their commands the copies of a fork may live.
+pub const MCP_FORK_GRACE_SECONDS: u64 = 300;
+/// A search that takes longer was for too much.
+pub const MCP_SEARCH_SECONDS_MAX: u64 = 60;
+/// How often a client that asked for it learns that a call goes on.
+pub const MCP_PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the end of a session waits for its sandbox to be deleted.
+pub const MCP_END_DEADLINE: Duration = Duration::from_secs(30);

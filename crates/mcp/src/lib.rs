@@ -1,0 +1,18 @@
+//! The MCP server: sandboxes as tools of a model, for any client that speaks the Model Context
+//! Protocol.
+//!
+//! It is a client of the public API with the caller's key, and of nothing else: what the key may not
+//! do, no tool does. What the tools are called and take is in `sdk/tools/tools.json`, and how
+//! results read in `sdk/tools/texts.json`, which the SDKs use too. `stdio` serves one client over
+//! standard input and output, `http` many over HTTP. Start reading at `McpServer`.
+#![forbid(unsafe_code)]
+#![expect(dead_code, reason = "the server that uses it is the next step")]
+
+mod arguments;
+mod definition;
+mod error;
+mod names;
+mod output;
+mod text;
+
+pub use definition::{ToolDefinition, definitions};
