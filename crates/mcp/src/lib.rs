@@ -11,8 +11,14 @@
 mod arguments;
 mod definition;
 mod error;
+mod home;
+mod named_sandbox;
 mod names;
+mod network;
 mod output;
+mod resources;
 mod text;
+mod tools;
 
 pub use definition::{ToolDefinition, definitions};
+pub use home::{HomeKind, HomeSettings, SandboxReach};
