@@ -122,6 +122,22 @@ impl ToolDefinition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::ToolName;
+
+    #[test]
+    fn every_tool_of_the_files_is_implemented_and_every_implementation_is_there() {
+        let named: Vec<&str> = definitions()
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        for name in &named {
+            assert!(ToolName::parse(name).is_some(), "{name} is not implemented");
+        }
+        for tool in ToolName::ALL {
+            assert!(named.contains(&tool.as_str()), "{tool:?} is in no file");
+        }
+        assert_eq!(named.len(), ToolName::ALL.len(), "each name is there once");
+    }
 
     #[test]
     fn the_shared_tools_are_those_of_the_sdks_with_a_sandbox() {

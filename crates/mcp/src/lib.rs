@@ -3,10 +3,9 @@
 //!
 //! It is a client of the public API with the caller's key, and of nothing else: what the key may not
 //! do, no tool does. What the tools are called and take is in `sdk/tools/tools.json`, and how
-//! results read in `sdk/tools/texts.json`, which the SDKs use too. `stdio` serves one client over
-//! standard input and output, `http` many over HTTP. Start reading at `McpServer`.
+//! results read in `sdk/tools/texts.json`, which the SDKs use too. [`stdio`] serves one client over
+//! standard input and output, `http` many over HTTP. Start reading at [`McpServer`].
 #![forbid(unsafe_code)]
-#![expect(dead_code, reason = "the server that uses it is the next step")]
 
 mod arguments;
 mod definition;
@@ -17,8 +16,11 @@ mod names;
 mod network;
 mod output;
 mod resources;
+mod server;
+pub mod stdio;
 mod text;
 mod tools;
 
 pub use definition::{ToolDefinition, definitions};
 pub use home::{HomeKind, HomeSettings, SandboxReach};
+pub use server::McpServer;

@@ -1,7 +1,12 @@
 //! The tools. Each is a function of its arguments and of where it works.
 
+mod edit;
 mod exec;
+mod files;
+mod fork;
+mod life;
 mod ports;
+mod search;
 mod state;
 
 use dayfly_client::Client;
@@ -39,9 +44,19 @@ macro_rules! tool_names {
 tool_names! {
     RunCode "run_code",
     RunShell "run_shell",
+    ReadFile "read_file",
+    WriteFile "write_file",
+    EditFile "edit_file",
+    ListFiles "list_files",
+    SearchFiles "search_files",
+    Fork "fork",
     Snapshot "snapshot",
     Rollback "rollback",
     ExposePort "expose_port",
+    CreateSandbox "create_sandbox",
+    ListSandboxes "list_sandboxes",
+    SandboxInfo "sandbox_info",
+    DeleteSandbox "delete_sandbox",
 }
 
 /// Where a tool works.
@@ -64,10 +79,25 @@ pub(crate) async fn run_in(
     match tool {
         ToolName::RunCode => exec::run_code(site, read(arguments)?).await,
         ToolName::RunShell => exec::run_shell(site, read(arguments)?).await,
+        ToolName::ReadFile => files::read_file(site, read(arguments)?).await,
+        ToolName::WriteFile => files::write_file(site, read(arguments)?).await,
+        ToolName::EditFile => edit::edit_file(site, read(arguments)?).await,
+        ToolName::ListFiles => files::list_files(site, read(arguments)?).await,
+        ToolName::SearchFiles => search::search_files(site, read(arguments)?).await,
+        ToolName::Fork => fork::fork(site, read(arguments)?).await,
         ToolName::Snapshot => state::snapshot(site, read(arguments)?).await,
         ToolName::Rollback => state::rollback(site, read(arguments)?).await,
         ToolName::ExposePort => ports::expose_port(site, read(arguments)?).await,
+        ToolName::SandboxInfo => life::sandbox_info(site).await,
+        ToolName::DeleteSandbox => life::delete_sandbox(site).await,
+        ToolName::CreateSandbox => life::create_sandbox(site, read(arguments)?).await,
+        ToolName::ListSandboxes => life::list_sandboxes(site, read(arguments)?).await,
     }
+}
+
+/// Whether a tool works in a sandbox, and must have one before it begins.
+pub(crate) const fn works_in_a_sandbox(tool: ToolName) -> bool {
+    !matches!(tool, ToolName::CreateSandbox | ToolName::ListSandboxes)
 }
 
 /// Arguments that fit their schema, as a type.
