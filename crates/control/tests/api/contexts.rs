@@ -38,7 +38,7 @@ async fn results_come_as_bundles_that_both_clients_read() {
         .await;
     let expected = json!({
         "results": [{"text/plain": "{'a': 1}", "application/json": "{\"a\": 1}"},
-            {"image/png": "aGk="}],
+            {"image/png": "iVBORw0KGgo="}],
         "stdout": "printed\n", "stderr": "", "exit": 0, "exit_code": 0, "status": "ok",
         "duration_ms": 12, "execution_count": 4, "run_id": "r1", "truncated": false});
     assert_eq!(run.json(), expected);

@@ -31,6 +31,7 @@ mod key_ends;
 mod lifecycle;
 mod local_key;
 mod logs;
+mod mcp;
 mod migrations;
 mod names;
 mod network;

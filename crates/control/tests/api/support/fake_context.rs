@@ -123,7 +123,7 @@ fn run(code: &str) -> Vec<Value> {
             json!({"seq": 2, "type": "result", "is_main": true,
                 "data": {"text/plain": "{'a': 1}", "application/json": "{\"a\": 1}"}}),
             json!({"seq": 3, "type": "result", "is_main": false,
-                "data": {"image/png": "aGk="}}),
+                "data": {"image/png": "iVBORw0KGgo="}}),
             end("ok"),
         ],
     }

@@ -10,6 +10,7 @@ pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod service;
 pub(crate) mod small_disk;
 pub(crate) mod world;
