@@ -168,6 +168,15 @@ pub(crate) struct RunArguments {
     )]
     #[serde(with = "as_text")]
     pub(crate) preview_domain: PreviewDomain,
+    /// Host names under which clients reach the API, for those of MCP: under others `/mcp` is
+    /// refused, except for addresses and localhost. May be given again.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "DAYFLYD_API_HOST",
+        value_delimiter = ','
+    )]
+    pub(crate) api_host: Vec<String>,
     /// How long a guest may take to say something when the daemon looks for KVM. More on a host
     /// that is itself emulated.
     #[arg(

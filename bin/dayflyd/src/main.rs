@@ -19,6 +19,7 @@ mod hand_over;
 mod image;
 mod local_access;
 mod manual;
+mod mcp;
 mod operator;
 mod pause_guard;
 mod pulse;

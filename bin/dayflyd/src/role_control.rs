@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let digest = given.admin_key_sha256;
     let digest = digest.context("no digest of the administrator's key")?;
     let key = |text: &str| KeyHash::from_hex(text).context("what was handed over is no digest");
+    let make_mcp = crate::mcp::make(settings.api_host);
     let config = ControlConfig {
         listener: received.listener.context("no socket to serve the API on")?,
         database: directory.database(),
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         let voice = pulse::give()?;
         let server = Server::bind(config).await;
         let server = server.context("the control process failed")?;
+        let server = server.with_mcp(make_mcp);
         voice.is_ready();
         server.serve(stop.cancelled_owned()).await;
         Ok(())

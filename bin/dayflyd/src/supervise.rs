@@ -238,12 +238,16 @@ impl Parent {
 /// Who has to be started anew for other settings.
 fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
     let mut changed = Vec::new();
-    if old.preview_domain != new.preview_domain || old.local_group != new.local_group {
+    if old.preview_domain != new.preview_domain
+        || old.local_group != new.local_group
+        || old.api_host != new.api_host
+    {
         changed.push(Role::Control);
     }
     let without_control = RunArguments {
         preview_domain: old.preview_domain.clone(),
         local_group: old.local_group.clone(),
+        api_host: old.api_host.clone(),
         ..new.clone()
     };
     if *old != without_control {
@@ -434,6 +438,8 @@ mod tests {
         assert_eq!(changed_for(&old, &domain), [Role::Control]);
         let group = settings(&["--local-group", "root"]);
         assert_eq!(changed_for(&old, &group), [Role::Control]);
+        let host = settings(&["--api-host", "box.example.org"]);
+        assert_eq!(changed_for(&old, &host), [Role::Control]);
         let pool = settings(&["--parked-engines", "9"]);
         assert_eq!(changed_for(&old, &pool), [Role::Node]);
     }

@@ -37,6 +37,8 @@ pub mod volume;
 pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
-pub use http::{ConnectionLimits, openapi, router};
-pub use run::{RunError, Server, run};
+pub use http::{
+    ConnectionLimits, McpCaller, McpRefusal, McpService, openapi, router, router_with_mcp,
+};
+pub use run::{MakeMcp, RunError, Server, run};
 pub use tenancy::key::{KeyHash, PresentedKey};

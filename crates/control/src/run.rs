@@ -1,15 +1,18 @@
 //! A whole control plane: database, node client, watcher and HTTP.
 
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use dayfly_node_api::{NodeApi, NodeClient};
 use tokio::net::TcpListener;
 
 use crate::config::ControlConfig;
 use crate::control::Control;
+use crate::http::McpService;
 use crate::store::{Store, StoreError};
 use crate::tenancy::key::KeyHash;
 use crate::{http, reconcile, time};
@@ -26,12 +29,23 @@ pub enum RunError {
     Listen(#[source] std::io::Error),
 }
 
+/// Makes what serves `/mcp`, of the API that it is to use.
+pub type MakeMcp = Box<dyn FnOnce(Router) -> Arc<dyn McpService> + Send>;
+
 /// A control plane that listens and has not begun to answer.
-#[derive(Debug)]
 pub struct Server {
     control: Arc<Control>,
     listener: TcpListener,
     address: SocketAddr,
+    make_mcp: Option<MakeMcp>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Server {
@@ -73,7 +87,15 @@ impl Server {
             control,
             listener,
             address,
+            make_mcp: None,
         })
+    }
+
+    /// Serves `/mcp` too.
+    #[must_use]
+    pub fn with_mcp(mut self, make_mcp: MakeMcp) -> Self {
+        self.make_mcp = Some(make_mcp);
+        self
     }
 
     /// Where it listens; useful when port 0 was asked for.
@@ -92,13 +114,12 @@ impl Server {
             auditing.audit.write(store, conditions, settings).await;
         });
         tracing::info!(address = %self.address, "listening");
-        http::serve(
-            self.listener,
-            http::router(Arc::clone(&self.control)),
-            &self.control.connections,
-            shutdown,
-        )
-        .await;
+        let control = Arc::clone(&self.control);
+        let router = match self.make_mcp {
+            Some(make_mcp) => http::router_with_mcp(control, make_mcp),
+            None => http::router(control),
+        };
+        http::serve(self.listener, router, &self.control.connections, shutdown).await;
         self.control.gateway.close().await;
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;

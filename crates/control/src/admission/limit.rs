@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use dayfly_types::ProjectId;
+use dayfly_types::{ProjectId, limits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::admission::share::{Shared, SharedPlace};
@@ -60,6 +60,8 @@ pub struct Sizes {
     pub visitors: usize,
     pub tunnels: usize,
     pub output_units: usize,
+    pub mcp_sessions: usize,
+    pub mcp_messages: usize,
 }
 
 impl Default for Sizes {
@@ -73,6 +75,8 @@ impl Default for Sizes {
             visitors: VISITORS_MAX,
             tunnels: TUNNELS_MAX,
             output_units: OUTPUT_UNITS_MAX,
+            mcp_sessions: limits::MCP_SESSIONS_MAX,
+            mcp_messages: limits::MCP_LONG_MESSAGES_MAX,
         }
     }
 }
@@ -89,6 +93,8 @@ pub struct Limits {
     endings: Shared,
     tunnels: Shared,
     output: Shared,
+    mcp_sessions: Shared,
+    mcp_messages: Shared,
 }
 
 /// Where the output of a project's commands is kept.
@@ -117,6 +123,8 @@ impl Limits {
             endings: Shared::new(sizes.endings),
             tunnels: Shared::new(sizes.tunnels),
             output: Shared::new(sizes.output_units),
+            mcp_sessions: Shared::new(sizes.mcp_sessions),
+            mcp_messages: Shared::new(sizes.mcp_messages),
         }
     }
 
@@ -183,6 +191,23 @@ impl Limits {
     /// [`TooMany`].
     pub fn ending(&self, project: &ProjectId) -> Result<Permit, TooMany> {
         share(&self.endings, project, "commands in the background")
+    }
+
+    /// A session of an MCP client, for as long as it lasts.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub fn mcp_session(&self, project: &ProjectId) -> Result<Permit, TooMany> {
+        share(&self.mcp_sessions, project, "MCP sessions of one project")
+    }
+
+    /// A long message of an MCP client, for as long as it is worked on.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub fn mcp_message(&self, project: &ProjectId) -> Result<Permit, TooMany> {
+        let what = "long MCP messages of one project";
+        share(&self.mcp_messages, project, what)
     }
 
     /// Room for the output of a project's commands.

@@ -7,6 +7,7 @@ use dayfly_types::SandboxId;
 use http::{Method, Uri};
 
 use super::auth::HEALTH_PATH;
+use super::mcp_http;
 use super::parameter::decode;
 use crate::tenancy::scope::{FileReach, Reach, Scope};
 
@@ -90,7 +91,7 @@ pub(crate) fn is_file_path(path: &str) -> bool {
 }
 
 fn is_for_everybody(path: &str) -> bool {
-    matches!(path, "/v1/me" | "/v1/openapi.json")
+    matches!(path, "/v1/me" | "/v1/openapi.json" | mcp_http::PATH)
 }
 
 fn sandbox_of(path: &str) -> Option<&str> {
@@ -102,6 +103,10 @@ fn sandbox_of(path: &str) -> Option<&str> {
 pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
     // Anybody may read it, and nobody anything else; the router says so.
     if path == HEALTH_PATH {
+        return Some(Scope::Read);
+    }
+    // What is done through it is asked of the API again, with the same key.
+    if path == mcp_http::PATH {
         return Some(Scope::Read);
     }
     let mut parts = path.strip_prefix("/v1/")?.split('/');

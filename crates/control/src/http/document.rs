@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use dayfly_node_api::unread::drain_unread;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Required};
@@ -15,6 +16,7 @@ use utoipa_axum::routes;
 
 use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
+use super::mcp_http::{self, McpRoute, McpService};
 use super::{audit, auth, envelope, known_names, system};
 use crate::code::http as contexts;
 use crate::control::Control;
@@ -53,13 +55,37 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
 
 /// The public API over one control plane.
 pub fn router(control: Arc<Control>) -> Router {
+    let routes = Router::new().fallback_service(routed(&control));
+    guarded(routes, control)
+}
+
+/// The same, with `/mcp` beside it: a client of this API that is made with it, behind the same
+/// doors.
+pub fn router_with_mcp(
+    control: Arc<Control>,
+    make_mcp: impl FnOnce(Router) -> Arc<dyn McpService>,
+) -> Router {
+    let route = McpRoute {
+        control: Arc::clone(&control),
+        service: make_mcp(router(Arc::clone(&control))),
+    };
+    let routes = Router::new()
+        .route(mcp_http::PATH, any(mcp_http::serve))
+        .with_state(route)
+        .fallback_service(routed(&control));
+    guarded(routes, control)
+}
+
+fn routed(control: &Arc<Control>) -> Router {
     let (router, _) = described().split_for_parts();
-    let routed = router
+    router
         .route_layer(from_fn(known_names::refuse_unknown_query))
-        .with_state(Arc::clone(&control));
-    // Around the routing and not behind it: a name in the address becomes an id on the way.
-    Router::new()
-        .fallback_service(routed)
+        .with_state(Arc::clone(control))
+}
+
+/// Around the routing and not behind it: a name in the address becomes an id on the way.
+fn guarded(routes: Router, control: Arc<Control>) -> Router {
+    routes
         .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
         .layer(from_fn_with_state(control, gateway_http::divert))

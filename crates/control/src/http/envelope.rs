@@ -19,6 +19,10 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FromService;
 
+/// Marks a refusal that has the shape of another protocol.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherShape;
+
 /// The refusal of a server that is not well, and all that is wrong.
 #[derive(Debug, Serialize)]
 struct Unwell {
@@ -60,6 +64,9 @@ fn new_id() -> RequestId {
 fn refusal(response: &Response) -> Option<ApiError> {
     if let Some(error) = response.extensions().get::<ApiError>() {
         return Some(error.clone());
+    }
+    if response.extensions().get::<OtherShape>().is_some() {
+        return None;
     }
     let status = response.status();
     let refused = status.is_client_error() || status.is_server_error();

@@ -17,6 +17,7 @@ pub(crate) mod error;
 pub(crate) mod error_state;
 pub(crate) mod key_bound;
 pub(crate) mod known_names;
+pub(crate) mod mcp_http;
 pub(crate) mod open_streams;
 pub(crate) mod parameter;
 pub(crate) mod serve;
@@ -25,5 +26,6 @@ pub(crate) mod system;
 
 pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;
-pub use document::{openapi, router};
+pub use document::{openapi, router, router_with_mcp};
+pub use mcp_http::{McpCaller, McpRefusal, McpService};
 pub(crate) use serve::serve;

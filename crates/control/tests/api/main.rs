@@ -32,6 +32,7 @@ mod lifecycle;
 mod local_key;
 mod logs;
 mod mcp;
+mod mcp_http;
 mod migrations;
 mod names;
 mod network;

@@ -137,6 +137,7 @@ impl World {
         let control = Arc::new(control);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), listener).unwrap();
+        let server = server.with_mcp(super::mcp::mount());
         let address = server.address();
         let mut world = Self {
             node,
