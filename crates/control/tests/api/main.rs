@@ -33,6 +33,7 @@ mod local_key;
 mod logs;
 mod mcp;
 mod mcp_http;
+mod mcp_limits;
 mod migrations;
 mod names;
 mod network;
