@@ -12,6 +12,7 @@ use crate::args_help::{
 };
 use crate::exec::signal_names;
 use crate::files::args::{CopyArgs, FilesArgs};
+use crate::mcp::args::{MCP_HELP, McpArgs};
 use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
 use crate::ports::args::{PORT_HELP, PortCommand};
 use crate::sandbox::args::{
@@ -151,6 +152,9 @@ pub(crate) enum Command {
     /// Listening ports of sandboxes, and links (preview URLs) to them.
     #[command(subcommand, after_help = PORT_HELP)]
     Port(PortCommand),
+    /// MCP server: sandboxes as tools of Claude, Cursor, VS Code, Codex.
+    #[command(after_help = MCP_HELP)]
+    Mcp(McpArgs),
     /// Volumes: persistent disks that outlive sandboxes.
     #[command(subcommand)]
     Volume(VolumeCommand),

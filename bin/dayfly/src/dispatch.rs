@@ -6,11 +6,14 @@ use dayfly_client::{Client, ClientConfig};
 use crate::args::{Args, Command, GlobalArgs};
 use crate::env_vars::Environment;
 use crate::failure::CommandError;
+use crate::mcp::args::{McpArgs, McpCommand};
 use crate::printer::{self, Printer};
 use crate::sandbox::state;
 use crate::settings::Settings;
 use crate::tenancy::args::LocalCommand;
-use crate::{exec, files, network, ports, sandbox, server, snapshot, template, tenancy, volume};
+use crate::{
+    exec, files, mcp, network, ports, sandbox, server, snapshot, template, tenancy, volume,
+};
 
 /// What every command works with.
 pub(crate) struct Session<'p> {
@@ -43,6 +46,13 @@ pub(crate) async fn dispatch(
 ) -> Result<u8, CommandError> {
     if let Command::Local(command) = &args.command {
         return local(command, &args.global, environment, printer).await;
+    }
+    if let Command::Mcp(McpArgs {
+        command: Some(McpCommand::Install(wish)),
+        ..
+    }) = &args.command
+    {
+        return mcp::install::install(wish, &args.global, environment, printer);
     }
     let settings = Settings::load(&args.global, environment)?;
     let is_key_needed = !matches!(args.command, Command::Version);
@@ -84,6 +94,7 @@ pub(crate) async fn dispatch(
         Command::Promote(args) => sandbox::promote::promote(&session, args).await,
         Command::Net(command) => network::net::net(&session, &command).await,
         Command::Port(command) => ports::links::port(&session, &command).await,
+        Command::Mcp(args) => mcp::serve::serve(&session, &args.serve).await,
         Command::Volume(command) => volume::commands::volume(&session, &command).await,
         Command::Template(command) => template::commands::template(&session, &command).await,
         Command::Token(command) => tenancy::token::token(&session, command).await,

@@ -37,6 +37,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Network", &["net", "port"]),
+    ("Agents", &["mcp"]),
     (
         "Admin",
         &[

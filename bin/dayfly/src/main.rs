@@ -20,6 +20,7 @@ mod failure;
 mod files;
 mod help_groups;
 mod hint_words;
+mod mcp;
 mod moments;
 mod network;
 mod pairs;

@@ -21,6 +21,8 @@ mod login;
 #[cfg(test)]
 mod looks;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod ports;

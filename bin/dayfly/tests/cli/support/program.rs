@@ -117,6 +117,11 @@ impl Program {
         self.start_with(args, Stdio::null())
     }
 
+    /// Starts it with an input that the test writes to.
+    pub(crate) fn start_with_input(&self, args: &[&str]) -> Running {
+        self.start_with(args, Stdio::piped())
+    }
+
     fn start_with(&self, args: &[&str], stdin: Stdio) -> Running {
         let mut child = self
             .command(args)
