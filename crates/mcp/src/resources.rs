@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dayfly_client::{Client, ListOptions, ReadOptions};
 use dayfly_types::limits::{MCP_RESOURCE_BYTES_MAX, MCP_RESOURCES_MAX};
+use dayfly_types::{percent_decode, percent_encode};
 use rmcp::model::{MetaObject, Resource, ResourceContents, ResourceTemplate};
 
 use crate::error::ToolError;
@@ -46,7 +47,7 @@ impl ResourceAddress {
         let (kind, rest) = rest.split_once('/')?;
         let what = match kind {
             "files" => Addressed::File {
-                path: format!("/{}", decode(rest.trim_start_matches('/'))?),
+                path: format!("/{}", percent_decode(rest.trim_start_matches('/'))?),
             },
             "output" => {
                 let (exec, stream) = rest.split_once('/')?;
@@ -68,41 +69,13 @@ impl ResourceAddress {
     }
 }
 
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let (high, low) = (digit()?, digit()?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn encode(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 /// A link to a file.
 pub(crate) fn file_link(sandbox: &str, path: &str, size: Option<u64>) -> Resource {
     let absolute = match path.strip_prefix('/') {
         Some(rest) => rest.to_owned(),
         None => format!("workspace/{path}"),
     };
-    let uri = format!("{SCHEME}{sandbox}/files/{}", encode(&absolute));
+    let uri = format!("{SCHEME}{sandbox}/files/{}", percent_encode(&absolute));
     let resource = Resource::new(uri, path);
     match size {
         Some(size) => resource.with_size(size),

@@ -17,6 +17,7 @@ pub mod ids;
 pub mod isolation;
 pub mod lifecycle;
 pub mod limits;
+pub mod percent;
 pub mod port;
 pub mod size;
 pub mod state;
@@ -34,6 +35,7 @@ pub use ids::{
 };
 pub use isolation::Isolation;
 pub use lifecycle::{EndReason, IdleAction, LifetimeRules};
+pub use percent::{percent_decode, percent_encode};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::{SandboxCondition, SandboxState};
 pub use template::{ContextLanguage, RunMeaning};

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{CreateFileLink, FileLink, FileLinkOperation};
-use dayfly_types::SandboxId;
 use dayfly_types::limits::{FILE_LINK_TTL_SECONDS_DEFAULT, FILE_LINK_TTL_SECONDS_MAX};
+use dayfly_types::{SandboxId, percent_encode};
 use http::StatusCode;
 
 use crate::control::Control;
 use crate::files::path::AbsolutePath;
 use crate::http::access::FILE_QUERY;
-use crate::http::address::encode;
 use crate::http::answer::{FindRefusals, TokenRefusals};
 use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
@@ -56,7 +55,10 @@ pub(crate) async fn create(
         FileLinkOperation::Download => FileOperation::Download,
         FileLinkOperation::Upload => FileOperation::Upload,
     };
-    let address = format!("/v1/sandboxes/{id}/fs?{FILE_QUERY}{}", encode(&path));
+    let address = format!(
+        "/v1/sandboxes/{id}/fs?{FILE_QUERY}{}",
+        percent_encode(&path)
+    );
     let file = FileReach { path, operation };
     let (project, maker) = (&caller.project, maker(&caller));
     let made = tokens::create_for_file(&control, project, &maker, (id, file), seconds).await?;

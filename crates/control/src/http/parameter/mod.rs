@@ -6,7 +6,7 @@ mod scalar;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use dayfly_types::limits::IDEMPOTENCY_KEY_BYTES_MAX;
-use dayfly_types::{SandboxId, SnapshotId, TemplateName, VolumeName};
+use dayfly_types::{SandboxId, SnapshotId, TemplateName, VolumeName, percent_decode};
 use http::HeaderMap;
 use http::request::Parts;
 use utoipa::IntoParams;
@@ -93,23 +93,7 @@ pub(crate) fn query_value(parts: &Parts, name: &str) -> Result<Option<String>, A
 
 /// Undoes form encoding. Strict, because a replaced character would name another file.
 pub(crate) fn decode(value: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match first {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let (digits, after) = rest.split_at_checked(2)?;
-                let mut byte = [0];
-                hex::decode_to_slice(digits, &mut byte).ok()?;
-                bytes.push(byte[0]);
-                rest = after;
-            }
-            byte => bytes.push(*byte),
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode(&value.replace('+', " "))
 }
 
 /// The caller's key for a repeatable create.
