@@ -19,7 +19,6 @@ mod hand_over;
 mod image;
 mod local_access;
 mod manual;
-mod mcp;
 mod operator;
 mod pause_guard;
 mod pulse;

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings, Server};
 use dayfly_host::privileges::drop_to;
 use dayfly_installation::{DataDirectory, runtime};
+use dayfly_mcp::{HomeSettings, SandboxReach};
 use dayfly_types::{CellName, NodeId};
 
 use crate::args::RunArguments;
@@ -27,7 +28,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let digest = given.admin_key_sha256;
     let digest = digest.context("no digest of the administrator's key")?;
     let key = |text: &str| KeyHash::from_hex(text).context("what was handed over is no digest");
-    let make_mcp = crate::mcp::make(settings.api_host);
+    let home = HomeSettings {
+        // The key says which: a client without a session has no other than those that it names.
+        reach: SandboxReach::Project,
+        ..HomeSettings::default()
+    };
+    let make_mcp = dayfly_mcp_mount::mount(settings.api_host, home);
     let config = ControlConfig {
         listener: received.listener.context("no socket to serve the API on")?,
         database: directory.database(),

@@ -1,17 +1,9 @@
 //! The MCP server as the daemon mounts it, and clients of it.
 
-use std::sync::Arc;
-
-use axum::body::Body;
-use axum::extract::Request;
-use axum::response::Response;
 use dayfly_client::{ApiKey, Client, ClientConfig};
-use dayfly_control::admission::limit::{Permit, TooMany};
-use dayfly_control::{MakeMcp, McpCaller, McpRefusal, McpService};
-use dayfly_mcp::http::{AllowedHosts, CallerPlaces, HeldPlace, HttpCaller, HttpServer};
+use dayfly_control::MakeMcp;
 use dayfly_mcp::{HomeKind, HomeSettings, McpServer, SandboxReach};
 use dayfly_types::limits::MCP_LEASE_SECONDS_DEFAULT;
-use futures::future::BoxFuture;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{RoleClient, RunningService};
@@ -19,56 +11,9 @@ use serde_json::Value;
 
 use super::World;
 
-struct Mounted(HttpServer);
-
-/// What the project of a caller may have at once.
-struct Places(McpCaller);
-
-fn held(place: Result<Permit, TooMany>) -> Option<HeldPlace> {
-    let place = place.ok()?;
-    Some(Box::new(place))
-}
-
-impl CallerPlaces for Places {
-    fn session(&self) -> Option<HeldPlace> {
-        held(self.0.session())
-    }
-
-    fn long_message(&self) -> Option<HeldPlace> {
-        held(self.0.long_message())
-    }
-}
-
-impl McpService for Mounted {
-    fn serve(
-        &self,
-        caller: McpCaller,
-        request: Request,
-    ) -> BoxFuture<'static, Result<Response, McpRefusal>> {
-        let server = self.0.clone();
-        let caller = HttpCaller {
-            key: caller.key_prefix().to_owned(),
-            places: Arc::new(Places(caller)),
-        };
-        Box::pin(async move {
-            let served = server.handle(&caller, request).await;
-            served
-                .map(|response| response.map(Body::new))
-                .map_err(|refusal| McpRefusal {
-                    code: refusal.code(),
-                    message: refusal.to_string(),
-                })
-        })
-    }
-}
-
 /// Mounts a server whose sandboxes are of the template that every world has.
 pub(crate) fn mount() -> MakeMcp {
-    Box::new(|router| {
-        let client = Client::in_process(router).unwrap();
-        let hosts = AllowedHosts::new(["box.example.org".to_owned()]);
-        Arc::new(Mounted(HttpServer::new(client, settings(own()), hosts)))
-    })
+    dayfly_mcp_mount::mount(vec!["box.example.org".to_owned()], settings(own()))
 }
 
 pub(crate) fn own() -> HomeKind {

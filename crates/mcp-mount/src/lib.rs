@@ -1,4 +1,8 @@
 //! `/mcp` of the API: a client of the API in the same process, with the key of whoever asks.
+//!
+//! The MCP server knows only the client, and the API knows only that something is served there.
+//! This joins them, for the daemon and for the tests of the API alike.
+#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 
@@ -8,8 +12,8 @@ use axum::response::Response;
 use dayfly_client::Client;
 use dayfly_control::admission::limit::{Permit, TooMany};
 use dayfly_control::{MakeMcp, McpCaller, McpRefusal, McpService};
+use dayfly_mcp::HomeSettings;
 use dayfly_mcp::http::{AllowedHosts, CallerPlaces, HeldPlace, HttpCaller, HttpServer};
-use dayfly_mcp::{HomeSettings, SandboxReach};
 use futures::future::BoxFuture;
 
 struct Mounted(HttpServer);
@@ -56,7 +60,7 @@ impl McpService for Mounted {
 }
 
 /// Makes it of the API that it uses. `hosts` are the names that the daemon is known by.
-pub(crate) fn make(hosts: Vec<String>) -> MakeMcp {
+pub fn mount(hosts: Vec<String>, settings: HomeSettings) -> MakeMcp {
     Box::new(move |router| {
         let client = Client::in_process(router);
         #[expect(
@@ -65,11 +69,6 @@ pub(crate) fn make(hosts: Vec<String>) -> MakeMcp {
         )]
         let client = client.expect("a client without connections can be made");
         let hosts = AllowedHosts::new(hosts);
-        let settings = HomeSettings {
-            // The key says which: a client without a session has no other than those that it names.
-            reach: SandboxReach::Project,
-            ..HomeSettings::default()
-        };
         Arc::new(Mounted(HttpServer::new(client, settings, hosts)))
     })
 }
