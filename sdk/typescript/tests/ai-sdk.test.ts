@@ -1,10 +1,13 @@
-// The tools in the AI SDK itself, with the model that it has for tests. Skipped where it is not installed:
-// see agent-wire.test.ts.
+// The tools in the AI SDK itself: with the model that it has for tests, and its agent and its provider with
+// a model that follows a script, in a real sandbox. Skipped where it is not installed: see agent-wire.test.ts.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { Sandbox } from "dayfly";
-import { packageOf } from "./agent-stage.js";
+import { NotFound, Sandbox } from "dayfly";
+import { ModelProcess, packageOf } from "./agent-stage.js";
 import { CODE, FakeDaemon, ONE } from "./fake-daemon.js";
 
 type Wish = Record<string, unknown>;
@@ -14,9 +17,10 @@ interface Prompt {
   tools: { name: string }[];
 }
 
-const [ai, mocks] = [await packageOf("ai"), await packageOf("ai/test")];
+const [ai, mocks, openai] = [await packageOf("ai"), await packageOf("ai/test"), await packageOf("@ai-sdk/openai")];
 const isRequired = process.env["DAYFLY_REQUIRE_MODEL_PACKAGES"] === "1";
-const skip = (ai === undefined || mocks === undefined) && !isRequired && "needs the real package: npm install --prefix DIR ai";
+const isMissing = [ai, mocks, openai].includes(undefined);
+const skip = isMissing && !isRequired && "needs the real packages: npm install --prefix DIR ai @ai-sdk/openai";
 
 const usage = { inputTokens: { total: 1, noCache: 1 }, outputTokens: { total: 1, text: 1 } };
 const call = (toolCallId: string, input: string, toolName = "run_shell"): object => {
@@ -54,3 +58,52 @@ test("generateText calls the tools, and the model reads what came of it", { skip
   assert.equal(outputs[2]?.type, "content");
   assert.ok(JSON.stringify(outputs[2]).includes(picture));
 });
+
+const isWithoutDaemon = (process.env["DAYFLY_API_URL"] ?? "") === "" && process.env["DAYFLY_REQUIRE_VM"] !== "1";
+const skipLive = skip || (isWithoutDaemon && "DAYFLY_API_URL is not set: there is no daemon to run this against");
+
+const SCRIPT = {
+  about: "the smallest agent of the AI SDK",
+  formats: ["chat"],
+  history: "free",
+  turns: [
+    { content: [{ tool: "write_file", arguments: { path: "numbers", content: "40\n2\n" } }] },
+    { content: [{ tool: "run_code", arguments: { code: "total = sum(map(int, open('numbers')))\ntotal" } }] },
+    { expect: { result: { contains: "42" } }, content: [{ tool: "run_shell", arguments: { command: "cat numbers; exit 3" } }] },
+    { expect: { result: { exit_code: 3, contains: "40\n2" } }, content: ["It is 42."] },
+  ],
+};
+
+// Chat Completions alone: to Responses its provider sends no `strict`, which the package of OpenAI has as
+// required and the judge of tests/model wants.
+test("an agent of the AI SDK works in a real sandbox", { skip: skipLive, timeout: 300_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "dayfly-ai-sdk-"));
+  const path = join(folder, "script.json");
+  writeFileSync(path, JSON.stringify(SCRIPT));
+  const script = await ModelProcess.start(path);
+  try {
+    assert.equal(await answerOfAgent(script.address), "It is 42.");
+    const { violations, finished } = await script.log();
+    assert.deepEqual(violations, []);
+    assert.ok(finished);
+  } finally {
+    script.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+/** What an agent says at its end that has a sandbox of its own, of which nothing is left then. */
+async function answerOfAgent(address: string): Promise<string> {
+  type Provider = Record<string, (model: string) => unknown>;
+  type ToolLoopAgent = new (wish: Wish) => { generate(wish: Wish): Promise<{ text: string }> };
+  const createOpenAI = openai?.["createOpenAI"] as (wish: Wish) => Provider;
+  const model = createOpenAI({ apiKey: "key", baseURL: `${address}/v1` })["chat"]?.("script-1");
+  const sandbox = await Sandbox.create({ template: "code-interpreter", ttlSeconds: 600 });
+  try {
+    const agent = new (ai?.["ToolLoopAgent"] as ToolLoopAgent)({ model, tools: sandbox.tools().aiSdk() });
+    return (await agent.generate({ prompt: "Add the numbers." })).text;
+  } finally {
+    await sandbox.delete();
+    await assert.rejects(Sandbox.connect(sandbox.id), NotFound);
+  }
+}
