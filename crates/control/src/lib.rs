@@ -38,7 +38,8 @@ pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
 pub use http::{
-    ConnectionLimits, McpCaller, McpRefusal, McpService, openapi, router, router_with_mcp,
+    Certificate, ConnectionLimits, InvalidCertificate, McpCaller, McpRefusal, McpService,
+    ShownCertificate, TrustedProxies, openapi, router, router_with_mcp,
 };
 pub use run::{MakeMcp, RunError, Server, run};
 pub use tenancy::key::{KeyHash, PresentedKey};

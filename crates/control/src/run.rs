@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use axum::Router;
 use dayfly_node_api::{NodeApi, NodeClient};
+use futures::future::join_all;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::ControlConfig;
 use crate::control::Control;
-use crate::http::McpService;
+use crate::http::{Listener, McpService, ShownCertificate, TrustedProxies};
 use crate::store::{Store, StoreError};
 use crate::tenancy::key::KeyHash;
 use crate::{http, reconcile, time};
@@ -27,6 +30,8 @@ pub enum RunError {
     Store(#[from] StoreError),
     #[error("cannot use the socket that the API is served on")]
     Listen(#[source] std::io::Error),
+    #[error("cannot set TLS up")]
+    Tls(#[source] rustls::Error),
 }
 
 /// Makes what serves `/mcp`, of the API that it is to use.
@@ -37,6 +42,8 @@ pub struct Server {
     control: Arc<Control>,
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<(TcpListener, TlsAcceptor)>,
+    proxies: TrustedProxies,
     make_mcp: Option<MakeMcp>,
 }
 
@@ -80,13 +87,14 @@ impl Server {
         control: Arc<Control>,
         listener: std::net::TcpListener,
     ) -> Result<Self, RunError> {
-        listener.set_nonblocking(true).map_err(RunError::Listen)?;
-        let listener = TcpListener::from_std(listener).map_err(RunError::Listen)?;
+        let listener = taken_over(listener)?;
         let address = listener.local_addr().map_err(RunError::Listen)?;
         Ok(Self {
             control,
             listener,
             address,
+            tls: None,
+            proxies: TrustedProxies::default(),
             make_mcp: None,
         })
     }
@@ -95,6 +103,27 @@ impl Server {
     #[must_use]
     pub fn with_mcp(mut self, make_mcp: MakeMcp) -> Self {
         self.make_mcp = Some(make_mcp);
+        self
+    }
+
+    /// Serves the same over TLS, on a socket of its own.
+    ///
+    /// # Errors
+    /// [`RunError::Listen`], [`RunError::Tls`].
+    pub fn with_tls(
+        mut self,
+        listener: std::net::TcpListener,
+        shown: Arc<ShownCertificate>,
+    ) -> Result<Self, RunError> {
+        let acceptor = http::tls::acceptor(shown).map_err(RunError::Tls)?;
+        self.tls = Some((taken_over(listener)?, acceptor));
+        Ok(self)
+    }
+
+    /// Takes the word of these for who asks.
+    #[must_use]
+    pub fn with_trusted_proxies(mut self, proxies: TrustedProxies) -> Self {
+        self.proxies = proxies;
         self
     }
 
@@ -119,7 +148,24 @@ impl Server {
             Some(make_mcp) => http::router_with_mcp(control, make_mcp),
             None => http::router(control),
         };
-        http::serve(self.listener, router, &self.control.connections, shutdown).await;
+        let stop = CancellationToken::new();
+        let proxies = Arc::new(self.proxies);
+        let sockets = std::iter::once((self.listener, None))
+            .chain(self.tls.map(|(socket, acceptor)| (socket, Some(acceptor))));
+        let serving = sockets.map(|(socket, tls)| {
+            let listener = Listener {
+                socket,
+                tls,
+                proxies: Arc::clone(&proxies),
+            };
+            let connections = &self.control.connections;
+            http::serve(listener, router.clone(), connections, stop.clone())
+        });
+        let ending = async {
+            shutdown.await;
+            stop.cancel();
+        };
+        futures::join!(join_all(serving), ending);
         self.control.gateway.close().await;
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;
@@ -128,6 +174,11 @@ impl Server {
         auditor.abort();
         self.control.store.close().await;
     }
+}
+
+fn taken_over(listener: std::net::TcpListener) -> Result<TcpListener, RunError> {
+    listener.set_nonblocking(true).map_err(RunError::Listen)?;
+    TcpListener::from_std(listener).map_err(RunError::Listen)
 }
 
 /// Runs a control plane until `shutdown`.

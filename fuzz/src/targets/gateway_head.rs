@@ -105,7 +105,7 @@ fn check_request(headers: &HeaderMap) {
     let mut cleaned = headers.clone();
     let upgrade = wanted_upgrade(headers);
     let visitor = Visitor {
-        peer: None,
+        client: None,
         scheme: "http",
         keeps_authorization: false,
         upgrade: upgrade.as_ref(),

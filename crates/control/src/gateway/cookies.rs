@@ -4,6 +4,7 @@ use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
 use super::address::{Form, PortAddress};
+use super::preview::VisitScheme;
 
 /// What the name of each of our cookies begins with.
 const PREFIX: &[u8] = b"dayfly_port_";
@@ -32,10 +33,13 @@ pub(super) fn set_cookie(
     address: &PortAddress,
     token: &str,
     seconds: u64,
-    is_secure: bool,
+    scheme: VisitScheme,
 ) -> Option<HeaderValue> {
     let (name, prefix) = (name_of(address), address.prefix());
-    let secure = if is_secure { "; Secure" } else { "" };
+    let secure = match scheme {
+        VisitScheme::Https => "; Secure",
+        VisitScheme::Http => "",
+    };
     let text = format!(
         "{name}={token}; HttpOnly; SameSite=Lax; Path={prefix}/; Max-Age={seconds}{secure}"
     );
@@ -169,15 +173,15 @@ mod tests {
 
     #[test]
     fn our_cookie_reaches_no_further_than_its_port() {
-        let text = |form, is_secure| {
-            let value = set_cookie(&address(form), "t", 60, is_secure).unwrap();
+        let text = |form, scheme| {
+            let value = set_cookie(&address(form), "t", 60, scheme).unwrap();
             value.to_str().unwrap().to_owned()
         };
         assert_eq!(
-            text(Form::Host, false),
+            text(Form::Host, VisitScheme::Http),
             "dayfly_port_80_sb-x=t; HttpOnly; SameSite=Lax; Path=/; Max-Age=60"
         );
-        let path = text(Form::Path, true);
+        let path = text(Form::Path, VisitScheme::Https);
         assert!(path.contains("Path=/v1/sandboxes/sb-x/ports/80/http/;"));
         assert!(path.ends_with("; Secure"));
     }

@@ -1,6 +1,6 @@
 //! What of a head goes on to the other side.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, HeaderName, REFERER,
@@ -58,7 +58,7 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// What a request's head is changed for.
 #[derive(Debug, Clone, Copy)]
 pub struct Visitor<'a> {
-    pub peer: Option<SocketAddr>,
+    pub client: Option<IpAddr>,
     pub scheme: &'static str,
     /// Whether the visitor's `Authorization` is meant for the service.
     pub keeps_authorization: bool,
@@ -112,8 +112,8 @@ pub fn clean_request(headers: &mut HeaderMap, visitor: Visitor<'_>) {
         }
     };
     let address = visitor
-        .peer
-        .map(|peer| peer.ip().to_canonical().to_string());
+        .client
+        .map(|client| client.to_canonical().to_string());
     set("host", host.clone());
     set("x-forwarded-host", host);
     let scheme = HeaderValue::from_static(visitor.scheme);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     const VISITOR: Visitor<'static> = Visitor {
-        peer: None,
+        client: None,
         scheme: "http",
         keeps_authorization: false,
         upgrade: None,
@@ -250,8 +250,8 @@ mod tests {
             ("referer", "http://80-sb-x.localhost/?dayfly_token=dpt_x"),
         ]);
         assert_eq!(wanted_upgrade(&head), None);
-        let peer = Some("[::ffff:127.0.0.9]:1".parse().unwrap());
-        clean_request(&mut head, Visitor { peer, ..VISITOR });
+        let client = Some("::ffff:127.0.0.9".parse().unwrap());
+        clean_request(&mut head, Visitor { client, ..VISITOR });
         let left = [
             "accept",
             "connection",

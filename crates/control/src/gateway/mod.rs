@@ -21,7 +21,6 @@ mod preview;
 mod query;
 mod token;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,20 +39,18 @@ use self::connection::{ConnectionLimits, Grant, ProxiedConnection, ProxiedConnec
 use self::exchange::Question;
 use self::heads::Visitor;
 use crate::control::Control;
+use crate::http::Arrival;
 
 pub use self::address::{Form, PortAddress};
 pub use self::error::GatewayError;
 pub(crate) use self::preview::parse_port;
+pub(crate) use self::preview::{ApiAddress, VisitScheme};
 pub use self::preview::{InvalidPreviewDomain, PreviewDomain};
 pub(crate) use self::query::{token as link_token, without_token};
 pub(crate) use self::token::{LinkToken, new_link_id};
 
 /// How long connections may take to end after the stop was asked for.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
-
-/// The address that a connection came from. The listener puts it on every request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// What the gateway is told.
 #[derive(Debug, Clone)]
@@ -121,7 +118,7 @@ pub(crate) async fn pass(
         return Err(GatewayError::Connect);
     }
     let outside = (request.version() == Version::HTTP_11).then(|| hyper::upgrade::on(&mut request));
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+    let arrival = request.extensions().get::<Arrival>().copied();
     let (head, body) = request.into_parts();
     let gateway = &control.gateway;
     let settings = &gateway.settings;
@@ -136,12 +133,15 @@ pub(crate) async fn pass(
     let wanted = outside.as_ref().and(heads::wanted_upgrade(&head.headers));
     let is_plain_read = matches!(head.method, Method::GET | Method::HEAD) && wanted.is_none();
     let is_shown = is_plain_read && is_navigation(&head.headers);
-    if is_shown && let Some(answer) = redirect(settings, address, &head.uri, &access) {
+    let scheme = settings
+        .preview
+        .scheme(arrival.is_some_and(|arrival| arrival.is_secure));
+    if is_shown && let Some(answer) = redirect(scheme, address, &head.uri, &access) {
         return Ok(answer);
     }
     let visitor = Visitor {
-        peer,
-        scheme: settings.preview.scheme(),
+        client: arrival.map(|arrival| arrival.client),
+        scheme: scheme.as_str(),
         keeps_authorization: access::keeps_authorization(control, &access, &head.headers).await?,
         upgrade: wanted.as_ref(),
     };
@@ -152,8 +152,8 @@ pub(crate) async fn pass(
     heads::clean_request(request.headers_mut(), visitor);
     let (project, grant) = match access {
         Access::Key { project, end } => {
-            if let Some(peer) = peer {
-                control.connections.has_shown_a_key(peer.ip());
+            if let Some(arrival) = arrival {
+                control.connections.has_shown_a_key(arrival.peer.ip());
             }
             (project, Grant::Key(end))
         }
@@ -188,7 +188,7 @@ fn is_navigation(headers: &HeaderMap) -> bool {
 /// Sends a visitor whose address has a token to the same one without it, with the token in a
 /// cookie: an address is kept, shown and passed on.
 fn redirect(
-    settings: &GatewaySettings,
+    scheme: VisitScheme,
     address: &PortAddress,
     uri: &Uri,
     access: &Access,
@@ -202,7 +202,7 @@ fn redirect(
         return None;
     };
     let seconds = grant.expires_in.as_secs();
-    let cookie = cookies::set_cookie(address, token, seconds, settings.preview.is_secure())?;
+    let cookie = cookies::set_cookie(address, token, seconds, scheme)?;
     let target = address.target(uri).ok()?;
     let location = format!("{}{target}", address.prefix());
     // Two slashes would begin another host's address, and browsers read `\` as one.

@@ -25,6 +25,30 @@ struct Front {
     port: Option<u16>,
 }
 
+/// What a visitor speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VisitScheme {
+    Http,
+    Https,
+}
+
+impl VisitScheme {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// How a caller reached the API.
+#[derive(Debug)]
+pub(crate) struct ApiAddress {
+    pub(crate) host: Option<Authority>,
+    /// Over TLS of our own.
+    pub(crate) is_by_tls: bool,
+}
+
 /// Why a text is not a preview domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -74,7 +98,12 @@ impl fmt::Display for PreviewDomain {
         let Some(front) = self.front else {
             return formatter.write_str(&self.domain);
         };
-        write!(formatter, "{}://{}", self.scheme(), self.domain)?;
+        write!(
+            formatter,
+            "{}://{}",
+            self.scheme(false).as_str(),
+            self.domain
+        )?;
         match front.port {
             Some(port) => write!(formatter, ":{port}"),
             None => Ok(()),
@@ -97,15 +126,14 @@ pub(crate) fn parse_port(text: &str) -> Option<u16> {
 }
 
 impl PreviewDomain {
+    /// What a visitor speaks, whose request came over TLS of our own or not.
     #[must_use]
-    pub(crate) fn is_secure(&self) -> bool {
-        self.front.is_some_and(|front| front.is_secure)
-    }
-
-    /// What visitors speak.
-    #[must_use]
-    pub(crate) fn scheme(&self) -> &'static str {
-        if self.is_secure() { "https" } else { "http" }
+    pub(crate) fn scheme(&self, is_by_tls: bool) -> VisitScheme {
+        if is_by_tls || self.front.is_some_and(|front| front.is_secure) {
+            VisitScheme::Https
+        } else {
+            VisitScheme::Http
+        }
     }
 
     /// The port that a host name stands for. Exactly one label of the right form in front of the
@@ -121,35 +149,29 @@ impl PreviewDomain {
         Some((SandboxId::parse(sandbox).ok()?, parse_port(port)?))
     }
 
-    /// The address of a port by host name. `api_host` is how the caller reached the API: without
+    /// The address of a port by host name. `api` is how the caller reached the API: without
     /// anything in front, ports are reached through the same listener.
     #[must_use]
-    pub(crate) fn host_url(
-        &self,
-        sandbox: &SandboxId,
-        port: u16,
-        api_host: Option<&Authority>,
-    ) -> String {
-        let listener = match self.front {
-            Some(front) => front.port,
-            None => api_host.and_then(Authority::port_u16),
+    pub(crate) fn host_url(&self, sandbox: &SandboxId, port: u16, api: &ApiAddress) -> String {
+        let (scheme, listener) = match self.front {
+            Some(front) => (self.scheme(false), front.port),
+            None => {
+                let port = api.host.as_ref().and_then(Authority::port_u16);
+                (self.scheme(api.is_by_tls), port)
+            }
         };
         let listener = listener.map_or_else(String::new, |number| format!(":{number}"));
-        let (scheme, domain) = (self.scheme(), &self.domain);
+        let (scheme, domain) = (scheme.as_str(), &self.domain);
         format!("{scheme}://{port}-{sandbox}.{domain}{listener}/")
     }
 
     /// The address of a port by path.
     #[must_use]
-    pub(crate) fn path_url(
-        &self,
-        sandbox: &SandboxId,
-        port: u16,
-        api_host: Option<&Authority>,
-    ) -> String {
+    pub(crate) fn path_url(&self, sandbox: &SandboxId, port: u16, api: &ApiAddress) -> String {
         let prefix = super::address::path_prefix(sandbox, port);
-        match api_host {
-            Some(host) => format!("{}://{host}{prefix}/", self.scheme()),
+        let scheme = self.scheme(api.is_by_tls).as_str();
+        match &api.host {
+            Some(host) => format!("{scheme}://{host}{prefix}/"),
             None => format!("{prefix}/"),
         }
     }
@@ -223,19 +245,22 @@ mod tests {
     #[test]
     fn addresses_are_those_that_visitors_can_use() {
         let sandbox = SandboxId::parse("sb-x").unwrap();
-        let host: Authority = "127.0.0.1:7070".parse().unwrap();
+        let api = |is_by_tls| ApiAddress {
+            host: Some("127.0.0.1:7070".parse().unwrap()),
+            is_by_tls,
+        };
         let plain = PreviewDomain::default();
         assert_eq!(
-            plain.host_url(&sandbox, 80, Some(&host)),
+            plain.host_url(&sandbox, 80, &api(false)),
             "http://80-sb-x.localhost:7070/"
         );
         assert_eq!(
-            plain.path_url(&sandbox, 80, Some(&host)),
+            plain.path_url(&sandbox, 80, &api(false)),
             "http://127.0.0.1:7070/v1/sandboxes/sb-x/ports/80/http/"
         );
         let front: PreviewDomain = "https://example.com".parse().unwrap();
         assert_eq!(
-            front.host_url(&sandbox, 80, Some(&host)),
+            front.host_url(&sandbox, 80, &api(false)),
             "https://80-sb-x.example.com/"
         );
     }

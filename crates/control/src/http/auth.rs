@@ -15,12 +15,13 @@ use http::{HeaderValue, Method};
 
 use super::access::{self, Denied, is_file_path};
 use super::address::with_path;
+use super::arrival::Arrival;
 use super::audit::{AuditedRequest, PendingAudit, asked};
 use super::error::ApiError;
 use super::key_bound::{bound_answer, bound_body};
 use crate::admission::limit::Permit;
 use crate::control::{Control, LookedUp};
-use crate::gateway::{Peer, link_token, without_token};
+use crate::gateway::{link_token, without_token};
 use crate::sandbox::name;
 use crate::sandbox::read::FindError;
 use crate::store::{KeyRow, KnownKey, LimitsRow};
@@ -66,8 +67,8 @@ pub(crate) async fn require_key(
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
-    if let Some(peer) = request.extensions().get::<Peer>() {
-        control.connections.has_shown_a_key(peer.0.ip());
+    if let Some(arrival) = request.extensions().get::<Arrival>() {
+        control.connections.has_shown_a_key(arrival.peer.ip());
     }
     let KnownKey { key, limits } = known;
     let notebook = PendingAudit::new(&control.audit, &key.project, &key.prefix, asked);

@@ -54,7 +54,7 @@ pub(crate) async fn wrap(request: Request, next: Next) -> Response {
     response
 }
 
-fn new_id() -> RequestId {
+pub(super) fn new_id() -> RequestId {
     let mut random = [0; ID_RANDOM_BYTES];
     // An id that repeats only makes a log harder to read.
     let _ = getrandom::fill(&mut random);

@@ -7,6 +7,7 @@
 pub(crate) mod access;
 pub(crate) mod address;
 pub(crate) mod answer;
+pub(crate) mod arrival;
 pub(crate) mod audit;
 pub(crate) mod auth;
 pub(crate) mod body;
@@ -23,9 +24,13 @@ pub(crate) mod parameter;
 pub(crate) mod serve;
 pub(crate) mod sse;
 pub(crate) mod system;
+pub(crate) mod tls;
 
+pub(crate) use arrival::Arrival;
+pub use arrival::TrustedProxies;
 pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;
 pub use document::{openapi, router, router_with_mcp};
 pub use mcp_http::{McpCaller, McpRefusal, McpService};
-pub(crate) use serve::serve;
+pub(crate) use serve::{Listener, serve};
+pub use tls::{Certificate, InvalidCertificate, ShownCertificate};

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +17,17 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::arrival::TrustedProxies;
 use super::connections::{Connections, Seat};
 use super::open_streams::OpenStreams;
-use crate::gateway::Peer;
+use super::tls;
 
 /// A connection that has not sent the whole head of a further request by then is closed; also how
 /// long one may idle.
@@ -51,34 +55,43 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long requests may take to end after the stop was asked for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Serves `router` until `shutdown`, then lets requests end for a while. Dropping the future drops
+/// Where connections come in, and what is spoken there.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    /// Without it, plain text.
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) proxies: Arc<TrustedProxies>,
+}
+
+/// Serves `router` until `stop`, then lets requests end for a while. Dropping the future drops
 /// every connection.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    listener: Listener,
     router: Router,
     doors: &Arc<Connections>,
-    shutdown: impl Future<Output = ()>,
+    stop: CancellationToken,
 ) {
-    let stop = CancellationToken::new();
     let mut connections = JoinSet::new();
-    let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let accepted = tokio::select! {
-            () = &mut shutdown => break,
+            () = stop.cancelled() => break,
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
+            accepted = listener.socket.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
                 // Dropped otherwise: whoever it is finds the connection closed.
                 if let Some(seat) = doors.admit(peer.ip()) {
                     let guest = Guest {
-                        peer: Peer(peer),
+                        peer,
+                        is_tls: listener.tls.is_some(),
+                        proxies: Arc::clone(&listener.proxies),
                         seat,
                         first_head: Instant::now() + doors.first_head(),
                     };
                     connections.spawn(serve_connection(
                         stream,
+                        listener.tls.clone(),
                         guest,
                         router.clone(),
                         stop.clone(),
@@ -93,23 +106,28 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    stop.cancel();
     let _ = tokio::time::timeout(STOP_DEADLINE, connections.join_all()).await;
 }
 
 /// Who is at the other end of a connection.
 struct Guest {
-    peer: Peer,
+    peer: SocketAddr,
+    is_tls: bool,
+    proxies: Arc<TrustedProxies>,
     seat: Seat,
     /// When the head of the first request must be there.
     first_head: Instant,
 }
 
 impl Guest {
-    /// What the client speaks, if it says so in time.
-    async fn speaks(&self, stream: &TcpStream, stop: &CancellationToken) -> Option<Spoken> {
+    /// What comes of the beginning of a connection, if that is over in time.
+    async fn begins<T>(
+        &self,
+        beginning: impl Future<Output = std::io::Result<T>>,
+        stop: &CancellationToken,
+    ) -> Option<T> {
         tokio::select! {
-            spoken = tokio::time::timeout_at(self.first_head, spoken(stream)) => spoken.ok()?.ok(),
+            begun = tokio::time::timeout_at(self.first_head, beginning) => begun.ok()?.ok(),
             () = self.seat.must_close() => None,
             () = stop.cancelled() => None,
         }
@@ -126,6 +144,7 @@ impl Guest {
 
 async fn serve_connection(
     stream: TcpStream,
+    tls: Option<TlsAcceptor>,
     guest: Guest,
     router: Router,
     stop: CancellationToken,
@@ -133,17 +152,44 @@ async fn serve_connection(
     if let Err(error) = tune(&stream) {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
-    let Some(spoken) = guest.speaks(&stream, &stop).await else {
+    let Some(acceptor) = tls else {
+        if let Some(spoken) = guest.begins(spoken(&stream), &stop).await {
+            converse(stream, spoken, guest, router, stop).await;
+        }
         return;
     };
+    if let Some(stream) = guest
+        .begins(tls::shake_hands(&acceptor, stream), &stop)
+        .await
+    {
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+        let spoken = if is_http2 {
+            Spoken::Http2
+        } else {
+            Spoken::Http1
+        };
+        converse(stream, spoken, guest, router, stop).await;
+    }
+}
+
+/// Answers requests over a connection that has begun.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    spoken: Spoken,
+    guest: Guest,
+    router: Router,
+    stop: CancellationToken,
+) {
     let router = TowerToHyperService::new(router);
     let streams = Arc::<OpenStreams>::default();
     let counted = Arc::clone(&streams);
     let guest = Arc::new(guest);
     let asking = Arc::clone(&guest);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(asking.peer);
         name_host(&mut request);
+        let (proxies, headers) = (&asking.proxies, request.headers());
+        let arrival = proxies.arrival(asking.peer, asking.is_tls, headers);
+        request.extensions_mut().insert(arrival);
         let stream = (counted.begin(), asking.seat.begin());
         let answering = router.call(request);
         async move {

@@ -12,6 +12,8 @@ use http::request::Parts;
 use http::uri::Authority;
 
 use crate::control::Control;
+use crate::gateway::ApiAddress;
+use crate::http::Arrival;
 use crate::http::answer::{ChangeRefusals, FindRefusals, StateRefusals};
 use crate::http::auth::{Caller, key_ended};
 use crate::http::body::JsonObject;
@@ -21,10 +23,6 @@ use crate::ports::links::{self, PortError};
 use crate::ports::wait::{self, WaitPortError};
 use crate::store::PortOf;
 use crate::tenancy::tokens_http::maker;
-
-/// How the caller reached the API: others reach services through the same listener.
-#[derive(Debug)]
-pub(crate) struct ApiHost(Option<Authority>);
 
 parameters! {
     /// A port in the path.
@@ -46,13 +44,18 @@ parameters! {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ApiHost {
+/// Others reach services through the same listener.
+impl<S: Send + Sync> FromRequestParts<S> for ApiAddress {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let host = parts.headers.get(HOST);
         let host = host.and_then(|value| Authority::try_from(value.as_bytes()).ok());
-        Ok(Self(host))
+        let arrival = parts.extensions.get::<Arrival>();
+        Ok(Self {
+            host,
+            is_by_tls: arrival.is_some_and(|arrival| arrival.is_secure),
+        })
     }
 }
 
@@ -73,9 +76,9 @@ pub(crate) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter { id }: SandboxParameter,
-    ApiHost(host): ApiHost,
+    api: ApiAddress,
 ) -> Result<Json<PortList>, ApiError> {
-    let ports = links::list(&control, &caller.project, &id, host.as_ref()).await?;
+    let ports = links::list(&control, &caller.project, &id, &api).await?;
     Ok(Json(PortList { ports }))
 }
 
@@ -89,10 +92,10 @@ pub(crate) async fn wait_for(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     PortParameter { id, port }: PortParameter,
-    ApiHost(host): ApiHost,
+    api: ApiAddress,
     JsonObject(body): JsonObject<WaitForPort>,
 ) -> Result<Json<dayfly_api::Port>, ApiError> {
-    let waited = wait::wait(&control, &caller.project, (&id, port), body, host.as_ref());
+    let waited = wait::wait(&control, &caller.project, (&id, port), body, &api);
     Ok(Json(waited.await?))
 }
 
@@ -104,12 +107,12 @@ pub(crate) async fn create_link(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     parameter: PortParameter,
-    ApiHost(host): ApiHost,
+    api: ApiAddress,
     JsonObject(body): JsonObject<CreatePortLink>,
 ) -> Result<(StatusCode, Json<PortLink>), ApiError> {
     let maker = maker(&caller);
     let of = parameter.of(caller);
-    let link = links::create(&control, &of, &body, &maker, host.as_ref()).await?;
+    let link = links::create(&control, &of, &body, &maker, &api).await?;
     Ok((StatusCode::CREATED, Json(link)))
 }
 
@@ -120,10 +123,10 @@ pub(crate) async fn list_links(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     parameter: PortParameter,
-    ApiHost(host): ApiHost,
+    api: ApiAddress,
 ) -> Result<Json<PortLinkList>, ApiError> {
     let of = parameter.of(caller);
-    let items = links::links(&control, &of, host.as_ref()).await?;
+    let items = links::links(&control, &of, &api).await?;
     Ok(Json(PortLinkList { items }))
 }
 
@@ -134,9 +137,9 @@ pub(crate) async fn list_all_links(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter { id }: SandboxParameter,
-    ApiHost(host): ApiHost,
+    api: ApiAddress,
 ) -> Result<Json<PortLinkList>, ApiError> {
-    let items = links::links_of_sandbox(&control, &caller.project, &id, host.as_ref());
+    let items = links::links_of_sandbox(&control, &caller.project, &id, &api);
     let items = items.await?;
     Ok(Json(PortLinkList { items }))
 }

@@ -9,10 +9,9 @@ use dayfly_types::limits::{
 };
 use dayfly_types::port::Listener;
 use dayfly_types::{ProjectId, SandboxId};
-use http::uri::Authority;
 
 use crate::control::Control;
-use crate::gateway::{LinkToken, new_link_id};
+use crate::gateway::{ApiAddress, LinkToken, new_link_id};
 use crate::input::Invalid;
 use crate::sandbox::read::{FindError, locate, row_alive};
 use crate::store::{PortLinkRow, PortOf, StoreError};
@@ -50,11 +49,11 @@ pub(crate) async fn list(
     control: &Control,
     project: &ProjectId,
     id: &SandboxId,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Result<Vec<Port>, PortError> {
     locate(control, project, id).await?;
     let listening = control.node.ports(id).await?.into_iter();
-    let ports = listening.map(|found| present_port(control, id, found, api_host));
+    let ports = listening.map(|found| present_port(control, id, found, api));
     Ok(ports.collect())
 }
 
@@ -63,13 +62,13 @@ pub(crate) fn present_port(
     control: &Control,
     id: &SandboxId,
     found: Listener,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Port {
     let preview = &control.gateway.settings.preview;
     Port {
         port: found.port,
-        url: preview.host_url(id, found.port, api_host),
-        path_url: preview.path_url(id, found.port, api_host),
+        url: preview.host_url(id, found.port, api),
+        path_url: preview.path_url(id, found.port, api),
         // Whatever a guest says of itself, it is an address.
         address: found.address.chars().take(64).collect(),
     }
@@ -84,7 +83,7 @@ pub(crate) async fn create(
     of: &PortOf,
     wish: &CreatePortLink,
     maker: &Maker,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Result<PortLink, PortError> {
     let seconds = wish.ttl_seconds.unwrap_or(PORT_LINK_TTL_SECONDS_DEFAULT);
     if !(1..=PORT_LINK_TTL_SECONDS_MAX).contains(&seconds) {
@@ -118,7 +117,7 @@ pub(crate) async fn create(
     if !control.store.insert_port_link(&of.sandbox, &row).await? {
         return Err(PortError::MakerEnded);
     }
-    let mut link = present(control, &of.sandbox, &row, api_host);
+    let mut link = present(control, &of.sandbox, &row, api);
     if let Some(token) = token {
         for url in [&mut link.url, &mut link.path_url] {
             url.push_str("?dayfly_token=");
@@ -136,13 +135,13 @@ pub(crate) async fn create(
 pub(crate) async fn links(
     control: &Control,
     of: &PortOf,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Result<Vec<PortLink>, PortError> {
     row_alive(control, &of.project, &of.sandbox).await?;
     let rows = control.store.port_links(of, now_ms()).await?;
     let links = rows
         .iter()
-        .map(|row| present(control, &of.sandbox, row, api_host));
+        .map(|row| present(control, &of.sandbox, row, api));
     Ok(links.collect())
 }
 
@@ -154,12 +153,12 @@ pub(crate) async fn links_of_sandbox(
     control: &Control,
     project: &ProjectId,
     id: &SandboxId,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Result<Vec<PortLink>, PortError> {
     row_alive(control, project, id).await?;
     let rows = control.store.port_links_of_sandbox(project, id, now_ms());
     let rows = rows.await?;
-    let links = rows.iter().map(|row| present(control, id, row, api_host));
+    let links = rows.iter().map(|row| present(control, id, row, api));
     Ok(links.collect())
 }
 
@@ -191,15 +190,15 @@ fn present(
     control: &Control,
     sandbox: &SandboxId,
     row: &PortLinkRow,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> PortLink {
     let preview = &control.gateway.settings.preview;
     PortLink {
         id: row.id.clone(),
         port: row.port,
         public: row.token_hash.is_none(),
-        url: preview.host_url(sandbox, row.port, api_host),
-        path_url: preview.path_url(sandbox, row.port, api_host),
+        url: preview.host_url(sandbox, row.port, api),
+        path_url: preview.path_url(sandbox, row.port, api),
         token: None,
         made_by: row.made_by.clone(),
         created_at: rfc3339(row.created_at_ms),

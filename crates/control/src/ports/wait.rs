@@ -6,11 +6,11 @@ use dayfly_api::{Port, WaitForPort};
 use dayfly_node_api::{NodeCalls, NodeError, WaitPort};
 use dayfly_types::limits::{PORT_WAIT_MS_DEFAULT, PORT_WAIT_MS_MAX};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId};
-use http::uri::Authority;
 
 use super::links::present_port;
 use crate::admission::limit::TooMany;
 use crate::control::Control;
+use crate::gateway::ApiAddress;
 use crate::input::Invalid;
 use crate::sandbox::read::{FindError, gone, locate};
 
@@ -40,7 +40,7 @@ pub(crate) async fn wait(
     project: &ProjectId,
     (id, port): (&SandboxId, u16),
     wish: WaitForPort,
-    api_host: Option<&Authority>,
+    api: &ApiAddress,
 ) -> Result<Port, WaitPortError> {
     let milliseconds = wish.timeout_ms.unwrap_or(PORT_WAIT_MS_DEFAULT);
     if milliseconds > PORT_WAIT_MS_MAX {
@@ -55,7 +55,7 @@ pub(crate) async fn wait(
         limit: Duration::from_millis(milliseconds),
     };
     match control.node.wait_port(id, request).await {
-        Ok(found) => Ok(present_port(control, id, found, api_host)),
+        Ok(found) => Ok(present_port(control, id, found, api)),
         Err(error) => Err(broken_off(control, project, id, error).await),
     }
 }

@@ -59,6 +59,7 @@ mod strange_database;
 mod support;
 mod templates;
 mod tenancy;
+mod tls;
 mod tokens;
 mod tokens_made;
 mod unknown_names;

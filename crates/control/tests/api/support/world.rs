@@ -12,6 +12,7 @@ use dayfly_control::store::{KeyRow, Store};
 use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{
     ConnectionLimits, Control, GatewaySettings, KeyHash, PresentedKey, ReconcileSettings, Server,
+    ShownCertificate,
 };
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
@@ -30,6 +31,8 @@ pub(crate) struct World {
     pub(crate) node: Arc<FakeNode>,
     pub(crate) control: Arc<Control>,
     pub(crate) address: SocketAddr,
+    /// Where TLS is served, if it is.
+    pub(crate) tls_address: Option<SocketAddr>,
     /// A key of the project `default`.
     pub(crate) key: String,
     /// A key of another project.
@@ -84,6 +87,8 @@ pub(crate) struct Setup {
     pub(crate) connections: ConnectionLimits,
     /// The key of the people on the host.
     pub(crate) local_key: Option<KeyHash>,
+    /// What is shown where TLS is served, beside the plain listener.
+    pub(crate) tls: Option<Arc<ShownCertificate>>,
 }
 
 impl Setup {
@@ -135,14 +140,21 @@ impl World {
             .with_connections(setup.connections)
             .with_local_key(setup.local_key);
         let control = Arc::new(control);
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = Server::with_control(Arc::clone(&control), listener).unwrap();
-        let server = server.with_mcp(super::mcp::mount());
+        let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::with_control(Arc::clone(&control), bind()).unwrap();
+        let mut server = server.with_mcp(super::mcp::mount());
+        let mut tls_address = None;
+        if let Some(shown) = setup.tls {
+            let listener = bind();
+            tls_address = Some(listener.local_addr().unwrap());
+            server = server.with_tls(listener, shown).unwrap();
+        }
         let address = server.address();
         let mut world = Self {
             node,
             control,
             address,
+            tls_address,
             key,
             foreign_key,
             http: Client::builder(TokioExecutor::new()).build_http(),
