@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::PreviewDomain;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
@@ -51,6 +52,9 @@ pub(crate) enum Command {
     Backup(BackupArguments),
     /// Makes a data directory from a backup.
     Restore(RestoreArguments),
+    /// Makes certificates for a host that has no other authority.
+    #[command(subcommand)]
+    Tls(TlsCommand),
     /// Replaces the administrator's key.
     #[command(subcommand)]
     AdminKey(AdminKeyCommand),
@@ -93,6 +97,29 @@ pub(crate) struct RunArguments {
         default_value = "127.0.0.1:7070"
     )]
     pub(crate) listen: SocketAddr,
+    /// Serve plain HTTP on an address that other hosts can reach: whoever is on the way reads keys.
+    /// For a reverse proxy on another host that speaks TLS.
+    #[arg(long, env = "DAYFLYD_PLAIN_HTTP")]
+    pub(crate) plain_http: bool,
+    /// Where the API and previews are served over TLS. Needs a certificate and its key.
+    #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_TLS_LISTEN", requires_all = ["tls_certificate", "tls_key"])]
+    pub(crate) tls_listen: Option<SocketAddr>,
+    /// The certificate in PEM form, with those that lead to its authority. Read again on SIGHUP.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "DAYFLYD_TLS_CERTIFICATE",
+        requires = "tls_listen"
+    )]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// Its private key in PEM form.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "DAYFLYD_TLS_KEY",
+        requires = "tls_listen"
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Engines that wait for a create, for each template.
     #[arg(
         long,
@@ -177,6 +204,15 @@ pub(crate) struct RunArguments {
         value_delimiter = ','
     )]
     pub(crate) api_host: Vec<String>,
+    /// Reverse proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, as ranges such as
+    /// 10.0.0.5/32. Repeat for more.
+    #[arg(
+        long,
+        value_name = "RANGE",
+        env = "DAYFLYD_TRUSTED_PROXY",
+        value_delimiter = ','
+    )]
+    pub(crate) trusted_proxy: Vec<IpNet>,
     /// How long a guest may take to say something when the daemon looks for KVM. More on a host
     /// that is itself emulated.
     #[arg(
@@ -383,6 +419,27 @@ pub(crate) struct RetireArguments {
     pub(crate) accept_loss: bool,
     #[command(flatten)]
     pub(crate) installation: InstallationArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TlsCommand {
+    /// Makes an authority of this host's own, and a certificate signed by it. Replaces nothing.
+    Init(TlsArguments),
+    /// Makes the next certificate with the same authority, for the same names unless others are given.
+    Renew(TlsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TlsArguments {
+    /// Where the files are.
+    #[arg(long, value_name = "DIR", default_value = "/etc/dayfly/tls")]
+    pub(crate) directory: PathBuf,
+    /// A name or an address by which clients reach this host; `*.NAME` for previews. Repeat for
+    /// more. Default: the name of this host, localhost and 127.0.0.1.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use crate::args::{
 };
 use crate::{
     admin_key, backup, bench, doctor, engines, image, manual, operator, pause_guard, purge,
-    recipe_check, restore, settings, stop,
+    recipe_check, restore, settings, stop, tls,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -47,6 +47,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             let rotated = block_on(admin_key::rotate(arguments))?;
             print(arguments.json, &rotated, admin_key::render)?;
         }
+        Command::Tls(command) => tls::run(command)?,
         Command::Purge(arguments) => return block_on(purge(arguments)),
         Command::Manual(arguments) => manual::write(&arguments.directory)?,
         Command::GuardPause(arguments) => pause_guard::run(arguments)?,

@@ -1,9 +1,10 @@
 //! What the daemon gives to the processes that it starts: the settings, the digest of the
-//! administrator's key, a lock to hold until they end, and the socket that the API is served on.
+//! administrator's key, a lock to hold until they end, and the sockets that the API is served on,
+//! with the certificate for one of them.
 //!
-//! One message on the standard input, which no list of processes shows. The socket was made by the
-//! daemon: a port that is taken ends it at its start, and connections wait while the control process
-//! is started again.
+//! One message on the standard input, which no list of processes shows, and one for each certificate
+//! that replaces another later. The sockets were made by the daemon: a port that is taken ends it at
+//! its start, and connections wait while the control process is started again.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,14 +12,16 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, ensure};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
-    sendmsg, socketpair,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg,
+    send, sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArguments;
+use crate::tls::CertificateText;
 
 /// Many times what settings are.
 const MESSAGE_BYTES_MAX: usize = 65_536;
@@ -31,6 +34,15 @@ pub(crate) struct HandOver {
     pub(crate) admin_key_sha256: Option<String>,
     /// The same of the key of the people on this host, if there is one.
     pub(crate) local_key_sha256: Option<String>,
+    /// For the control process alone, where TLS is served.
+    pub(crate) certificate: Option<CertificateText>,
+}
+
+/// The sockets that the API is served on.
+#[derive(Debug)]
+pub(crate) struct Listeners<T> {
+    pub(crate) plain: T,
+    pub(crate) tls: Option<T>,
 }
 
 /// What a process was given.
@@ -40,24 +52,61 @@ pub(crate) struct Received {
     /// Held until the process ends: the next daemon waits for that.
     pub(crate) _lock: OwnedFd,
     /// For the control process alone.
-    pub(crate) listener: Option<TcpListener>,
+    pub(crate) listeners: Option<Listeners<TcpListener>>,
+}
+
+/// The way to a process that runs.
+#[derive(Debug)]
+pub(crate) struct ToProcess(OwnedFd);
+
+impl ToProcess {
+    /// Gives it another certificate to show.
+    pub(crate) fn give(&self, certificate: &CertificateText) -> Result<()> {
+        let text = serde_json::to_vec(certificate)?;
+        ensure!(
+            text.len() <= MESSAGE_BYTES_MAX,
+            "the certificate is too long"
+        );
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        send(&self.0, &text, flags).context("cannot hand a certificate over")?;
+        Ok(())
+    }
+}
+
+/// Waits for the next certificate; `None` when there will be none any more.
+pub(crate) fn next_certificate(from: impl AsFd) -> Result<Option<CertificateText>> {
+    let mut text = vec![0; MESSAGE_BYTES_MAX];
+    let (count, _) = retry_on_intr(|| recv(&from, &mut text[..], RecvFlags::empty()))
+        .context("cannot read from the daemon")?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let text = serde_json::from_slice(&text[..count]).context("cannot read a certificate")?;
+    Ok(Some(text))
 }
 
 impl HandOver {
-    /// The end that a child reads as its standard input; all of it is sent already.
+    /// The end that a child reads as its standard input, where all of this is already, and ours.
     pub(crate) fn send(
         &self,
         lock: BorrowedFd<'_>,
-        listener: Option<&TcpListener>,
-    ) -> Result<OwnedFd> {
+        listeners: Option<&Listeners<TcpListener>>,
+    ) -> Result<(OwnedFd, ToProcess)> {
         let text = serde_json::to_vec(self)?;
         ensure!(text.len() <= MESSAGE_BYTES_MAX, "the settings are too long");
         let flags = SocketFlags::CLOEXEC;
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .context("cannot make a pair of sockets")?;
-        let listener = listener.iter().map(|listener| listener.as_fd());
-        let descriptors: Vec<_> = [lock].into_iter().chain(listener).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut descriptors = vec![lock];
+        if let Some(Listeners { plain, tls }) = listeners {
+            descriptors.extend(
+                [Some(plain), tls.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(AsFd::as_fd),
+            );
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         beside.push(SendAncillaryMessage::ScmRights(&descriptors));
         sendmsg(
@@ -67,13 +116,13 @@ impl HandOver {
             SendFlags::empty(),
         )
         .context("cannot hand the settings over")?;
-        Ok(there)
+        Ok((there, ToProcess(here)))
     }
 
     /// Takes what was sent.
     pub(crate) fn receive(from: impl AsFd) -> Result<Received> {
         let mut text = vec![0; MESSAGE_BYTES_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
             from,
@@ -96,10 +145,13 @@ impl HandOver {
         }
         let mut descriptors = descriptors.into_iter();
         let words = serde_json::from_slice(&text).context("cannot read the settings")?;
+        let lock = descriptors.next().context("no lock was handed over")?;
+        let mut listener = || descriptors.next().map(TcpListener::from);
+        let (plain, tls) = (listener(), listener());
         Ok(Received {
             words,
-            _lock: descriptors.next().context("no lock was handed over")?,
-            listener: descriptors.next().map(TcpListener::from),
+            _lock: lock,
+            listeners: plain.map(|plain| Listeners { plain, tls }),
         })
     }
 }
@@ -117,19 +169,43 @@ mod tests {
             settings: crate::settings::resolve(&given).unwrap().arguments,
             admin_key_sha256: Some("ab".to_owned()),
             local_key_sha256: None,
+            certificate: Some(certificate("first")),
         };
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let listeners = Listeners {
+            plain: bind(),
+            tls: Some(bind()),
+        };
         let place = tempfile::tempdir().unwrap();
         let directory = DataDirectory::open(place.path()).unwrap();
         let lock = directory.lock().unwrap();
-        let input = sent.send(lock.of_processes(), Some(&listener)).unwrap();
+        let (input, process) = sent.send(lock.of_processes(), Some(&listeners)).unwrap();
         let received = HandOver::receive(&input).unwrap();
         assert_eq!(received.words, sent);
-        let address = received.listener.unwrap().local_addr().unwrap();
-        assert_eq!(address, listener.local_addr().unwrap());
-        let input = sent.send(lock.of_processes(), None).unwrap();
+        let got = received.listeners.unwrap();
+        let address = |listener: &TcpListener| listener.local_addr().unwrap();
+        assert_eq!(address(&got.plain), address(&listeners.plain));
+        let (got, given) = (got.tls.unwrap(), listeners.tls.unwrap());
+        assert_eq!(address(&got), address(&given));
+        for text in ["second", "third"] {
+            process.give(&certificate(text)).unwrap();
+        }
+        for text in ["second", "third"] {
+            let next = next_certificate(&input).unwrap();
+            assert_eq!(next, Some(certificate(text)));
+        }
+        drop(process);
+        assert_eq!(next_certificate(&input).unwrap(), None);
+        let (input, _) = sent.send(lock.of_processes(), None).unwrap();
         let received = HandOver::receive(&input).unwrap();
-        assert!(received.listener.is_none());
+        assert!(received.listeners.is_none());
+    }
+
+    fn certificate(text: &str) -> CertificateText {
+        CertificateText {
+            chain: text.to_owned(),
+            key: "key".to_owned(),
+        }
     }
 
     #[test]

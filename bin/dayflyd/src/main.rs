@@ -32,6 +32,7 @@ mod settings_file;
 mod slow_sync;
 mod stop;
 mod supervise;
+mod tls;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,15 +1,22 @@
 //! The control process: HTTP, gateway, database. It owns nothing that needs root.
 
+use std::net::TcpListener;
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
-use dayfly_control::{ControlConfig, GatewaySettings, KeyHash, ReconcileSettings, Server};
+use dayfly_control::{
+    Certificate, ControlConfig, GatewaySettings, KeyHash, ReconcileSettings, Server,
+    ShownCertificate, TrustedProxies,
+};
 use dayfly_host::privileges::drop_to;
 use dayfly_installation::{DataDirectory, runtime};
 use dayfly_mcp::{HomeSettings, SandboxReach};
 use dayfly_types::{CellName, NodeId};
 
 use crate::args::RunArguments;
-use crate::hand_over::HandOver;
+use crate::hand_over::{HandOver, next_certificate};
 use crate::pulse;
+use crate::tls::CertificateText;
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
@@ -34,8 +41,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         ..HomeSettings::default()
     };
     let make_mcp = dayfly_mcp_mount::mount(settings.api_host, home);
+    let listeners = received.listeners;
+    let listeners = listeners.context("no socket to serve the API on")?;
+    let proxies = TrustedProxies::new(settings.trusted_proxy);
+    let tls = tls_door(listeners.tls, given.certificate.as_ref())?;
     let config = ControlConfig {
-        listener: received.listener.context("no socket to serve the API on")?,
+        listener: listeners.plain,
         database: directory.database(),
         node_socket: directory.node_socket(),
         admin_key: key(&digest)?,
@@ -53,11 +64,56 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         let voice = pulse::give()?;
         let server = Server::bind(config).await;
         let server = server.context("the control process failed")?;
-        let server = server.with_mcp(make_mcp);
+        let mut server = server.with_mcp(make_mcp).with_trusted_proxies(proxies);
+        if let Some((listener, shown)) = tls {
+            follow_certificates(Arc::clone(&shown));
+            server = server.with_tls(listener, shown)?;
+        }
         voice.is_ready();
         server.serve(stop.cancelled_owned()).await;
         Ok(())
     })
+}
+
+/// The socket for TLS, and what is shown there.
+fn tls_door(
+    listener: Option<TcpListener>,
+    certificate: Option<&CertificateText>,
+) -> Result<Option<(TcpListener, Arc<ShownCertificate>)>> {
+    let Some(listener) = listener else {
+        return Ok(None);
+    };
+    let certificate = certificate
+        .context("no certificate for TLS")?
+        .certificate()?;
+    Ok(Some((
+        listener,
+        Arc::new(ShownCertificate::new(certificate)),
+    )))
+}
+
+/// Shows each certificate that the daemon hands over from now on. A thread, because one read that
+/// waits is all there is to it; it ends with the daemon.
+fn follow_certificates(shown: Arc<ShownCertificate>) {
+    std::thread::spawn(move || {
+        while let Some(certificate) = received_certificate() {
+            shown.replace(certificate);
+            tracing::info!("another certificate is shown from now on");
+        }
+    });
+}
+
+fn received_certificate() -> Option<Certificate> {
+    let text = next_certificate(std::io::stdin());
+    match text.and_then(|text| text.map(|text| text.certificate()).transpose()) {
+        Ok(certificate) => certificate,
+        // The daemon gives none that it cannot read itself.
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::error!(error, "no other certificate is shown until the next start");
+            None
+        }
+    }
 }
 
 /// The node's name is its instance's.

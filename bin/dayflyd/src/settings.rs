@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::args::{Arguments, EgressUplink, RunArguments};
 use crate::local_access;
 use crate::settings_file::{self, Line};
+use crate::tls::CertificateText;
 
 /// Read when it is there and no other is named.
 const FILE: &str = "/etc/dayfly/dayflyd.toml";
@@ -114,6 +115,15 @@ fn settings(
         let text = || format!("egress_uplink: there is no {}", path.display());
         ensure!(path.exists(), text());
     }
+    let is_private = arguments.listen.ip().to_canonical().is_loopback();
+    ensure!(
+        is_private || arguments.plain_http,
+        "listen: {} is an address that other hosts can reach, and keys would cross the network \
+         in clear; listen on 127.0.0.1 and serve others with tls_listen, or say plain_http if a \
+         proxy on another host speaks TLS",
+        arguments.listen
+    );
+    CertificateText::of(&arguments)?;
     if let Some(group) = &arguments.local_group {
         local_access::group_id(group).context("local_group")?;
     }
@@ -213,6 +223,39 @@ mod tests {
         let missing = given(&["--config", "/nonexistent/dayflyd.toml"]);
         let error = format!("{:#}", resolve(&missing).unwrap_err());
         assert!(error.contains("/nonexistent/dayflyd.toml"), "{error}");
+    }
+
+    #[test]
+    fn an_address_of_other_hosts_needs_a_word() {
+        for address in ["0.0.0.0:7070", "[::]:7070", "192.0.2.1:7070"] {
+            let error = resolve(&given(&["--listen", address])).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(
+                error.contains("tls_listen") && error.contains("plain_http"),
+                "{error}"
+            );
+            assert!(resolve(&given(&["--listen", address, "--plain-http"])).is_ok());
+        }
+        for address in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(resolve(&given(&["--listen", address])).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn tls_is_named_with_all_that_it_needs() {
+        let words = ["--tls-listen", "127.0.0.1:1"];
+        assert!(resolve(&given(&words)).is_err());
+        assert!(resolve(&given(&["--tls-key", "key"])).is_err());
+        let words = [
+            &words[..],
+            &["--tls-certificate", "/nowhere/a", "--tls-key", "b"],
+        ]
+        .concat();
+        let error = format!("{:#}", resolve(&given(&words)).unwrap_err());
+        assert!(
+            error.contains("tls_certificate") && error.contains("/nowhere/a"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -24,10 +25,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::admin_key;
 use crate::args::{Role, RunArguments};
-use crate::hand_over::HandOver;
+use crate::hand_over::{HandOver, Listeners, ToProcess};
 use crate::local_access::LocalAccess;
 use crate::pulse::{self, News, Pulse};
 use crate::settings;
+use crate::tls::CertificateText;
 
 /// A child that ran shorter than this is restarted with a pause, so that a crash at start does not
 /// spin. The pause doubles with each, up to a limit.
@@ -43,34 +45,7 @@ const BACKLOG: i32 = 1024;
 /// Runs until SIGTERM or SIGINT. The words are those of the command line, program and all: on SIGHUP
 /// the settings file is read anew, and they still come before it.
 pub(crate) async fn run(given: &[OsString]) -> Result<()> {
-    let found = settings::resolve(given)?;
-    let (settings, file) = (found.arguments, found.report.file);
-    let directory = DataDirectory::create(&settings.data_dir)?;
-    let lock = directory.lock()?;
-    let key = admin_key::ensure(&directory.admin_key())?;
-    let listener = listen(settings.listen)?;
-    let address = listener.local_addr().context("cannot find the port")?;
-    directory.announce(&RunningDaemon {
-        listen: address,
-        pid: std::process::id(),
-    })?;
-    let instance = directory.instance()?;
-    let instance = instance.context("the data directory has no instance")?;
-    let local = LocalAccess::open(settings.local_group.as_deref(), &instance, address)?;
-    let mut parent = Parent {
-        program: std::env::current_exe().context("cannot find this program")?,
-        lock,
-        listener,
-        key_file: directory.admin_key(),
-        key_digest: admin_key::digest(&key),
-        instance,
-        local,
-        file,
-        settings: RunArguments {
-            data_dir: directory.root().to_owned(),
-            ..settings
-        },
-    };
+    let mut parent = Parent::prepare(given)?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot watch for SIGHUP")?;
@@ -86,11 +61,14 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = hang_up.recv() => {
-                let changed = parent.reload_all(given);
+                let Reloaded { changed, certificate } = parent.reload_all(given);
                 for supervised in [&mut control, &mut node] {
                     if changed.contains(&supervised.role) {
                         supervised.restart().await?;
                     }
+                }
+                if let Some(certificate) = certificate {
+                    control.give(&certificate);
                 }
             }
             kept = node.keep(&parent) => kept?,
@@ -103,11 +81,11 @@ pub(crate) async fn run(given: &[OsString]) -> Result<()> {
     control.stop().await?;
     let Parent {
         lock: _held_until_the_end,
-        listener,
+        listeners,
         local,
         ..
     } = parent;
-    drop((listener, local));
+    drop((listeners, local));
     node.stop().await
 }
 
@@ -130,7 +108,9 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 struct Parent {
     program: PathBuf,
     lock: DaemonLock,
-    listener: TcpListener,
+    listeners: Listeners<TcpListener>,
+    /// Shown where TLS is served.
+    certificate: Option<CertificateText>,
     key_file: PathBuf,
     key_digest: String,
     instance: Instance,
@@ -141,18 +121,67 @@ struct Parent {
     settings: RunArguments,
 }
 
+/// What follows from a look at everything that may have changed.
+#[derive(Debug)]
+struct Reloaded {
+    /// The processes that must be started anew.
+    changed: Vec<Role>,
+    /// To be shown from now on.
+    certificate: Option<CertificateText>,
+}
+
 impl Parent {
-    /// What a process is given.
-    fn input(&self, role: Role) -> Result<Stdio> {
+    /// Takes the data directory and the addresses, before anything is started.
+    fn prepare(given: &[OsString]) -> Result<Self> {
+        let found = settings::resolve(given)?;
+        let (settings, file) = (found.arguments, found.report.file);
+        let directory = DataDirectory::create(&settings.data_dir)?;
+        let lock = directory.lock()?;
+        let key = admin_key::ensure(&directory.admin_key())?;
+        let listeners = Listeners {
+            plain: listen(settings.listen)?,
+            tls: settings.tls_listen.map(listen).transpose()?,
+        };
+        let address = listeners
+            .plain
+            .local_addr()
+            .context("cannot find the port")?;
+        directory.announce(&RunningDaemon {
+            listen: address,
+            pid: std::process::id(),
+        })?;
+        let instance = directory.instance()?;
+        let instance = instance.context("the data directory has no instance")?;
+        let local = LocalAccess::open(settings.local_group.as_deref(), &instance, address)?;
+        Ok(Self {
+            program: std::env::current_exe().context("cannot find this program")?,
+            lock,
+            listeners,
+            certificate: CertificateText::of(&settings)?,
+            key_file: directory.admin_key(),
+            key_digest: admin_key::digest(&key),
+            instance,
+            local,
+            file,
+            settings: RunArguments {
+                data_dir: directory.root().to_owned(),
+                ..settings
+            },
+        })
+    }
+
+    /// What a process is given, and the way to it.
+    fn input(&self, role: Role) -> Result<(OwnedFd, ToProcess)> {
         let is_control = role == Role::Control;
         let local = self.local.as_ref().map(|local| local.digest().to_owned());
         let words = HandOver {
             settings: self.settings.clone(),
             admin_key_sha256: is_control.then(|| self.key_digest.clone()),
             local_key_sha256: local.filter(|_| is_control),
+            certificate: self.certificate.clone().filter(|_| is_control),
         };
-        let listener = is_control.then_some(&self.listener);
-        Ok(Stdio::from(words.send(self.lock.of_processes(), listener)?))
+        let listeners = is_control.then_some(&self.listeners);
+        words.send(self.lock.of_processes(), listeners)
     }
 
     fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {
@@ -163,14 +192,34 @@ impl Parent {
         Ok(found.arguments)
     }
 
-    /// Reads key and settings again. Gives the processes that must be started anew for them.
-    fn reload_all(&mut self, given: &[OsString]) -> Vec<Role> {
+    /// Reads key, settings and certificate again.
+    fn reload_all(&mut self, given: &[OsString]) -> Reloaded {
         let has_new_key = self.reload_key();
         let mut changed = self.reload(given);
         if has_new_key && !changed.contains(&Role::Control) {
             changed.push(Role::Control);
         }
-        changed
+        Reloaded {
+            certificate: self.reload_certificate(),
+            changed,
+        }
+    }
+
+    /// Goes on to the certificate that is in the files now. Gives it if it is another.
+    fn reload_certificate(&mut self) -> Option<CertificateText> {
+        self.listeners.tls.as_ref()?;
+        match CertificateText::of(&self.settings) {
+            Ok(certificate) => {
+                let is_new = certificate != self.certificate;
+                self.certificate = certificate;
+                self.certificate.clone().filter(|_| is_new)
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the certificate of before is shown on");
+                None
+            }
+        }
     }
 
     /// Goes on to the administrator's key that waits, if one does. Says whether it is another.
@@ -195,7 +244,11 @@ impl Parent {
 
     /// Lets another group in, or none.
     fn open_to(&mut self, group: Option<&str>) -> Result<()> {
-        let address = self.listener.local_addr().context("cannot find the port")?;
+        let address = self
+            .listeners
+            .plain
+            .local_addr()
+            .context("cannot find the port")?;
         // First the old one: both have the same name.
         self.local = None;
         self.local = LocalAccess::open(group, &self.instance, address)?;
@@ -213,11 +266,12 @@ impl Parent {
                 return Vec::new();
             }
         };
-        if new.listen != self.settings.listen {
+        if (new.listen, new.tls_listen) != (self.settings.listen, self.settings.tls_listen) {
             tracing::warn!("another address to listen on needs a restart of the daemon");
         }
         let new = RunArguments {
             listen: self.settings.listen,
+            tls_listen: self.settings.tls_listen,
             data_dir: self.settings.data_dir.clone(),
             ..new
         };
@@ -241,6 +295,7 @@ fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
     if old.preview_domain != new.preview_domain
         || old.local_group != new.local_group
         || old.api_host != new.api_host
+        || old.trusted_proxy != new.trusted_proxy
     {
         changed.push(Role::Control);
     }
@@ -248,6 +303,11 @@ fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
         preview_domain: old.preview_domain.clone(),
         local_group: old.local_group.clone(),
         api_host: old.api_host.clone(),
+        trusted_proxy: old.trusted_proxy.clone(),
+        // No process reads these.
+        plain_http: old.plain_http,
+        tls_certificate: old.tls_certificate.clone(),
+        tls_key: old.tls_key.clone(),
         ..new.clone()
     };
     if *old != without_control {
@@ -278,6 +338,7 @@ enum State {
 #[derive(Debug)]
 struct Process {
     child: Child,
+    way: ToProcess,
     pulse: Pulse,
     started: Instant,
 }
@@ -357,6 +418,17 @@ impl Supervised {
         Ok(())
     }
 
+    /// Gives it another certificate. One that is not there now gets it when it is started.
+    fn give(&self, certificate: &CertificateText) {
+        let State::Runs(process) = &self.state else {
+            return;
+        };
+        if let Err(error) = process.way.give(certificate) {
+            let (role, error) = (self.role.as_str(), format!("{error:#}"));
+            tracing::error!(role, error, "the certificate of before is shown on");
+        }
+    }
+
     async fn stop(&mut self) -> Result<()> {
         match &mut self.state {
             State::Waits(_) => Ok(()),
@@ -368,9 +440,10 @@ impl Supervised {
 impl Process {
     fn start(role: Role, parent: &Parent) -> Result<Self> {
         let supervisor = std::process::id().to_string();
+        let (input, way) = parent.input(role)?;
         let mut child = Command::new(&parent.program)
             .args(["--role", role.as_str(), "--supervisor", &supervisor])
-            .stdin(parent.input(role)?)
+            .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
             // A signal for the whole group, as of a terminal, is the daemon's to deal with.
             .process_group(0)
@@ -380,6 +453,7 @@ impl Process {
         let pulse = Pulse::of(child.stdout.take());
         Ok(Self {
             child,
+            way,
             pulse,
             started: Instant::now(),
         })

@@ -68,6 +68,7 @@ pub(super) fn findings(
     let found = [
         settings(situation),
         listener(situation),
+        certificate(situation),
         isolation(accelerator),
         shared_emulation(accelerator, situation),
         page_merging(facts),
@@ -97,8 +98,30 @@ fn listener(situation: &Situation) -> Option<Finding> {
     }
     let detail =
         format!("the API is served on {address} without TLS; keys cross the network in clear");
-    let remedy = "set listen = \"127.0.0.1:7070\", and put a proxy that speaks TLS in front of it";
+    let remedy = "set listen = \"127.0.0.1:7070\", and tls_listen for others, or put a proxy that \
+                  speaks TLS in front of it";
     Some(danger("listener", detail, remedy))
+}
+
+fn certificate(situation: &Situation) -> Option<Finding> {
+    let expiry = situation.certificate.as_ref()?;
+    let remedy = "put the next certificate in its place (`dayflyd tls renew`, if this host is its \
+                  own authority), then `systemctl reload dayflyd`";
+    let until = &expiry.not_after;
+    if expiry.is_over() {
+        return Some(danger(
+            "certificate",
+            format!("it was valid until {until}"),
+            remedy,
+        ));
+    }
+    let detail = format!(
+        "it is valid until {until}, {} days from now",
+        expiry.days_left
+    );
+    expiry
+        .is_near()
+        .then(|| warning("certificate", detail, remedy))
 }
 
 fn isolation(accelerator: Option<Accelerator>) -> Option<Finding> {

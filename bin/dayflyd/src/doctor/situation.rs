@@ -8,6 +8,7 @@ use dayfly_installation::DataDirectory;
 use dayfly_node_api::{NodeCalls, NodeClient};
 
 use crate::settings;
+use crate::tls::{CertificateText, Expiry};
 
 /// What is known of the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) struct Situation {
     /// Absent: the daemon chooses, and chooses well.
     pub(super) disk_reserve_mib: Option<u64>,
     pub(super) shares_emulation: bool,
+    /// Of the certificate that TLS is served with.
+    pub(super) certificate: Option<Expiry>,
     /// Why the settings cannot be read.
     pub(super) problem: Option<String>,
 }
@@ -40,17 +43,21 @@ impl Situation {
     }
 
     fn of_settings() -> Self {
-        match settings::resolve(&[OsString::from(env!("CARGO_PKG_NAME"))]) {
-            Ok(found) => Self {
-                listen: Some(found.arguments.listen),
-                disk_reserve_mib: found.arguments.disk_reserve,
-                shares_emulation: found.arguments.allow_shared_emulation,
-                problem: None,
-            },
-            Err(error) => Self {
-                problem: Some(format!("{error:#}")),
-                ..Self::default()
-            },
-        }
+        Self::found().unwrap_or_else(|error| Self {
+            problem: Some(format!("{error:#}")),
+            ..Self::default()
+        })
+    }
+
+    fn found() -> Result<Self> {
+        let found = settings::resolve(&[OsString::from(env!("CARGO_PKG_NAME"))])?.arguments;
+        let certificate = CertificateText::of(&found)?;
+        Ok(Self {
+            listen: Some(found.listen),
+            disk_reserve_mib: found.disk_reserve,
+            shares_emulation: found.allow_shared_emulation,
+            certificate: certificate.map(|text| text.expiry()).transpose()?,
+            problem: None,
+        })
     }
 }

@@ -49,6 +49,7 @@ mod sleep;
 mod slow_disk;
 mod stop;
 mod taken_over;
+mod tls;
 mod ttl;
 mod volumes;
 mod watchdog;
