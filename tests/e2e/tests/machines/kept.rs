@@ -77,10 +77,15 @@ impl World {
         })
     }
 
+    /// Without what was being filled or removed when the daemon was killed, whose names have a
+    /// suffix.
     fn captures(&self) -> Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
         for entry in std::fs::read_dir(self.daemon.path().join("node/captures"))? {
-            names.insert(entry?.file_name().to_string_lossy().into_owned());
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !name.contains('.') {
+                names.insert(name);
+            }
         }
         Ok(names)
     }
