@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::PreviewDomain;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+
+use crate::egress_uplink::EgressUplink;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
 ///
@@ -120,6 +121,9 @@ pub(crate) struct RunArguments {
         requires = "tls_listen"
     )]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Where Prometheus reads `/metrics`, in plain HTTP and without a key. Default: nowhere.
+    #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_METRICS_LISTEN")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// Engines that wait for a create, for each template.
     #[arg(
         long,
@@ -257,47 +261,6 @@ mod as_text {
     {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// How traffic leaves the host, as it is written on the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EgressUplink {
-    None,
-    Nat,
-    Namespace(PathBuf),
-}
-
-impl FromStr for EgressUplink {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.strip_prefix("netns:")) {
-            ("none", _) => Ok(Self::None),
-            ("nat", _) => Ok(Self::Nat),
-            (_, Some(path)) if path.starts_with('/') => Ok(Self::Namespace(PathBuf::from(path))),
-            _ => Err("one of nat, none, netns:/PATH".to_owned()),
-        }
-    }
-}
-
-impl std::fmt::Display for EgressUplink {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::None => formatter.write_str("none"),
-            Self::Nat => formatter.write_str("nat"),
-            Self::Namespace(path) => write!(formatter, "netns:{}", path.display()),
-        }
-    }
-}
-
-impl From<EgressUplink> for dayfly_host::net::Uplink {
-    fn from(uplink: EgressUplink) -> Self {
-        match uplink {
-            EgressUplink::None => Self::None,
-            EgressUplink::Nat => Self::Nat,
-            EgressUplink::Namespace(path) => Self::Namespace(path),
-        }
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) struct HandOver {
 pub(crate) struct Listeners<T> {
     pub(crate) plain: T,
     pub(crate) tls: Option<T>,
+    pub(crate) metrics: Option<T>,
 }
 
 /// What a process was given.
@@ -98,15 +99,16 @@ impl HandOver {
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .context("cannot make a pair of sockets")?;
         let mut descriptors = vec![lock];
-        if let Some(Listeners { plain, tls }) = listeners {
-            descriptors.extend(
-                [Some(plain), tls.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .map(AsFd::as_fd),
-            );
+        if let Some(Listeners {
+            plain,
+            tls,
+            metrics,
+        }) = listeners
+        {
+            let all = [Some(plain), tls.as_ref(), metrics.as_ref()];
+            descriptors.extend(all.into_iter().flatten().map(AsFd::as_fd));
         }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         beside.push(SendAncillaryMessage::ScmRights(&descriptors));
         sendmsg(
@@ -122,7 +124,7 @@ impl HandOver {
     /// Takes what was sent.
     pub(crate) fn receive(from: impl AsFd) -> Result<Received> {
         let mut text = vec![0; MESSAGE_BYTES_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
             from,
@@ -144,14 +146,21 @@ impl HandOver {
             }
         }
         let mut descriptors = descriptors.into_iter();
-        let words = serde_json::from_slice(&text).context("cannot read the settings")?;
+        let words: Self = serde_json::from_slice(&text).context("cannot read the settings")?;
         let lock = descriptors.next().context("no lock was handed over")?;
         let mut listener = || descriptors.next().map(TcpListener::from);
-        let (plain, tls) = (listener(), listener());
+        let plain = listener();
+        // Those that the settings name, in the order in which they were sent.
+        let tls = words.settings.tls_listen.and_then(|_| listener());
+        let metrics = words.settings.metrics_listen.and_then(|_| listener());
         Ok(Received {
             words,
             _lock: lock,
-            listeners: plain.map(|plain| Listeners { plain, tls }),
+            listeners: plain.map(|plain| Listeners {
+                plain,
+                tls,
+                metrics,
+            }),
         })
     }
 }
@@ -164,9 +173,13 @@ mod tests {
 
     #[test]
     fn words_and_socket_arrive() {
-        let given = ["dayflyd".into()];
+        let given = ["dayflyd".into(), "--metrics-listen=127.0.0.1:1".into()];
+        let settings = RunArguments {
+            tls_listen: Some("127.0.0.1:2".parse().unwrap()),
+            ..crate::settings::resolve(&given).unwrap().arguments
+        };
         let sent = HandOver {
-            settings: crate::settings::resolve(&given).unwrap().arguments,
+            settings,
             admin_key_sha256: Some("ab".to_owned()),
             local_key_sha256: None,
             certificate: Some(certificate("first")),
@@ -175,6 +188,7 @@ mod tests {
         let listeners = Listeners {
             plain: bind(),
             tls: Some(bind()),
+            metrics: Some(bind()),
         };
         let place = tempfile::tempdir().unwrap();
         let directory = DataDirectory::open(place.path()).unwrap();
@@ -185,8 +199,9 @@ mod tests {
         let got = received.listeners.unwrap();
         let address = |listener: &TcpListener| listener.local_addr().unwrap();
         assert_eq!(address(&got.plain), address(&listeners.plain));
-        let (got, given) = (got.tls.unwrap(), listeners.tls.unwrap());
-        assert_eq!(address(&got), address(&given));
+        let others = |one: Listeners<TcpListener>| [one.tls.unwrap(), one.metrics.unwrap()];
+        let (got, given) = (others(got), others(listeners));
+        assert_eq!(got.map(|one| address(&one)), given.map(|one| address(&one)));
         for text in ["second", "third"] {
             process.give(&certificate(text)).unwrap();
         }

@@ -69,6 +69,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
             follow_certificates(Arc::clone(&shown));
             server = server.with_tls(listener, shown)?;
         }
+        if let Some(listener) = listeners.metrics {
+            server = server.with_metrics(listener)?;
+        }
         voice.is_ready();
         server.serve(stop.cancelled_owned()).await;
         Ok(())

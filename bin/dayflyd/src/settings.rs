@@ -9,7 +9,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde::Serialize;
 
-use crate::args::{Arguments, EgressUplink, RunArguments};
+use crate::args::{Arguments, RunArguments};
+use crate::egress_uplink::EgressUplink;
 use crate::local_access;
 use crate::settings_file::{self, Line};
 use crate::tls::CertificateText;

@@ -141,6 +141,7 @@ impl Parent {
         let listeners = Listeners {
             plain: listen(settings.listen)?,
             tls: settings.tls_listen.map(listen).transpose()?,
+            metrics: settings.metrics_listen.map(listen).transpose()?,
         };
         let address = listeners
             .plain
@@ -266,12 +267,20 @@ impl Parent {
                 return Vec::new();
             }
         };
-        if (new.listen, new.tls_listen) != (self.settings.listen, self.settings.tls_listen) {
+        let addresses = |settings: &RunArguments| {
+            (
+                settings.listen,
+                settings.tls_listen,
+                settings.metrics_listen,
+            )
+        };
+        if addresses(&new) != addresses(&self.settings) {
             tracing::warn!("another address to listen on needs a restart of the daemon");
         }
         let new = RunArguments {
             listen: self.settings.listen,
             tls_listen: self.settings.tls_listen,
+            metrics_listen: self.settings.metrics_listen,
             data_dir: self.settings.data_dir.clone(),
             ..new
         };

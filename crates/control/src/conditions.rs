@@ -15,7 +15,7 @@ macro_rules! conditions {
         }
 
         impl Condition {
-            const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The word that programs may match. Once released it is never renamed.
             pub(crate) const fn as_str(self) -> &'static str {

@@ -18,6 +18,7 @@ use crate::config::ReconcileSettings;
 use crate::exec::background::Followed;
 use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
+use crate::metrics::Metrics;
 use crate::node_contact::{NodeContact, Patience};
 use crate::sandbox::known_environments::KnownEnvironments;
 use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
@@ -59,6 +60,7 @@ pub struct Control {
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
     pub(crate) environments: KnownEnvironments,
+    pub(crate) metrics: Metrics,
     keys: Mutex<Keys>,
     local_key: Option<KeyHash>,
 }
@@ -114,6 +116,7 @@ impl Control {
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
             environments: KnownEnvironments::default(),
+            metrics: Metrics::default(),
             keys: Mutex::default(),
             local_key: None,
         }

@@ -19,6 +19,7 @@ pub mod files;
 pub mod gateway;
 pub mod http;
 pub mod input;
+mod metrics;
 pub mod network;
 mod node_contact;
 pub mod ports;

@@ -43,6 +43,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<(TcpListener, TlsAcceptor)>,
+    metrics: Option<TcpListener>,
     proxies: TrustedProxies,
     make_mcp: Option<MakeMcp>,
 }
@@ -94,6 +95,7 @@ impl Server {
             listener,
             address,
             tls: None,
+            metrics: None,
             proxies: TrustedProxies::default(),
             make_mcp: None,
         })
@@ -117,6 +119,15 @@ impl Server {
     ) -> Result<Self, RunError> {
         let acceptor = http::tls::acceptor(shown).map_err(RunError::Tls)?;
         self.tls = Some((taken_over(listener)?, acceptor));
+        Ok(self)
+    }
+
+    /// Lets Prometheus read `/metrics`, without a key, on a socket of its own.
+    ///
+    /// # Errors
+    /// [`RunError::Listen`].
+    pub fn with_metrics(mut self, listener: std::net::TcpListener) -> Result<Self, RunError> {
+        self.metrics = Some(taken_over(listener)?);
         Ok(self)
     }
 
@@ -165,7 +176,12 @@ impl Server {
             shutdown.await;
             stop.cancel();
         };
-        futures::join!(join_all(serving), ending);
+        let metrics = async {
+            if let Some(socket) = self.metrics {
+                http::serve_metrics(socket, &self.control, stop.clone()).await;
+            }
+        };
+        futures::join!(join_all(serving), metrics, ending);
         self.control.gateway.close().await;
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;

@@ -1,6 +1,6 @@
 //! What the node said last, in memory, so that no read has to ask it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -16,6 +16,14 @@ pub struct Live {
     /// When the node will delete it, Unix milliseconds.
     pub expires_at_ms: Option<i64>,
     seen_at: Instant,
+}
+
+/// Sandboxes of one template in one state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SandboxCount {
+    pub(crate) state: String,
+    pub(crate) template: String,
+    pub(crate) count: i64,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +109,24 @@ impl LiveView {
         self.write()
             .sandboxes
             .retain(|id, live| listed.contains(id) || live.seen_at >= asked_at);
+    }
+
+    /// How many sandboxes there are of each template in each state.
+    pub(crate) fn counts(&self) -> Vec<SandboxCount> {
+        let inner = self.read();
+        let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for live in inner.sandboxes.values() {
+            let key = (live.report.state.as_str(), live.report.template.as_str());
+            *counts.entry(key).or_default() += 1;
+        }
+        let counts = counts.into_iter();
+        counts
+            .map(|((state, template), count)| SandboxCount {
+                state: state.to_owned(),
+                template: template.to_owned(),
+                count,
+            })
+            .collect()
     }
 
     #[must_use]

@@ -14,6 +14,7 @@ use http::header::{CACHE_CONTROL, REFERRER_POLICY};
 use http::{HeaderValue, Method};
 
 use super::access::{self, Denied, is_file_path};
+use super::access_log::AskedBy;
 use super::address::with_path;
 use super::arrival::Arrival;
 use super::audit::{AuditedRequest, PendingAudit, asked};
@@ -73,6 +74,10 @@ pub(crate) async fn require_key(
     let KnownKey { key, limits } = known;
     let notebook = PendingAudit::new(&control.audit, &key.project, &key.prefix, asked);
     let notebook = Arc::new(notebook);
+    let asked_by = AskedBy {
+        project: key.project.clone(),
+        key_prefix: key.prefix.clone(),
+    };
     let caller = Caller {
         end: end.clone(),
         project: key.project,
@@ -93,6 +98,7 @@ pub(crate) async fn require_key(
     };
     unanswered.answer(response.status()).await;
     let mut response = bound_answer(response, end);
+    response.extensions_mut().insert(asked_by);
     if is_by_link {
         // Without a key in the header a cache would think that everybody may have it.
         let headers = response.headers_mut();

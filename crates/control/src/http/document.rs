@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
 use super::mcp_http::{self, McpRoute, McpService};
-use super::{audit, auth, envelope, known_names, system};
+use super::{access_log, audit, auth, envelope, known_names, system};
 use crate::code::http as contexts;
 use crate::control::Control;
 use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
@@ -80,6 +80,7 @@ fn routed(control: &Arc<Control>) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .route_layer(from_fn(known_names::refuse_unknown_query))
+        .route_layer(from_fn(access_log::note_route))
         .with_state(Arc::clone(control))
 }
 
@@ -88,9 +89,12 @@ fn guarded(routes: Router, control: Arc<Control>) -> Router {
     routes
         .layer(from_fn_with_state(Arc::clone(&control), auth::require_key))
         .layer(from_fn_with_state(Arc::clone(&control), cap_requests))
-        .layer(from_fn_with_state(control, gateway_http::divert))
+        .layer(from_fn_with_state(
+            Arc::clone(&control),
+            gateway_http::divert,
+        ))
         .layer(from_fn(drain_unread))
-        .layer(from_fn(envelope::wrap))
+        .layer(from_fn_with_state(control, envelope::wrap))
 }
 
 /// The document of the public API.

@@ -1,6 +1,8 @@
 //! Request ids, and the one shape of every error.
 
-use axum::extract::Request;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use dayfly_api::{ErrorBody, Health};
@@ -11,7 +13,9 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use tracing::Instrument;
 
+use super::access_log;
 use super::error::ApiError;
+use crate::control::Control;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -34,19 +38,28 @@ struct Unwell {
 
 /// Middleware: names the request, and turns every refusal into the documented envelope, those of
 /// the framework included.
-pub(crate) async fn wrap(request: Request, next: Next) -> Response {
+pub(crate) async fn wrap(
+    State(control): State<Arc<Control>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let id = new_id();
     let span = tracing::info_span!("request", request_id = %id, method = %request.method(),
         path = request.uri().path());
     let mut request = request;
     request.extensions_mut().insert(id.clone());
+    let pending = access_log::Pending::of(&request);
     let response = next.run(request).instrument(span).await;
+    pending.answered(&control.metrics, &id, &response);
     if response.extensions().get::<FromService>().is_some() {
         return response;
     }
     let mut response = match refusal(&response) {
         None => response,
-        Some(error) => write(error, &id, response),
+        Some(error) => {
+            control.metrics.refused(error.code);
+            write(error, &id, response)
+        }
     };
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID.clone(), value);

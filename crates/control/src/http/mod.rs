@@ -5,6 +5,7 @@
 //! draining of refused bodies, the cap on requests, the key ([`auth`]), its handler.
 
 pub(crate) mod access;
+pub(crate) mod access_log;
 pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod arrival;
@@ -19,6 +20,7 @@ pub(crate) mod error_state;
 pub(crate) mod key_bound;
 pub(crate) mod known_names;
 pub(crate) mod mcp_http;
+pub(crate) mod metrics_http;
 pub(crate) mod open_streams;
 pub(crate) mod parameter;
 pub(crate) mod serve;
@@ -32,5 +34,6 @@ pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;
 pub use document::{openapi, router, router_with_mcp};
 pub use mcp_http::{McpCaller, McpRefusal, McpService};
+pub(crate) use metrics_http::serve_metrics;
 pub(crate) use serve::{Listener, serve};
 pub use tls::{Certificate, InvalidCertificate, ShownCertificate};

@@ -21,14 +21,8 @@ use crate::store_check;
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
 pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
-    store_check::look(&control).await;
-    let mut held = control.conditions.current();
     let outage = control.node_outage();
-    if let Some(detail) = &outage {
-        // One that comes and goes may answer just now.
-        held.retain(|(name, _)| *name != Condition::NodeUnreachable);
-        held.push((Condition::NodeUnreachable, detail.clone()));
-    }
+    let held = held(&control).await;
     let status = if held.is_empty() { "ok" } else { "degraded" };
     let conditions = held.iter().map(|(name, detail)| HealthCondition {
         name: name.as_str().to_owned(),
@@ -46,6 +40,18 @@ pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<H
         None => Ok(Json(health)),
         Some((name, detail)) => Err(unwell(name, detail, health)),
     }
+}
+
+/// What is wrong now, and why.
+pub(super) async fn held(control: &Arc<Control>) -> Vec<(Condition, String)> {
+    store_check::look(control).await;
+    let mut held = control.conditions.current();
+    if let Some(detail) = control.node_outage() {
+        // One that comes and goes may answer just now.
+        held.retain(|(name, _)| *name != Condition::NodeUnreachable);
+        held.push((Condition::NodeUnreachable, detail));
+    }
+    held
 }
 
 fn unwell(name: Condition, detail: String, health: Health) -> ApiError {

@@ -14,6 +14,7 @@ use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, Sandb
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
 use crate::input::ids::{self, NoRandomness};
+use crate::metrics::{Metrics, WHOLE_STAGE};
 use crate::network::read;
 use crate::sandbox::delete;
 use crate::sandbox::origin::{self, OriginError};
@@ -217,6 +218,7 @@ async fn finish(
     row: SandboxRow,
     report: SandboxReport,
 ) -> Result<Sandbox, CreateError> {
+    measure(&control.metrics, &report);
     if let Err(error) = control.store.apply_report_in_turn(&report, now_ms()).await {
         // The sandbox runs and its row exists; the watch writes the state again.
         tracing::error!(sandbox_id = %row.id, error = &error as &dyn std::error::Error,
@@ -237,6 +239,16 @@ async fn finish(
     };
     control.view.apply(report);
     Ok(present(&current, control.view.get(&row.id).as_ref()))
+}
+
+fn measure(metrics: &Metrics, report: &SandboxReport) {
+    let template = report.template.as_str();
+    for stage in &report.stages {
+        metrics.created(template, &stage.name, Duration::from_micros(stage.micros));
+    }
+    if let Some(ready) = report.ready_ms {
+        metrics.created(template, WHOLE_STAGE, Duration::from_millis(ready));
+    }
 }
 
 pub(crate) fn is_wanted(state: SandboxState) -> bool {

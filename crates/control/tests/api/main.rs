@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod access_log;
 mod audit_faults;
 mod audit_span;
 mod auth;
@@ -34,6 +35,7 @@ mod logs;
 mod mcp;
 mod mcp_http;
 mod mcp_limits;
+mod metrics;
 mod migrations;
 mod names;
 mod network;

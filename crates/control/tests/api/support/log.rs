@@ -15,6 +15,7 @@ impl Log {
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter("trace")
+            .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
         (log, tracing::subscriber::set_default(subscriber))

@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     /// Where TLS is served, if it is.
     pub(crate) tls_address: Option<SocketAddr>,
+    /// Where `/metrics` is, if it is.
+    pub(crate) metrics_address: Option<SocketAddr>,
     /// A key of the project `default`.
     pub(crate) key: String,
     /// A key of another project.
@@ -89,6 +91,8 @@ pub(crate) struct Setup {
     pub(crate) local_key: Option<KeyHash>,
     /// What is shown where TLS is served, beside the plain listener.
     pub(crate) tls: Option<Arc<ShownCertificate>>,
+    /// Whether `/metrics` is served.
+    pub(crate) has_metrics: bool,
 }
 
 impl Setup {
@@ -149,12 +153,19 @@ impl World {
             tls_address = Some(listener.local_addr().unwrap());
             server = server.with_tls(listener, shown).unwrap();
         }
+        let mut metrics_address = None;
+        if setup.has_metrics {
+            let listener = bind();
+            metrics_address = Some(listener.local_addr().unwrap());
+            server = server.with_metrics(listener).unwrap();
+        }
         let address = server.address();
         let mut world = Self {
             node,
             control,
             address,
             tls_address,
+            metrics_address,
             key,
             foreign_key,
             http: Client::builder(TokioExecutor::new()).build_http(),

@@ -1,0 +1,292 @@
+//! What Prometheus reads: counted while requests are answered, looked up when somebody asks.
+//!
+//! No series has the id of a sandbox, a key or a project: their number has no limit, and a graph of
+//! a thousand lines says nothing.
+
+use std::time::Duration;
+
+use dayfly_node_api::NodeStatus;
+use dayfly_types::ErrorCode;
+use http::{Method, StatusCode};
+use prometheus::{
+    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
+};
+
+use crate::conditions::Condition;
+use crate::view::SandboxCount;
+
+const MIB: f64 = 1_048_576.0;
+/// From a read of the database to a boot.
+const REQUEST_BUCKETS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
+];
+const STAGE_BUCKETS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
+
+/// The stage that a whole create is told as.
+pub(crate) const WHOLE_STAGE: &str = "all";
+
+/// Everything that can be read.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    request_seconds: HistogramVec,
+    refusals: IntCounterVec,
+    create_seconds: HistogramVec,
+    sandboxes: IntGaugeVec,
+    parked: IntGaugeVec,
+    parked_target: IntGaugeVec,
+    slots: IntGaugeVec,
+    memory: GaugeVec,
+    disk: GaugeVec,
+    conditions: IntGaugeVec,
+    node_up: IntGauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let registry = Registry::new();
+        let series = Series(&registry);
+        let build = series.gauges("build_info", "The version of this server.", &["version"]);
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        Self {
+            requests: series.counters(
+                "http_requests_total",
+                "Requests that were answered, by the pattern of their route.",
+                &["route", "method", "code"],
+            ),
+            request_seconds: series.histograms(
+                "http_request_duration_seconds",
+                "From the head of a request to the head of its response.",
+                &["route", "method"],
+                &REQUEST_BUCKETS,
+            ),
+            refusals: series.counters(
+                "refusals_total",
+                "Requests that were refused, by the code of the error.",
+                &["code"],
+            ),
+            create_seconds: series.histograms(
+                "sandbox_create_seconds",
+                "Stages of creates on the node; the stage `all` is the whole.",
+                &["template", "stage"],
+                &STAGE_BUCKETS,
+            ),
+            sandboxes: series.gauges(
+                "sandboxes",
+                "Sandboxes that are not deleted.",
+                &["state", "template"],
+            ),
+            parked: series.gauges(
+                "pool_parked",
+                "Engines that wait for a create.",
+                &["template"],
+            ),
+            parked_target: series.gauges(
+                "pool_parked_target",
+                "Engines that should wait for a create.",
+                &["template"],
+            ),
+            slots: series.gauges("pool_slots", "Slots that wait for an engine.", &["kind"]),
+            memory: series.sizes(
+                "memory_bytes",
+                "Memory of the host: in all, promised to sandboxes, kept for the host.",
+            ),
+            disk: series.sizes(
+                "disk_bytes",
+                "Disk of the host: available, promised to sandboxes, kept for the host.",
+            ),
+            conditions: series.gauges(
+                "degraded",
+                "1 for each condition of GET /health that holds, 0 for the others.",
+                &["condition"],
+            ),
+            node_up: series.gauge("node_up", "Whether the node process has answered just now."),
+            registry,
+        }
+    }
+}
+
+/// Makes series of one registry.
+struct Series<'a>(&'a Registry);
+
+impl Series<'_> {
+    fn kept<T: prometheus::core::Collector + Clone + 'static>(
+        &self,
+        made: prometheus::Result<T>,
+    ) -> T {
+        #[expect(
+            clippy::expect_used,
+            reason = "names and labels are constants, and every test that starts a server makes them"
+        )]
+        let made = made.expect("a series has a valid name");
+        #[expect(clippy::expect_used, reason = "as above: no name is there twice")]
+        self.0
+            .register(Box::new(made.clone()))
+            .expect("a series is new");
+        made
+    }
+
+    fn opts(name: &str, help: &str) -> Opts {
+        Opts::new(name, help).namespace("dayfly")
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.kept(IntCounterVec::new(Self::opts(name, help), labels))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.kept(IntGaugeVec::new(Self::opts(name, help), labels))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.kept(IntGauge::with_opts(Self::opts(name, help)))
+    }
+
+    fn sizes(&self, name: &str, help: &str) -> GaugeVec {
+        self.kept(GaugeVec::new(Self::opts(name, help), &["kind"]))
+    }
+
+    fn histograms(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+        let opts = HistogramOpts::from(Self::opts(name, help)).buckets(buckets.to_vec());
+        self.kept(HistogramVec::new(opts, labels))
+    }
+}
+
+/// What is looked up when somebody reads.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) node: Option<NodeStatus>,
+    pub(crate) sandboxes: Vec<SandboxCount>,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Metrics {
+    pub(crate) fn answered(
+        &self,
+        method: &Method,
+        route: &str,
+        status: StatusCode,
+        took: Duration,
+    ) {
+        let method = method_label(method);
+        self.requests
+            .with_label_values(&[route, method, status.as_str()])
+            .inc();
+        self.request_seconds
+            .with_label_values(&[route, method])
+            .observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn refused(&self, code: ErrorCode) {
+        self.refusals.with_label_values(&[code.as_str()]).inc();
+    }
+
+    /// A stage of a create, or the whole of it.
+    pub(crate) fn created(&self, template: &str, stage: &str, took: Duration) {
+        self.create_seconds
+            .with_label_values(&[template, stage])
+            .observe(took.as_secs_f64());
+    }
+
+    /// All of it, in the text format of Prometheus.
+    pub(crate) fn text(&self, looked: &Looked) -> String {
+        self.set(looked);
+        let mut text = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot write the metrics"
+            );
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn set(&self, looked: &Looked) {
+        for condition in Condition::ALL {
+            let holds = looked.conditions.contains(condition);
+            let gauge = self.conditions.with_label_values(&[condition.as_str()]);
+            gauge.set(i64::from(holds));
+        }
+        // What is no longer there is not shown as it last was.
+        for gone in [
+            &self.sandboxes,
+            &self.parked,
+            &self.parked_target,
+            &self.slots,
+        ] {
+            gone.reset();
+        }
+        for gone in [&self.memory, &self.disk] {
+            gone.reset();
+        }
+        for count in &looked.sandboxes {
+            let labels = [count.state.as_str(), count.template.as_str()];
+            self.sandboxes.with_label_values(&labels).set(count.count);
+        }
+        self.node_up.set(i64::from(looked.node.is_some()));
+        if let Some(node) = &looked.node {
+            self.set_node(node);
+        }
+    }
+
+    fn set_node(&self, node: &NodeStatus) {
+        for pool in &node.pools {
+            let labels = [pool.template.as_str()];
+            self.parked
+                .with_label_values(&labels)
+                .set(whole(pool.parked));
+            self.parked_target
+                .with_label_values(&labels)
+                .set(whole(pool.target));
+        }
+        let slots = [
+            ("parked", node.parked_slots),
+            ("target", node.parked_slots_target),
+        ];
+        for (kind, count) in slots {
+            self.slots.with_label_values(&[kind]).set(whole(count));
+        }
+        let memory = [
+            ("total", node.memory_total_mib),
+            ("committed", node.memory_committed_mib),
+            ("reserve", node.memory_reserve_mib),
+        ];
+        let disk = [
+            ("available", node.disk_available_mib),
+            ("committed", node.disk_committed_mib),
+            ("reserve", node.disk_reserve_mib),
+        ];
+        for (gauge, sizes) in [(&self.memory, memory), (&self.disk, disk)] {
+            for (kind, mib) in sizes {
+                gauge.with_label_values(&[kind]).set(bytes(mib));
+            }
+        }
+    }
+}
+
+fn whole(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a page more or less")]
+fn bytes(mib: u64) -> f64 {
+    mib as f64 * MIB
+}
+
+/// A client may write any word there.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

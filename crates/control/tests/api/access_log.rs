@@ -1,0 +1,62 @@
+//! One line for each request.
+
+use axum::body::Body;
+use http::{Method, Request};
+
+use crate::support::World;
+use crate::support::log::Log;
+
+fn lines(log: &Log) -> Vec<String> {
+    let text = log.text();
+    let lines = text.lines().filter(|line| line.contains("dayfly_access"));
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_line_says_who_asked_for_what_and_has_no_secret() {
+    let (log, _current) = Log::keep();
+    let world = World::start().await;
+    let answer = world.get("/v1/me").await;
+    let [line] = &lines(&log)[..] else {
+        panic!("{:?}", lines(&log));
+    };
+    let id = answer.headers["x-request-id"].to_str().unwrap();
+    let prefix = answer.json()["key_prefix"].as_str().unwrap().to_owned();
+    let wanted = [
+        format!("request_id={id}"),
+        "method=GET route=\"/v1/me\" status=200 ms=".to_owned(),
+        "project=default".to_owned(),
+        format!("key=\"{prefix}\""),
+        "client=127.0.0.1".to_owned(),
+    ];
+    for part in wanted {
+        assert!(line.contains(&part), "{part} is not in {line}");
+    }
+    // A whole key where its prefix was meant, one in a header, and a path that is nobody's business.
+    let path = format!("/v1/me/tokens/{}", world.foreign_key);
+    let request = world.request(Method::DELETE, &path).body(Body::empty());
+    world.send(request.unwrap()).await;
+    let uri = format!(
+        "http://{}/v1/sandboxes/x/fs?path=/secret/plan",
+        world.address
+    );
+    let request = Request::get(uri).header("authorization", "Bearer wrong");
+    world.send(request.body(Body::empty()).unwrap()).await;
+    let lines = lines(&log);
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    for secret in [
+        world.key.as_str(),
+        world.foreign_key.as_str(),
+        "wrong",
+        "plan",
+    ] {
+        assert!(
+            !lines.iter().any(|line| line.contains(secret)),
+            "{secret}: {lines:#?}"
+        );
+    }
+    assert!(
+        lines[2].contains("status=401") && !lines[2].contains("key="),
+        "{lines:#?}"
+    );
+}
