@@ -1,4 +1,4 @@
-//! A disk that takes half a second for each sync of the node, and those who do not wait for it.
+//! A disk that takes long for each sync of the node, and those who do not wait for it.
 
 use std::future::Future;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 const VOLUME: &str = "data";
 /// What a sync takes, in milliseconds.
-const SLOW_SYNC: &str = "500";
+const SLOW_SYNC: &str = "1500";
 /// Samples of each kind, with a quick disk and with a slow one: so many that the p99 is not the
 /// slowest. They are taken in turns of a block, so that a host that changes meets both.
 const SAMPLES: usize = 200;
@@ -22,6 +22,10 @@ const BLOCK: usize = 25;
 /// take processor time, which must be the same with a quick disk and with a slow one.
 const LOAD_PERIOD: Duration = Duration::from_secs(12);
 const RATIO_MAX: f64 = 1.3;
+/// By how much a p99 may differ whatever the ratio: the machines of the load take processor time at
+/// other moments when each of their syncs takes long. Who waits for a sync, or behind one, is slower
+/// by several times as much.
+const OTHER_REASONS_MAX: Duration = Duration::from_millis(250);
 
 /// What was found under one condition.
 #[derive(Default)]
@@ -136,31 +140,29 @@ async fn measure_loaded(
     end.send_replace(true);
     while let Some(ended) = working.join_next().await {
         let rounds = ended.context("the load panicked")??;
-        ensure!(rounds >= 2, "the disk was not kept busy");
+        ensure!(rounds >= 1, "the disk was not kept busy");
     }
     measured
 }
 
 fn compare(quiet: &Phase, loaded: &Phase, slow: &Phase) -> Result<()> {
-    let to = |phase: &Phase| {
-        [
-            slow.exec.p99_to(&phase.exec),
-            slow.create.p99_to(&phase.create),
-        ]
-    };
-    let ([exec_quiet, create_quiet], [exec_loaded, create_loaded]) = (to(quiet), to(loaded));
-    let ratios = [
-        ("exec", exec_quiet, exec_loaded),
-        ("create", create_quiet, create_loaded),
+    let kinds = [
+        ("exec", &slow.exec, &loaded.exec, &quiet.exec),
+        ("create", &slow.create, &loaded.create, &quiet.create),
     ];
-    for (name, to_quiet, to_loaded) in ratios {
+    for (name, slow, loaded, quiet) in kinds {
+        let (to_quiet, to_loaded) = (slow.p99_to(quiet), slow.p99_to(loaded));
         figure!(
             "{name}: p99 with slow syncs {to_quiet:.2} times quiet, {to_loaded:.2} times loaded"
         );
     }
-    // The machines of the load take processor time of their own, which is no wait for a disk.
-    for (name, _, to_loaded) in ratios {
-        ensure!(to_loaded <= RATIO_MAX, "{name}: {to_loaded:.2}");
+    for (name, slow, loaded, _) in kinds {
+        let to_loaded = slow.p99_to(loaded);
+        let longer = slow.percentile(99).saturating_sub(loaded.percentile(99));
+        ensure!(
+            to_loaded <= RATIO_MAX || longer <= OTHER_REASONS_MAX,
+            "{name}: {to_loaded:.2} times, {longer:?} longer"
+        );
     }
     Ok(())
 }
