@@ -15,6 +15,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import ssl
 import subprocess
@@ -174,11 +175,15 @@ def terminal(client: Client, sandbox: str) -> str:
         os.execve(program, [program, "exec", "-it", sandbox, "--", "sh"], environment)
     os.write(descriptor, b"stty size; echo $((6*7)); exit 5\n")
     seen, deadline = b"", time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline and select.select([descriptor], [], [], 1) is not None:
+    while time.monotonic() < deadline:
+        if not select.select([descriptor], [], [], 1)[0]:
+            continue
         try:
             seen += os.read(descriptor, 4096)
         except OSError:
             break
+    else:
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert b"42" in seen and os.waitstatus_to_exitcode(status) == 5, (seen, status)
     return "terminal"
@@ -212,6 +217,7 @@ def upload(client: Client, sandbox: str, mib: int) -> str:
 
 
 def drive(proxy: Proxy, tls: Path, key: str, log: Path, mib: int) -> None:
+    before = len(log.read_text())
     with proxy.serve():
         until(f"{proxy.name} listens", lambda: listens(proxy.port))
         client = Client(proxy.port, tls / "authority.pem", key)
@@ -219,8 +225,7 @@ def drive(proxy: Proxy, tls: Path, key: str, log: Path, mib: int) -> None:
         said = [work(client, sandbox) for work in (stream, terminal, preview)]
         said.append(upload(client, sandbox, mib))
         client.ask("DELETE", f"/v1/sandboxes/{sandbox}")
-    lines = [line for line in log.read_text().splitlines() if sandbox not in line and "request_id=" in line]
-    clients = set(re.findall(r"client=(\S+)", "\n".join(lines)))
+    clients = set(re.findall(r"client=(\S+)", log.read_text()[before:]))
     assert CLIENT in clients, clients
     print(f"{proxy.name}: {', '.join(said)}", flush=True)
 
@@ -236,7 +241,9 @@ def main() -> None:
         made = [PROGRAMS / "dayflyd", "tls", "init", "--directory", tls, *names]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
         both = (tls / "server.pem").read_text() + (tls / "server.key").read_text()
-        (tls / "server-with-key.pem").write_text(both)
+        together = os.open(tls / "server-with-key.pem", os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(together, "w") as file:
+            file.write(both)
         words = [str(PROGRAMS / "dayflyd"), "--data-dir", str(data), "--listen", f"127.0.0.1:{port}"]
         words += ["--trusted-proxy", "127.0.0.1/32", "--preview-domain", f"https://{PREVIEW}"]
         words += ["--egress-uplink", "none", "--templates", "base"]

@@ -103,23 +103,13 @@ pub(crate) struct RunArguments {
     #[arg(long, env = "DAYFLYD_PLAIN_HTTP")]
     pub(crate) plain_http: bool,
     /// Where the API and previews are served over TLS. Needs a certificate and its key.
-    #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_TLS_LISTEN", requires_all = ["tls_certificate", "tls_key"])]
+    #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_TLS_LISTEN")]
     pub(crate) tls_listen: Option<SocketAddr>,
     /// The certificate in PEM form, with those that lead to its authority. Read again on SIGHUP.
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "DAYFLYD_TLS_CERTIFICATE",
-        requires = "tls_listen"
-    )]
+    #[arg(long, value_name = "FILE", env = "DAYFLYD_TLS_CERTIFICATE")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// Its private key in PEM form.
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "DAYFLYD_TLS_KEY",
-        requires = "tls_listen"
-    )]
+    #[arg(long, value_name = "FILE", env = "DAYFLYD_TLS_KEY")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Where Prometheus reads `/metrics`, in plain HTTP and without a key. Default: nowhere.
     #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_METRICS_LISTEN")]

@@ -73,8 +73,9 @@ fn check_settings(arguments: &ConfigArguments) -> Result<()> {
     if let Some(file) = &arguments.config {
         given.extend(["--config".into(), file.into()]);
     }
-    let report = settings::resolve(&given)?.report;
-    Ok(print(arguments.json, &report, settings::render)?)
+    let found = settings::resolve(&given)?;
+    settings::check(&found.arguments)?;
+    Ok(print(arguments.json, &found.report, settings::render)?)
 }
 
 fn check_recipes(arguments: &RecipeArguments) -> Result<ExitCode> {

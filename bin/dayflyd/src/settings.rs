@@ -116,15 +116,6 @@ fn settings(
         let text = || format!("egress_uplink: there is no {}", path.display());
         ensure!(path.exists(), text());
     }
-    let is_private = arguments.listen.ip().to_canonical().is_loopback();
-    ensure!(
-        is_private || arguments.plain_http,
-        "listen: {} is an address that other hosts can reach, and keys would cross the network \
-         in clear; listen on 127.0.0.1 and serve others with tls_listen, or say plain_http if a \
-         proxy on another host speaks TLS",
-        arguments.listen
-    );
-    CertificateText::of(&arguments)?;
     if let Some(group) = &arguments.local_group {
         local_access::group_id(group).context("local_group")?;
     }
@@ -139,6 +130,37 @@ fn settings(
         settings: settings.collect(),
     };
     Ok(Settings { arguments, report })
+}
+
+/// What a start would refuse beside what is not understood. Reads the certificate, and so is for
+/// whoever may.
+///
+/// # Errors
+/// What is wrong, and what to write instead.
+pub(crate) fn check(arguments: &RunArguments) -> Result<()> {
+    let is_private = arguments.listen.ip().to_canonical().is_loopback();
+    ensure!(
+        is_private || arguments.plain_http,
+        "listen: {} is an address that other hosts can reach, and keys would cross the network \
+         in clear; listen on 127.0.0.1 and serve others with tls_listen, or say plain_http if a \
+         proxy on another host speaks TLS",
+        arguments.listen
+    );
+    let tls = [
+        ("tls_listen", arguments.tls_listen.is_some()),
+        ("tls_certificate", arguments.tls_certificate.is_some()),
+        ("tls_key", arguments.tls_key.is_some()),
+    ];
+    if tls.iter().any(|(_, is_there)| *is_there) {
+        for (name, is_there) in tls {
+            ensure!(
+                is_there,
+                "{name} is missing: TLS needs tls_listen, tls_certificate and tls_key"
+            );
+        }
+    }
+    CertificateText::of(arguments)?;
+    Ok(())
 }
 
 fn raw_values(matches: &ArgMatches, key: &str) -> Vec<String> {
@@ -229,30 +251,33 @@ mod tests {
     #[test]
     fn an_address_of_other_hosts_needs_a_word() {
         for address in ["0.0.0.0:7070", "[::]:7070", "192.0.2.1:7070"] {
-            let error = resolve(&given(&["--listen", address])).unwrap_err();
+            let error = checked(&["--listen", address]).unwrap_err();
             let error = format!("{error:#}");
             assert!(
                 error.contains("tls_listen") && error.contains("plain_http"),
                 "{error}"
             );
-            assert!(resolve(&given(&["--listen", address, "--plain-http"])).is_ok());
+            assert!(checked(&["--listen", address, "--plain-http"]).is_ok());
         }
         for address in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            assert!(resolve(&given(&["--listen", address])).is_ok(), "{address}");
+            assert!(checked(&["--listen", address]).is_ok(), "{address}");
         }
+    }
+
+    fn checked(words: &[&str]) -> Result<()> {
+        check(&resolve(&given(words))?.arguments)
     }
 
     #[test]
     fn tls_is_named_with_all_that_it_needs() {
         let words = ["--tls-listen", "127.0.0.1:1"];
-        assert!(resolve(&given(&words)).is_err());
-        assert!(resolve(&given(&["--tls-key", "key"])).is_err());
-        let words = [
-            &words[..],
-            &["--tls-certificate", "/nowhere/a", "--tls-key", "b"],
-        ]
-        .concat();
-        let error = format!("{:#}", resolve(&given(&words)).unwrap_err());
+        let error = format!("{:#}", checked(&words).unwrap_err());
+        assert!(error.contains("tls_certificate is missing"), "{error}");
+        assert!(checked(&["--tls-key", "key"]).is_err());
+        let (_kept, path) = file("tls_certificate = '/nowhere/a'\ntls_key = 'b'\n");
+        // A flag goes with the rest of the file.
+        let words = [&words[..], &["--config", &path]].concat();
+        let error = format!("{:#}", checked(&words).unwrap_err());
         assert!(
             error.contains("tls_certificate") && error.contains("/nowhere/a"),
             "{error}"

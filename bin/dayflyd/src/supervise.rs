@@ -134,6 +134,7 @@ impl Parent {
     /// Takes the data directory and the addresses, before anything is started.
     fn prepare(given: &[OsString]) -> Result<Self> {
         let found = settings::resolve(given)?;
+        settings::check(&found.arguments)?;
         let (settings, file) = (found.arguments, found.report.file);
         let directory = DataDirectory::create(&settings.data_dir)?;
         let lock = directory.lock()?;
@@ -187,6 +188,7 @@ impl Parent {
 
     fn read_again(&self, given: &[OsString]) -> Result<RunArguments> {
         let found = settings::resolve(given)?;
+        settings::check(&found.arguments)?;
         // An editor that writes a file anew may have taken it away for a moment.
         let is_there = self.file.is_none() || found.report.file.is_some();
         ensure!(is_there, "the settings file is gone");
@@ -279,6 +281,12 @@ impl Parent {
         }
         let new = RunArguments {
             listen: self.settings.listen,
+            // The socket is there until a restart, and must have a certificate until then.
+            tls_certificate: new
+                .tls_certificate
+                .clone()
+                .or(self.settings.tls_certificate.clone()),
+            tls_key: new.tls_key.clone().or(self.settings.tls_key.clone()),
             tls_listen: self.settings.tls_listen,
             metrics_listen: self.settings.metrics_listen,
             data_dir: self.settings.data_dir.clone(),

@@ -71,9 +71,14 @@ impl Carrier {
             request.try_into().map_err(|error: reqwest::Error| {
                 io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
             })?;
+        // What else of the address a connection would have told the server.
+        let scheme = request.uri().scheme().cloned();
         let path = request.uri().path_and_query().cloned();
         *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
         request.headers_mut().insert(HOST, host);
+        if let Some(scheme) = scheme {
+            request.extensions_mut().insert(scheme);
+        }
         Ok((self.0)(request).await)
     }
 }

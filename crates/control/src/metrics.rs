@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dayfly_node_api::NodeStatus;
 use dayfly_types::ErrorCode;
-use http::{Method, StatusCode};
+use http::Method;
 use prometheus::{
     Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry, TextEncoder,
@@ -165,16 +165,10 @@ pub(crate) struct Looked {
 }
 
 impl Metrics {
-    pub(crate) fn answered(
-        &self,
-        method: &Method,
-        route: &str,
-        status: StatusCode,
-        took: Duration,
-    ) {
+    pub(crate) fn answered(&self, method: &Method, route: &str, code: &str, took: Duration) {
         let method = method_label(method);
         self.requests
-            .with_label_values(&[route, method, status.as_str()])
+            .with_label_values(&[route, method, code])
             .inc();
         self.request_seconds
             .with_label_values(&[route, method])
@@ -278,7 +272,7 @@ fn bytes(mib: u64) -> f64 {
 }
 
 /// A client may write any word there.
-fn method_label(method: &Method) -> &'static str {
+pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -13,7 +13,7 @@ use dayfly_client::Client;
 use dayfly_control::admission::limit::{Permit, TooMany};
 use dayfly_control::{MakeMcp, McpCaller, McpRefusal, McpService};
 use dayfly_mcp::HomeSettings;
-use dayfly_mcp::http::{AllowedHosts, CallerPlaces, HeldPlace, HttpCaller, HttpServer};
+use dayfly_mcp::http::{AllowedHosts, CallerPlaces, HeldPlace, HttpCaller, HttpServer, ReachedBy};
 use futures::future::BoxFuture;
 
 struct Mounted(HttpServer);
@@ -40,9 +40,11 @@ impl McpService for Mounted {
     fn serve(
         &self,
         caller: McpCaller,
-        request: Request,
+        mut request: Request,
     ) -> BoxFuture<'static, Result<Response, McpRefusal>> {
         let server = self.0.clone();
+        let is_secure = caller.is_secure();
+        request.extensions_mut().insert(ReachedBy { is_secure });
         let caller = HttpCaller {
             key: caller.key_prefix().to_owned(),
             places: Arc::new(Places(caller)),

@@ -31,6 +31,18 @@ use crate::server::McpServer;
 
 const SESSION: &str = "mcp-session-id";
 
+/// How a request reached the server, put on it by whoever serves it: links are made of that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReachedBy {
+    pub is_secure: bool,
+}
+
+impl ReachedBy {
+    pub(crate) const fn scheme(self) -> &'static str {
+        if self.is_secure { "https" } else { "http" }
+    }
+}
+
 /// Why a request was not served.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpRefusal {

@@ -23,6 +23,7 @@ use crate::arguments;
 use crate::definition::{self, OmittedSandbox, SANDBOX};
 use crate::error::ToolError;
 use crate::home::{Home, HomeSettings};
+use crate::http::ReachedBy;
 use crate::named_sandbox;
 use crate::names::named;
 use crate::output::ToolOutput;
@@ -96,7 +97,11 @@ impl McpServer {
         let key = text(AUTHORIZATION.as_str()).and_then(|value| value.split_once(' '));
         let key = ApiKey::parse(key.map(|(_, key)| key).unwrap_or_default())?;
         let host = text(HOST.as_str()).unwrap_or("localhost");
-        let client = self.client.for_caller(&format!("http://{host}"), &key)?;
+        let reached = parts.extensions.get::<ReachedBy>();
+        let scheme = reached.copied().unwrap_or_default().scheme();
+        let client = self
+            .client
+            .for_caller(&format!("{scheme}://{host}"), &key)?;
         let default = match text(SANDBOX_HEADER) {
             Some(name) => DefaultSandbox::Named(name.to_owned()),
             None if parts.headers.contains_key(SESSION_HEADER) => DefaultSandbox::Home,

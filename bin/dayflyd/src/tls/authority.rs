@@ -67,10 +67,12 @@ impl Files {
         let made = params
             .self_signed(&key)
             .context("cannot make an authority")?;
-        // Both or none, as far as a caller can tell: without its key an authority is worth nothing.
-        write_atomic(&self.authority_key, key.serialize_pem().as_bytes(), SECRET)?;
+        let authority_key = key.serialize_pem();
+        // Everything is made before anything is written: a name that cannot be used leaves nothing.
+        let server = Signed::new(&Issuer::new(params, key), names)?;
+        write_atomic(&self.authority_key, authority_key.as_bytes(), SECRET)?;
         write_atomic(&self.authority, made.pem().as_bytes(), PUBLIC)?;
-        self.sign(&Issuer::new(params, key), names)
+        self.write(&server)
     }
 
     /// Makes the next certificate, for the names of the last unless others are given.
@@ -85,19 +87,33 @@ impl Files {
         } else {
             given.to_vec()
         };
-        self.sign(&issuer, &names)?;
+        self.write(&Signed::new(&issuer, &names)?)?;
         Ok(names)
     }
 
-    fn sign(&self, issuer: &Issuer<'_, KeyPair>, names: &[String]) -> Result<()> {
+    fn write(&self, server: &Signed) -> Result<()> {
+        // The key first: a daemon that reads both in between refuses them and goes on as before.
+        write_atomic(&self.server_key, server.key.as_bytes(), SECRET)?;
+        write_atomic(&self.server, server.certificate.as_bytes(), PUBLIC)?;
+        Ok(())
+    }
+}
+
+/// A certificate of the host and its key, in PEM form.
+struct Signed {
+    certificate: String,
+    key: String,
+}
+
+impl Signed {
+    fn new(issuer: &Issuer<'_, KeyPair>, names: &[String]) -> Result<Self> {
         ensure!(!names.is_empty(), "a certificate needs a name");
         let key = KeyPair::generate().context("cannot make a key")?;
-        let params = server_params(names)?;
-        let made = params.signed_by(&key, issuer).context("cannot sign")?;
-        // The key first: a daemon that reads both in between refuses them and goes on as before.
-        write_atomic(&self.server_key, key.serialize_pem().as_bytes(), SECRET)?;
-        write_atomic(&self.server, made.pem().as_bytes(), PUBLIC)?;
-        Ok(())
+        let made = server_params(names)?.signed_by(&key, issuer);
+        Ok(Self {
+            certificate: made.context("cannot sign")?.pem(),
+            key: key.serialize_pem(),
+        })
     }
 }
 
@@ -129,4 +145,23 @@ fn server_params(names: &[String]) -> Result<CertificateParams> {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     (params.not_before, params.not_after) = (now - BEFORE_NOW, now + SERVER_LASTS);
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_what_could_not_be_made_and_nothing_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let files = Files::of(place.path());
+        assert!(files.make(&["b\u{fc}cher.example".to_owned()]).is_err());
+        assert!(files.all().iter().all(|path| !path.exists()));
+        let names = ["box.example.org".to_owned(), "127.0.0.1".to_owned()];
+        files.make(&names).unwrap();
+        let before = std::fs::read(&files.authority).unwrap();
+        assert!(files.make(&names).is_err());
+        assert_eq!(files.renew(&[]).unwrap(), names);
+        assert_eq!(std::fs::read(&files.authority).unwrap(), before);
+    }
 }

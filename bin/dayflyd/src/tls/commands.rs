@@ -1,10 +1,11 @@
 //! `dayflyd tls`: makes certificates for a host that has no other authority.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use dayfly_host::files::make_directory_durable;
 use dayfly_installation::output::print;
 use serde::Serialize;
 
@@ -14,6 +15,8 @@ use crate::args::{TlsArguments, TlsCommand};
 
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const PORT: u16 = 7443;
+/// Clients may be given the authority from there; the keys are root's own.
+const DIRECTORY_MODE: u32 = 0o755;
 
 /// What was made. The shape is documented; fields are only added.
 #[derive(Debug, Serialize)]
@@ -37,7 +40,9 @@ pub(crate) fn run(command: &TlsCommand) -> Result<()> {
             } else {
                 arguments.name.clone()
             };
-            make_directory(&arguments.directory)?;
+            let directory = &arguments.directory;
+            make_directory_durable(directory, DIRECTORY_MODE)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
             Files::of(&arguments.directory).make(&names)?;
             show(arguments, names, true)
         }
@@ -51,13 +56,6 @@ pub(crate) fn run(command: &TlsCommand) -> Result<()> {
 fn host_name() -> Result<String> {
     let name = fs::read_to_string(HOST_NAME).context("cannot find the name of this host")?;
     Ok(name.trim().to_owned())
-}
-
-fn make_directory(path: &Path) -> Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o755);
-    let named = || format!("cannot make {}", path.display());
-    builder.create(path).with_context(named)
 }
 
 fn show(arguments: &TlsArguments, names: Vec<String>, is_new_authority: bool) -> Result<()> {
@@ -75,6 +73,10 @@ fn show(arguments: &TlsArguments, names: Vec<String>, is_new_authority: bool) ->
     Ok(print(arguments.json, &made, render)?)
 }
 
+fn is_host_name(name: &str) -> bool {
+    !name.starts_with("*.") && name != "localhost" && name.parse::<IpAddr>().is_err()
+}
+
 fn render(made: &Made) -> String {
     let (certificate, key) = (made.certificate.display(), made.key.display());
     let (names, until) = (made.names.join(", "), &made.certificate_expiry.not_after);
@@ -90,6 +92,12 @@ fn render(made: &Made) -> String {
     text.push_str(&format!(
         "In /etc/dayfly/dayflyd.toml:\n  tls_listen = \"0.0.0.0:{PORT}\"\n  tls_certificate = \"{certificate}\"\n  tls_key = \"{key}\"\n"
     ));
+    let hosts = made.names.iter().filter(|name| is_host_name(name));
+    let hosts: Vec<String> = hosts.map(|name| format!("\"{name}\"")).collect();
+    if !hosts.is_empty() {
+        // Under other names `/mcp` is refused.
+        text.push_str(&format!("  api_host = [{}]\n", hosts.join(", ")));
+    }
     if let Some(domain) = made.names.iter().find_map(|name| name.strip_prefix("*.")) {
         text.push_str(&format!("  preview_domain = \"https://{domain}:{PORT}\"\n"));
     }

@@ -13,15 +13,24 @@ use x509_parser::prelude::FromDer as _;
 
 /// Less than this is too near.
 const RENEW_DAYS: i64 = 21;
+const DAY_SECONDS: i64 = 86_400;
 
 /// Until when a certificate holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Expiry {
     pub(crate) not_after: String,
+    /// Whole days; below 0 from the moment on at which it ends.
     pub(crate) days_left: i64,
 }
 
 impl Expiry {
+    fn of(not_after: OffsetDateTime, now: OffsetDateTime) -> Result<Self> {
+        Ok(Self {
+            not_after: not_after.format(&Rfc3339)?,
+            days_left: (not_after - now).whole_seconds().div_euclid(DAY_SECONDS),
+        })
+    }
+
     /// It is time to renew.
     pub(crate) const fn is_near(&self) -> bool {
         self.days_left < RENEW_DAYS
@@ -41,10 +50,7 @@ fn parsed(der: &[u8]) -> Result<X509Certificate<'_>> {
 /// Until when a certificate in DER holds.
 pub(super) fn expiry(der: &[u8]) -> Result<Expiry> {
     let not_after = parsed(der)?.validity().not_after.to_datetime();
-    Ok(Expiry {
-        not_after: not_after.format(&Rfc3339)?,
-        days_left: (not_after - OffsetDateTime::now_utc()).whole_days(),
-    })
+    Expiry::of(not_after, OffsetDateTime::now_utc())
 }
 
 /// The names and addresses that a certificate in DER is for.
@@ -84,4 +90,21 @@ pub(super) fn read_first(path: &Path) -> Result<Vec<u8>> {
     let (_, block) = x509_parser::pem::parse_x509_pem(text.as_bytes())
         .with_context(|| format!("{} has no certificate", path.display()))?;
     Ok(block.contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_over_from_its_end_on() {
+        let now = OffsetDateTime::now_utc();
+        let of = |left: Duration| Expiry::of(now + left, now).unwrap();
+        assert!(of(Duration::hours(-1)).is_over());
+        assert!(!of(Duration::hours(1)).is_over());
+        assert!(of(Duration::days(20)).is_near() && !of(Duration::days(22)).is_near());
+        assert_eq!(of(Duration::hours(49)).days_left, 2);
+    }
 }

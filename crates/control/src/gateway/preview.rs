@@ -45,8 +45,8 @@ impl VisitScheme {
 #[derive(Debug)]
 pub(crate) struct ApiAddress {
     pub(crate) host: Option<Authority>,
-    /// Over TLS of our own.
-    pub(crate) is_by_tls: bool,
+    /// Over TLS, of our own or of a trusted proxy.
+    pub(crate) is_secure: bool,
 }
 
 /// Why a text is not a preview domain.
@@ -126,10 +126,10 @@ pub(crate) fn parse_port(text: &str) -> Option<u16> {
 }
 
 impl PreviewDomain {
-    /// What a visitor speaks, whose request came over TLS of our own or not.
+    /// What a visitor speaks, whose request came over TLS or not.
     #[must_use]
-    pub(crate) fn scheme(&self, is_by_tls: bool) -> VisitScheme {
-        if is_by_tls || self.front.is_some_and(|front| front.is_secure) {
+    pub(crate) fn scheme(&self, is_secure: bool) -> VisitScheme {
+        if is_secure || self.front.is_some_and(|front| front.is_secure) {
             VisitScheme::Https
         } else {
             VisitScheme::Http
@@ -157,7 +157,7 @@ impl PreviewDomain {
             Some(front) => (self.scheme(false), front.port),
             None => {
                 let port = api.host.as_ref().and_then(Authority::port_u16);
-                (self.scheme(api.is_by_tls), port)
+                (self.scheme(api.is_secure), port)
             }
         };
         let listener = listener.map_or_else(String::new, |number| format!(":{number}"));
@@ -169,7 +169,7 @@ impl PreviewDomain {
     #[must_use]
     pub(crate) fn path_url(&self, sandbox: &SandboxId, port: u16, api: &ApiAddress) -> String {
         let prefix = super::address::path_prefix(sandbox, port);
-        let scheme = self.scheme(api.is_by_tls).as_str();
+        let scheme = self.scheme(api.is_secure).as_str();
         match &api.host {
             Some(host) => format!("{scheme}://{host}{prefix}/"),
             None => format!("{prefix}/"),
@@ -245,9 +245,9 @@ mod tests {
     #[test]
     fn addresses_are_those_that_visitors_can_use() {
         let sandbox = SandboxId::parse("sb-x").unwrap();
-        let api = |is_by_tls| ApiAddress {
+        let api = |is_secure| ApiAddress {
             host: Some("127.0.0.1:7070".parse().unwrap()),
-            is_by_tls,
+            is_secure,
         };
         let plain = PreviewDomain::default();
         assert_eq!(

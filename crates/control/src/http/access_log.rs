@@ -4,23 +4,27 @@
 //! meant. The pattern of its route says enough.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use dayfly_types::{ProjectId, RequestId};
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::arrival::Arrival;
 use super::envelope::FromService;
-use crate::metrics::Metrics;
+use crate::control::Control;
+use crate::metrics::method_label;
 
 /// What the lines are filtered by: `DAYFLY_LOG=info,dayfly_access=off`.
 const TARGET: &str = "dayfly_access";
-/// Of a request that went on to a service in a sandbox, and of one that no route has.
+/// Of a request that went on to a service in a sandbox, and of one that came to no route.
 const PREVIEW: &str = "preview";
 const NO_ROUTE: &str = "none";
+/// The status of a request whose caller hung up before its response, as other servers write it.
+const HUNG_UP: u16 = 499;
 
 /// Put on a response by what knows it.
 #[derive(Debug, Clone)]
@@ -39,35 +43,52 @@ pub(crate) async fn note_route(request: Request, next: Next) -> Response {
     response
 }
 
-/// A request whose response is not there yet.
+/// A request whose response is not there yet. Dropped without one, it is told as hung up.
 #[derive(Debug)]
 pub(crate) struct Pending {
+    control: Arc<Control>,
+    id: RequestId,
     began: Instant,
     method: Method,
     client: Option<IpAddr>,
+    is_answered: bool,
 }
 
 impl Pending {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn of(control: Arc<Control>, id: RequestId, request: &Request) -> Self {
         let arrival = request.extensions().get::<Arrival>();
         Self {
+            control,
+            id,
             began: Instant::now(),
             method: request.method().clone(),
             client: arrival.map(|arrival| arrival.client),
+            is_answered: false,
         }
     }
 
     /// Writes the line. A stream goes on behind it: what is told is the time to its beginning.
-    pub(crate) fn answered(self, metrics: &Metrics, id: &RequestId, response: &Response) {
-        let took = self.began.elapsed();
-        metrics.answered(&self.method, route(response), response.status(), took);
+    pub(crate) fn answered(mut self, response: &Response) {
+        self.is_answered = true;
+        let status = response.status();
         let by = response.extensions().get::<AskedBy>();
+        match route(response) {
+            // A service may answer what it likes; that must not be as many series.
+            PREVIEW => self.tell(PREVIEW, status.as_u16(), class(status), by),
+            route => self.tell(route, status.as_u16(), status.as_str(), by),
+        }
+    }
+
+    fn tell(&self, route: &str, status: u16, code: &str, by: Option<&AskedBy>) {
+        let took = self.began.elapsed();
+        let metrics = &self.control.metrics;
+        metrics.answered(&self.method, route, code, took);
         tracing::info!(
             target: TARGET,
-            request_id = %id,
-            method = %self.method,
-            route = route(response),
-            status = response.status().as_u16(),
+            request_id = %self.id,
+            method = method_label(&self.method),
+            route,
+            status,
             ms = milliseconds(took),
             project = by.map(|by| tracing::field::display(&by.project)),
             key = by.map(|by| by.key_prefix.as_str()),
@@ -78,12 +99,31 @@ impl Pending {
     }
 }
 
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.tell(NO_ROUTE, HUNG_UP, "499", None);
+        }
+    }
+}
+
 fn route(response: &Response) -> &str {
     let extensions = response.extensions();
     match extensions.get::<MatchedPath>() {
         Some(route) => route.as_str(),
         None if extensions.get::<FromService>().is_some() => PREVIEW,
         None => NO_ROUTE,
+    }
+}
+
+const fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "other",
     }
 }
 

@@ -71,6 +71,7 @@ pub fn router_with_mcp(
     };
     let routes = Router::new()
         .route(mcp_http::PATH, any(mcp_http::serve))
+        .route_layer(from_fn(access_log::note_route))
         .with_state(route)
         .fallback_service(routed(&control));
     guarded(routes, control)

@@ -48,9 +48,9 @@ pub(crate) async fn wrap(
         path = request.uri().path());
     let mut request = request;
     request.extensions_mut().insert(id.clone());
-    let pending = access_log::Pending::of(&request);
+    let pending = access_log::Pending::of(Arc::clone(&control), id.clone(), &request);
     let response = next.run(request).instrument(span).await;
-    pending.answered(&control.metrics, &id, &response);
+    pending.answered(&response);
     if response.extensions().get::<FromService>().is_some() {
         return response;
     }

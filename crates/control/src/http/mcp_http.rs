@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use dayfly_types::{ErrorCode, ProjectId};
 use futures::future::BoxFuture;
 
+use super::arrival::Arrival;
 use super::auth::Caller;
 use super::envelope::OtherShape;
 use super::error::ApiError;
@@ -35,9 +36,16 @@ pub struct McpCaller {
     control: Arc<Control>,
     project: ProjectId,
     key_prefix: String,
+    is_secure: bool,
 }
 
 impl McpCaller {
+    /// Whether its request came over TLS.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
     /// What its key is known by.
     #[must_use]
     pub fn key_prefix(&self) -> &str {
@@ -74,12 +82,14 @@ pub(crate) struct McpRoute {
 pub(crate) async fn serve(
     State(route): State<McpRoute>,
     Extension(caller): Extension<Caller>,
+    arrival: Option<Extension<Arrival>>,
     request: Request,
 ) -> Response {
     let caller = McpCaller {
         control: route.control,
         project: caller.project,
         key_prefix: caller.key_prefix,
+        is_secure: arrival.is_some_and(|Extension(arrival)| arrival.is_secure),
     };
     match route.service.serve(caller, request).await {
         Ok(mut response) => {

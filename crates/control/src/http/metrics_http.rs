@@ -1,7 +1,7 @@
 //! `/metrics` for Prometheus, on a listener of its own: whoever reaches that may read it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -10,6 +10,7 @@ use axum::routing::get;
 use dayfly_node_api::NodeCalls as _;
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{ConnectionLimits, Connections};
@@ -21,6 +22,8 @@ use crate::metrics::Looked;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A node that hangs must not keep a reader waiting: that it does is what there is to read.
 const NODE_DEADLINE: Duration = Duration::from_secs(2);
+/// A reader that comes so soon after another gets the same.
+const FRESH: Duration = Duration::from_millis(500);
 /// Readers are few.
 const READERS: ConnectionLimits = ConnectionLimits {
     all: 64,
@@ -30,14 +33,24 @@ const READERS: ConnectionLimits = ConnectionLimits {
     first_head: Duration::from_secs(5),
 };
 
+/// What was read last: however many ask, the node is asked by one of them.
+struct Reading {
+    control: Arc<Control>,
+    last: Mutex<Option<(Instant, String)>>,
+}
+
 pub(crate) async fn serve_metrics(
     socket: TcpListener,
     control: &Arc<Control>,
     stop: CancellationToken,
 ) {
+    let reading = Reading {
+        control: Arc::clone(control),
+        last: Mutex::default(),
+    };
     let router = Router::new()
         .route("/metrics", get(read))
-        .with_state(Arc::clone(control));
+        .with_state(Arc::new(reading));
     let listener = Listener {
         socket,
         tls: None,
@@ -46,14 +59,25 @@ pub(crate) async fn serve_metrics(
     serve(listener, router, &Arc::new(Connections::new(READERS)), stop).await;
 }
 
-async fn read(State(control): State<Arc<Control>>) -> Response {
-    let node = tokio::time::timeout(NODE_DEADLINE, control.node.status()).await;
-    let conditions = system::held(&control).await;
-    let looked = Looked {
+async fn read(State(reading): State<Arc<Reading>>) -> Response {
+    let mut last = reading.last.lock().await;
+    let text = match &*last {
+        Some((at, text)) if at.elapsed() < FRESH => text.clone(),
+        Some(_) | None => {
+            let text = look(&reading.control).await;
+            *last = Some((Instant::now(), text.clone()));
+            text
+        }
+    };
+    ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
+}
+
+async fn look(control: &Arc<Control>) -> String {
+    let node = tokio::time::timeout(NODE_DEADLINE, control.node.status());
+    let (node, conditions) = futures::join!(node, system::held(control));
+    control.metrics.text(&Looked {
         node: node.ok().and_then(Result::ok),
         sandboxes: control.view.counts(),
         conditions: conditions.into_iter().map(|(name, _)| name).collect(),
-    };
-    let text = control.metrics.text(&looked);
-    ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
+    })
 }

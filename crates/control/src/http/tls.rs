@@ -8,7 +8,7 @@ use dayfly_api::{Advice, ErrorBody};
 use dayfly_types::ErrorCode;
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -30,15 +30,18 @@ const HTTP1: &[u8] = b"http/1.1";
 #[derive(Debug, Clone)]
 pub struct Certificate(Arc<CertifiedKey>);
 
-/// Why texts are not a certificate that can be shown.
+/// Why texts are not a certificate that can be shown. What a reader of PEM says is left out: it quotes
+/// lines of the file, and a key that has lost its line ends is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCertificate {
     #[error("there is no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----")]
     NoChain,
-    #[error("the certificate cannot be read")]
-    Chain(#[source] pem::Error),
-    #[error("the private key cannot be read: it must be in PEM form, and not encrypted")]
-    Key(#[source] pem::Error),
+    #[error("the certificate cannot be read: it must be in PEM form, with line ends")]
+    Chain,
+    #[error(
+        "the private key cannot be read: it must be in PEM form, with line ends, and not encrypted"
+    )]
+    Key,
     #[error("the certificate and the private key cannot be used together")]
     Pair(#[source] rustls::Error),
 }
@@ -50,11 +53,11 @@ impl Certificate {
     /// [`InvalidCertificate`].
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, InvalidCertificate> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
-        let chain = chain.map_err(InvalidCertificate::Chain)?;
+        let chain = chain.map_err(|_| InvalidCertificate::Chain)?;
         if chain.is_empty() {
             return Err(InvalidCertificate::NoChain);
         }
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(InvalidCertificate::Key)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| InvalidCertificate::Key)?;
         let pair = CertifiedKey::from_der(chain, key, &provider());
         let pair = pair.map_err(InvalidCertificate::Pair)?;
         Ok(Self(Arc::new(pair)))

@@ -9,7 +9,7 @@ use dayfly_types::{ErrorCode, SandboxId};
 use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
-use http::uri::Authority;
+use http::uri::{Authority, Scheme};
 
 use crate::control::Control;
 use crate::gateway::ApiAddress;
@@ -51,11 +51,12 @@ impl<S: Send + Sync> FromRequestParts<S> for ApiAddress {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let host = parts.headers.get(HOST);
         let host = host.and_then(|value| Authority::try_from(value.as_bytes()).ok());
-        let arrival = parts.extensions.get::<Arrival>();
-        Ok(Self {
-            host,
-            is_by_tls: arrival.is_some_and(|arrival| arrival.is_secure),
-        })
+        let is_secure = match parts.extensions.get::<Arrival>() {
+            Some(arrival) => arrival.is_secure,
+            // Of a client in this process, which says how its own caller came.
+            None => parts.extensions.get::<Scheme>() == Some(&Scheme::HTTPS),
+        };
+        Ok(Self { host, is_secure })
     }
 }
 

@@ -24,7 +24,7 @@ async fn a_line_says_who_asked_for_what_and_has_no_secret() {
     let prefix = answer.json()["key_prefix"].as_str().unwrap().to_owned();
     let wanted = [
         format!("request_id={id}"),
-        "method=GET route=\"/v1/me\" status=200 ms=".to_owned(),
+        "method=\"GET\" route=\"/v1/me\" status=200 ms=".to_owned(),
         "project=default".to_owned(),
         format!("key=\"{prefix}\""),
         "client=127.0.0.1".to_owned(),

@@ -1,11 +1,12 @@
 //! What Prometheus reads.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{Setup, World, eventually};
 
@@ -81,8 +82,12 @@ async fn what_there_is_is_looked_up_when_it_is_read() {
     let running = "dayfly_sandboxes{state=\"running\",template=\"base\"}";
     assert_eq!(series(&world).await.get(running), None);
     let id = world.create().await;
+    // What was read half a second ago is read again.
+    eventually("it is counted", async || {
+        series(&world).await.get(running) == Some(&1.0)
+    })
+    .await;
     let found = series(&world).await;
-    assert_eq!(found[running], 1.0);
     assert_eq!(found["dayfly_node_up"], 1.0);
     assert_eq!(
         found["dayfly_degraded{condition=\"node_unreachable\"}"],
@@ -100,12 +105,50 @@ async fn what_there_is_is_looked_up_when_it_is_read() {
     })
     .await;
     world.stop_node().await;
-    let asked = tokio::time::timeout(Duration::from_secs(10), series(&world));
-    let found = asked
-        .await
-        .expect("a node that is away keeps nobody waiting");
-    assert_eq!(found["dayfly_node_up"], 0.0);
+    eventually("the node is shown as away", async || {
+        series(&world).await["dayfly_node_up"] == 0.0
+    })
+    .await;
+    let found = series(&world).await;
     assert!(!found.contains_key("dayfly_memory_bytes{kind=\"total\"}"));
+}
+
+#[tokio::test]
+async fn a_node_that_hangs_keeps_nobody_waiting() {
+    let world = world().await;
+    world.stop_node().await;
+    let _hangs = world.hang_node();
+    let began = Instant::now();
+    let (first, second) = tokio::join!(series(&world), series(&world));
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(
+        (first["dayfly_node_up"], second["dayfly_node_up"]),
+        (0.0, 0.0)
+    );
+    assert_eq!(first.len(), second.len());
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_is_counted() {
+    let world = world().await;
+    world.stop_node().await;
+    let _hangs = world.hang_node();
+    let mut stream = tokio::net::TcpStream::connect(world.address).await.unwrap();
+    let head = format!(
+        "POST /v1/sandboxes HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}",
+        world.key
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    drop(stream);
+    let hung_up = "dayfly_http_requests_total{code=\"499\",method=\"POST\",route=\"none\"}";
+    eventually("it is counted", async || {
+        series(&world).await.contains_key(hung_up)
+    })
+    .await;
 }
 
 #[tokio::test]

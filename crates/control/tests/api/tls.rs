@@ -1,9 +1,11 @@
 //! The API over TLS: what is shown, what is spoken, and what comes of those who speak neither.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use dayfly_api::CreatePortLink;
+use dayfly_client::{ApiKey, Client};
 use dayfly_control::{Certificate, ConnectionLimits, InvalidCertificate, ShownCertificate};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -142,6 +144,32 @@ async fn addresses_of_ports_are_those_of_the_listener_that_was_asked() {
 }
 
 #[tokio::test]
+async fn a_client_in_the_process_gets_addresses_as_its_caller_came() {
+    let world = World::start().await;
+    let id = world.create().await;
+    let client = Client::in_process(dayfly_control::router(Arc::clone(&world.control))).unwrap();
+    let key = ApiKey::parse(&world.key).unwrap();
+    for scheme in ["http", "https"] {
+        let caller = client
+            .for_caller(&format!("{scheme}://{NAME}:7443"), &key)
+            .unwrap();
+        let link = caller
+            .create_port_link(&id, 8000, &CreatePortLink::default())
+            .await;
+        let link = link.unwrap();
+        assert!(
+            link.url.starts_with(&format!("{scheme}://8000-")),
+            "{}",
+            link.url
+        );
+        assert!(
+            link.path_url
+                .starts_with(&format!("{scheme}://{NAME}:7443/"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_is_replaced_under_open_streams() {
     let (first, second) = (Identity::new(), Identity::new());
     let shown = shown(&first);
@@ -205,6 +233,7 @@ async fn who_speaks_plain_text_is_told_and_who_says_nothing_is_left() {
     let answer = until_closed(&mut plain).await;
     assert!(answer.starts_with(b"HTTP/1.1 400"));
     assert!(String::from_utf8_lossy(&answer).contains("begins with https://"));
+    let began = Instant::now();
     // A handshake that stops, one that never begins, and one that is none.
     for beginning in [
         &b"\x16\x03\x01\x02\x00\x01"[..],
@@ -223,6 +252,12 @@ async fn who_speaks_plain_text_is_told_and_who_says_nothing_is_left() {
         let reading = tokio::time::timeout(PATIENCE, silent.read_to_end(&mut end));
         let _ = reading.await.expect("closed in time");
     }
+    // Five of them, half a second each; the time between two requests would be thirty.
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
@@ -243,17 +278,18 @@ fn what_cannot_be_shown_is_refused() {
         of(&one.key, &one.key),
         Err(InvalidCertificate::NoChain)
     ));
-    assert!(matches!(
-        of(&one.chain, ""),
-        Err(InvalidCertificate::Key(_))
-    ));
+    assert!(matches!(of(&one.chain, ""), Err(InvalidCertificate::Key)));
     assert!(matches!(
         of(&one.chain, &other.key),
         Err(InvalidCertificate::Pair(_))
     ));
     let cut = &one.chain[..one.chain.len() / 2];
-    assert!(matches!(
-        of(cut, &one.key),
-        Err(InvalidCertificate::Chain(_))
-    ));
+    assert!(matches!(of(cut, &one.key), Err(InvalidCertificate::Chain)));
+    // A key that has lost its line ends is one line, and in no message.
+    let flat = one.key.replace('\n', "\\n");
+    let error = of(&one.chain, &flat).unwrap_err();
+    assert!(matches!(error, InvalidCertificate::Key), "{error:?}");
+    assert!(std::error::Error::source(&error).is_none());
+    let error = of(&flat, &one.key).unwrap_err();
+    assert!(std::error::Error::source(&error).is_none(), "{error:?}");
 }

@@ -80,7 +80,9 @@ impl Host {
         let mut input = child.stdin.take().context("no input")?;
         input.write_all(&shown.stdout).await?;
         drop(input);
-        Ok(String::from_utf8(child.wait_with_output().await?.stdout)?)
+        let read = child.wait_with_output().await?;
+        ensure!(read.status.success(), "no certificate is shown: {shown:?}");
+        Ok(String::from_utf8(read.stdout)?)
     }
 }
 
@@ -197,7 +199,7 @@ async fn renewed_under(host: &Host, authority: &Path) -> Result<()> {
     );
     let pid = Pid::from_raw(host.daemon.pid()?).context("no process")?;
     kill_process(pid, Signal::HUP)?;
-    until("another certificate is shown", patient(SOON), || async {
+    let renewed = until("another certificate is shown", patient(SOON), || async {
         host.serial().await.ok().filter(|serial| *serial != before)
     })
     .await?;
@@ -222,7 +224,10 @@ async fn renewed_under(host: &Host, authority: &Path) -> Result<()> {
             .then_some(())
     })
     .await?;
-    ensure!(host.serial().await? != before, "an old certificate is back");
+    ensure!(
+        host.serial().await? == renewed,
+        "another certificate is shown"
+    );
     let ran = host.dayfly(authority, &["ls"])?.output().await?;
     ensure!(ran.status.success(), "{ran:?}");
     Ok(())

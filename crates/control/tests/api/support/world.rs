@@ -205,6 +205,11 @@ impl World {
         eventually("the watch broke", async || !control.view.is_connected()).await;
     }
 
+    /// A node that takes calls and says nothing, until this is dropped.
+    pub(crate) fn hang_node(&self) -> std::os::unix::net::UnixListener {
+        std::os::unix::net::UnixListener::bind(&self.socket).unwrap()
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
         Request::builder()
             .method(method)
