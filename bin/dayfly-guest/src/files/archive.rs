@@ -2,7 +2,8 @@
 //!
 //! Formats that several programs read in several ways are refused, so that what is unpacked here
 //! is what any other program would have listed: sparse files, sizes that two headers tell
-//! differently, global headers that change what follows, links and directories with content.
+//! differently, global headers that change what follows, extended headers without a member or of an
+//! old format, links and directories with content.
 
 use std::io::{self, Read};
 
@@ -79,14 +80,30 @@ impl<'a, R: Read> Members<'a, R> {
                 return Ok(Some((member, entry)));
             }
         }
-        Ok(None)
+        if extension.is_empty() {
+            return Ok(None);
+        }
+        Err(ArchiveError::Refused("an extended header without a member"))
     }
 }
 
 impl Extension {
+    const fn is_empty(&self) -> bool {
+        self.name.is_none() && self.link.is_none() && self.size.is_none()
+    }
+
     /// Takes an entry that only describes others. Gives whether it was one.
     fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> Result<bool, ArchiveError> {
         let kind = entry.header().entry_type();
+        // Other programs take these for members in headers that are older than they are.
+        let describes = kind.is_gnu_longname()
+            || kind.is_gnu_longlink()
+            || kind.is_pax_local_extensions()
+            || kind.is_pax_global_extensions();
+        let is_old = entry.header().as_gnu().is_none() && entry.header().as_ustar().is_none();
+        if describes && is_old {
+            return Err(ArchiveError::Refused("an extended header of an old format"));
+        }
         if kind == EntryType::GNULongName {
             set_once(&mut self.name, one_name(content(entry)?)?)?;
         } else if kind == EntryType::GNULongLink {

@@ -302,6 +302,21 @@ async fn lies_about_sizes_are_refused() {
         .pax(&[("path", "two")])
         .file("f", b"x");
     rig.refused("two-names", twice.end()).await;
+    let last = Forged::default().file("f", b"x").member(
+        EntryType::GNULongName,
+        "././@LongLink",
+        "",
+        b"one\0",
+    );
+    rig.refused("name-of-nothing", last.end()).await;
+    // To one program a name, to another a member of its own.
+    let mut old = tar::Header::new_old();
+    old.set_entry_type(EntryType::GNULongName);
+    old.set_size(0);
+    old.set_cksum();
+    let whole = Forged::default().file("f", b"x").end();
+    let whole = [old.as_bytes().as_slice(), &whole].concat();
+    rig.refused("name-in-an-old-header", whole).await;
 }
 
 #[tokio::test]
