@@ -3,6 +3,7 @@
 use dayfly_api::{NetworkMode, NetworkWish, RuleWish};
 use dayfly_core::egress::{check_networks, is_within};
 use dayfly_types::egress::{EgressMode, EgressPolicy, EgressRule, EgressTarget};
+use dayfly_types::limits::EGRESS_RULES_MAX;
 
 use crate::input::Invalid;
 use crate::network::presets;
@@ -84,6 +85,12 @@ fn collect(
     mut rules: Vec<EgressRule>,
     wishes: &[RuleWish],
 ) -> Result<Vec<EgressRule>, Invalid> {
+    // As the document has it: also when many of them are the same rule.
+    if wishes.len() > EGRESS_RULES_MAX {
+        let count = wishes.len();
+        let why = format!("has {count} entries, and a policy has at most {EGRESS_RULES_MAX} rules");
+        return Err(Invalid::field(field, why));
+    }
     for (index, wish) in wishes.iter().enumerate() {
         let wrong = |why: String| {
             let place = index + 1;
@@ -188,7 +195,6 @@ pub(crate) const fn to_wire(mode: EgressMode) -> NetworkMode {
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::limits::EGRESS_RULES_MAX;
     use serde_json::{Value, json};
 
     use super::*;
@@ -294,6 +300,8 @@ mod tests {
             .map(|n| format!("h{n}.test"))
             .collect();
         assert!(refused(allowlist(json!(many))).contains("at most 256 rules"));
+        let same = vec!["h.test"; EGRESS_RULES_MAX + 1];
+        assert!(refused(allowlist(json!(same))).contains("at most 256 rules"));
         let label = "a".repeat(60);
         let long: Vec<Value> = (0..EGRESS_RULES_MAX)
             .map(|n| {
