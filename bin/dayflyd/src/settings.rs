@@ -132,12 +132,12 @@ fn settings(
     Ok(Settings { arguments, report })
 }
 
-/// What a start would refuse beside what is not understood. Reads the certificate, and so is for
-/// whoever may.
+/// What a start would refuse beside what is not understood. Gives the certificate that it has read,
+/// and so is for whoever may.
 ///
 /// # Errors
 /// What is wrong, and what to write instead.
-pub(crate) fn check(arguments: &RunArguments) -> Result<()> {
+pub(crate) fn check(arguments: &RunArguments) -> Result<Option<CertificateText>> {
     let is_private = arguments.listen.ip().to_canonical().is_loopback();
     ensure!(
         is_private || arguments.plain_http,
@@ -159,8 +159,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<()> {
             );
         }
     }
-    CertificateText::of(arguments)?;
-    Ok(())
+    CertificateText::of(arguments)
 }
 
 fn raw_values(matches: &ArgMatches, key: &str) -> Vec<String> {
@@ -264,7 +263,7 @@ mod tests {
         }
     }
 
-    fn checked(words: &[&str]) -> Result<()> {
+    fn checked(words: &[&str]) -> Result<Option<CertificateText>> {
         check(&resolve(&given(words))?.arguments)
     }
 

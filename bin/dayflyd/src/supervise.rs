@@ -134,7 +134,7 @@ impl Parent {
     /// Takes the data directory and the addresses, before anything is started.
     fn prepare(given: &[OsString]) -> Result<Self> {
         let found = settings::resolve(given)?;
-        settings::check(&found.arguments)?;
+        let certificate = settings::check(&found.arguments)?;
         let (settings, file) = (found.arguments, found.report.file);
         let directory = DataDirectory::create(&settings.data_dir)?;
         let lock = directory.lock()?;
@@ -159,7 +159,7 @@ impl Parent {
             program: std::env::current_exe().context("cannot find this program")?,
             lock,
             listeners,
-            certificate: CertificateText::of(&settings)?,
+            certificate,
             key_file: directory.admin_key(),
             key_digest: admin_key::digest(&key),
             instance,

@@ -45,6 +45,7 @@ pub use network::{
     NetworkPresetList, NetworkRecord, NetworkRule, NetworkSuggestion, NetworkWish, RuleParts,
     RuleWish,
 };
+pub use number::whole_milliseconds;
 pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList, WaitForPort};
 pub use sandbox::{CreateSandbox, Sandbox, SandboxList};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};

@@ -25,6 +25,19 @@ pub(crate) fn whole_number_or_null<'de, D: Deserializer<'de>>(
     whole_number(deserializer).map(Some)
 }
 
+const MILLIS: f64 = 1000.0;
+
+/// Seconds of one request as the milliseconds of another, none of them lost.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what does not fit is refused as a limit afterwards"
+)]
+#[must_use]
+pub fn whole_milliseconds(seconds: f64) -> u64 {
+    (seconds * MILLIS).ceil() as u64
+}
+
 fn whole<E: serde::de::Error>(number: &serde_json::Number) -> Result<u64, E> {
     let whole = number.as_u64().or_else(|| {
         let text = number.to_string();

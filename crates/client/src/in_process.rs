@@ -39,31 +39,6 @@ impl fmt::Debug for Carrier {
 }
 
 impl Carrier {
-    fn new<S, B>(service: S) -> Self
-    where
-        S: Service<http::Request<Body>, Response = http::Response<B>, Error = Infallible>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
-        Self(Arc::new(move |request| {
-            let answering = service.clone().oneshot(request);
-            let answered = answering.map_ok(|response| {
-                Response::from(response.map(|body| Body::wrap_stream(BodyDataStream::new(body))))
-            });
-            answered
-                .map(|outcome| match outcome {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                })
-                .boxed()
-        }))
-    }
-
     /// Carries a request as it would arrive over a connection: its host is in a header.
     pub(crate) async fn carry(&self, request: reqwest::Request) -> io::Result<Response> {
         let host = host_of(&request)?;
@@ -114,7 +89,18 @@ impl Client {
             url: NAMELESS.to_owned(),
             key: None,
         })?;
-        client.carrier = Some(Carrier::new(service));
+        client.carrier = Some(Carrier(Arc::new(move |request| {
+            let answering = service.clone().oneshot(request);
+            let answered = answering.map_ok(|response| {
+                Response::from(response.map(|body| Body::wrap_stream(BodyDataStream::new(body))))
+            });
+            answered
+                .map(|outcome| match outcome {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                })
+                .boxed()
+        })));
         Ok(client)
     }
 

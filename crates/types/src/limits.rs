@@ -321,7 +321,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(20);
 pub const NODE_OUTAGE_MAX: Duration = Duration::from_secs(30);
 
 // Connections of the public API and of visitors.
-/// All of one listener.
+/// All of the API's listeners, plain and TLS.
 pub const CONNECTIONS_MAX: usize = 8192;
 /// Of those, for addresses that have shown a key lately: strangers cannot take them.
 pub const CONNECTIONS_RESERVED: usize = 1024;
@@ -331,6 +331,10 @@ pub const PEER_CONNECTIONS_MAX: usize = 1024;
 pub const LOOPBACK_CONNECTIONS_MAX: usize = 4096;
 /// How long the head of a connection's first request may take.
 pub const FIRST_HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// Readers of metrics: in all, of one address, and of a loopback address.
+pub const METRICS_CONNECTIONS_MAX: usize = 64;
+pub const METRICS_PEER_CONNECTIONS_MAX: usize = 16;
+pub const METRICS_LOOPBACK_CONNECTIONS_MAX: usize = 32;
 /// Addresses that are remembered to have shown a key.
 pub const KNOWN_PEERS_MAX: usize = 4096;
 

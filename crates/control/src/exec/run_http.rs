@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{Command, ExecRequest, RunCode, RunRequest, RunResult};
+use dayfly_api::{Command, ExecRequest, RunCode, RunRequest, RunResult, whole_milliseconds};
 use dayfly_types::{ExecId, RunMeaning, SandboxId, TemplateName};
 
 use crate::code::http as contexts;
@@ -22,7 +22,6 @@ use crate::template::read as template;
 
 /// The context of code that keeps its state without naming one.
 const CONTEXT: &str = "default";
-const MILLIS: f64 = 1000.0;
 
 /// Runs code and returns when it has ended: as a shell command, in a fresh Python, or in a Python
 /// context that keeps its state, as the template declares unless `mode` says so.
@@ -74,7 +73,7 @@ async fn in_context(
     let context = ExecId::parse(CONTEXT).map_err(|error| ApiError::internal(&error))?;
     // Repeating it is cheap, and finds the one that is there.
     contexts::make(control, &id, &context, "python", None).await?;
-    let timeout_ms = body.timeout_seconds.map(milliseconds);
+    let timeout_ms = body.timeout_seconds.map(whole_milliseconds);
     let request = RunCode {
         code: body.code,
         timeout_ms,
@@ -85,15 +84,6 @@ async fn in_context(
     let environment = environment::of(control, &caller.project, &id).await?;
     let plan = contexts::plan(id, context, environment, &request)?;
     contexts::run_to_the_end(control, caller, plan, &request).await
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what does not fit is refused as a limit afterwards"
-)]
-fn milliseconds(seconds: f64) -> u64 {
-    (seconds * MILLIS).ceil() as u64
 }
 
 async fn in_process(

@@ -104,6 +104,10 @@ mod tests {
         (arrival.client.to_string(), arrival.is_secure)
     }
 
+    fn all<'a>(name: &'a str, values: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+        values.iter().map(|value| (name, *value)).collect()
+    }
+
     #[test]
     fn a_stranger_is_who_it_is_whatever_it_says() {
         let headers = [
@@ -119,10 +123,7 @@ mod tests {
     #[test]
     fn a_trusted_proxy_is_believed_as_far_as_it_can_know() {
         let client = |forwarded: &[&str]| {
-            let headers: Vec<_> = forwarded
-                .iter()
-                .map(|value| ("x-forwarded-for", *value))
-                .collect();
+            let headers = all("x-forwarded-for", forwarded);
             arrival("[::ffff:10.0.0.1]:1", &headers).0
         };
         assert_eq!(client(&["1.2.3.4"]), "1.2.3.4");
@@ -139,10 +140,7 @@ mod tests {
     #[test]
     fn the_last_proxy_says_what_was_spoken() {
         let is_secure = |values: &[&str]| {
-            let headers: Vec<_> = values
-                .iter()
-                .map(|value| ("x-forwarded-proto", *value))
-                .collect();
+            let headers = all("x-forwarded-proto", values);
             arrival("127.0.0.1:1", &headers).1
         };
         assert!(is_secure(&["https"]));

@@ -8,6 +8,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use dayfly_node_api::NodeCalls as _;
+use dayfly_types::limits::{
+    FIRST_HEAD_DEADLINE, METRICS_CONNECTIONS_MAX, METRICS_LOOPBACK_CONNECTIONS_MAX,
+    METRICS_PEER_CONNECTIONS_MAX,
+};
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -26,11 +30,11 @@ const NODE_DEADLINE: Duration = Duration::from_secs(2);
 const FRESH: Duration = Duration::from_millis(500);
 /// Readers are few.
 const READERS: ConnectionLimits = ConnectionLimits {
-    all: 64,
+    all: METRICS_CONNECTIONS_MAX,
     reserved: 0,
-    of_one_peer: 16,
-    of_one_loopback: 32,
-    first_head: Duration::from_secs(5),
+    of_one_peer: METRICS_PEER_CONNECTIONS_MAX,
+    of_one_loopback: METRICS_LOOPBACK_CONNECTIONS_MAX,
+    first_head: FIRST_HEAD_DEADLINE,
 };
 
 /// What was read last: however many ask, the node is asked by one of them.

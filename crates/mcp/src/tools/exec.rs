@@ -1,6 +1,8 @@
 //! Commands and code.
 
-use dayfly_api::{Advice, Command, CreateContext, ExecRequest, ExecResult, RunCode, RunResult};
+use dayfly_api::{
+    Advice, Command, CreateContext, ExecRequest, ExecResult, RunCode, RunResult, whole_milliseconds,
+};
 use dayfly_client::ClientError;
 use dayfly_types::limits::MCP_TEXT_BYTES_MAX;
 use dayfly_types::{ErrorCode, ExecId};
@@ -11,7 +13,6 @@ use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::{resources, text};
 
-const MILLIS: f64 = 1000.0;
 const PYTHON: &str = "python";
 /// The context of a sandbox's own, as the SDKs name it.
 const CONTEXT: &str = "default";
@@ -169,7 +170,7 @@ pub(super) async fn run_code(
     unless_cancelled(site.cancel, made).await??;
     let request = RunCode {
         code: arguments.code,
-        timeout_ms: Some(milliseconds(arguments.timeout_seconds)),
+        timeout_ms: Some(whole_milliseconds(arguments.timeout_seconds)),
         run_id: Some(fresh_id()?),
         max_output_bytes: Some(MCP_TEXT_BYTES_MAX as u64),
         report_changes: Some(true),
@@ -237,15 +238,6 @@ fn more_than_a_timeout(error: &ClientError) -> Advice {
         hint: hint.map(|hint| format!("{}; {hint}", api.message)),
         ..Advice::default()
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what does not fit is refused as a limit afterwards"
-)]
-fn milliseconds(seconds: f64) -> u64 {
-    (seconds * MILLIS).ceil() as u64
 }
 
 fn add_images(output: &mut ToolOutput, result: &RunResult) {
