@@ -167,6 +167,7 @@ mod tests {
             request_id: Some("req-1".to_owned()),
             retry_after: None,
             percent: None,
+            health: None,
         };
         CommandError::call("cannot read sandbox sb-1", ClientError::Api(Box::new(api)))
     }

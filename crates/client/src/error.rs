@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use dayfly_api::{Advice, ErrorBody};
+use dayfly_api::{Advice, ErrorBody, Health};
 use dayfly_types::{ErrorCode, InvalidId};
 
 /// Why a call failed. The variants say what the caller can know about the server's state.
@@ -99,6 +99,8 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
     /// With `template_baking`: how far the bake is, 0 to 100.
     pub percent: Option<u8>,
+    /// With a refusal of `GET /health` or `GET /ready`: all that is wrong.
+    pub health: Option<Box<Health>>,
 }
 
 impl ApiError {
@@ -135,12 +137,14 @@ impl ApiError {
             request_id: None,
             retry_after: None,
             percent: None,
+            health: None,
         }
     }
 
     /// Reads the body of an answer that is not a success. Any body will do: a proxy may have
     /// written it.
     pub(crate) fn from_answer(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let health = serde_json::from_slice(body).ok().map(Box::new);
         match serde_json::from_slice::<ErrorBody>(body) {
             Ok(body) => Self {
                 status,
@@ -150,6 +154,7 @@ impl ApiError {
                 request_id: Some(body.request_id).filter(|id| !id.is_empty()),
                 retry_after,
                 percent: body.percent,
+                health,
             },
             Err(_) => Self {
                 status,
@@ -162,6 +167,7 @@ impl ApiError {
                 request_id: None,
                 retry_after,
                 percent: None,
+                health: None,
             },
         }
     }

@@ -192,6 +192,7 @@ fn read_error(data: &str, is_lost: bool) -> ClientError {
         request_id: event.request_id,
         retry_after: None,
         percent: None,
+        health: None,
     });
     if is_lost {
         return ClientError::OutcomeUnknown {

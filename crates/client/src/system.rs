@@ -54,14 +54,29 @@ impl Client {
         self.get_json(self.address(&["v1", "node"])).await
     }
 
-    /// Whether the server answers, within `limit` and in one attempt. Needs no key.
+    /// What the server says about itself, within `limit` and in one attempt. Needs no key. One that
+    /// is degraded refuses and says what is wrong: that is its health, and no error.
     ///
     /// # Errors
     /// [`ClientError`].
     pub async fn health(&self, limit: Duration) -> Result<Health, ClientError> {
-        let answer = self
-            .call(self.http.get(self.address(&["health"])), limit)
-            .await?;
-        decode(&answer)
+        let request = self.http.get(self.address(&["health"]));
+        match self.call(request, limit).await {
+            Ok(response) => decode(&response),
+            Err(ClientError::Api(mut refusal)) => match refusal.health.take() {
+                Some(health) => Ok(*health),
+                None => Err(ClientError::Api(refusal)),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a sandbox could be made now, within `limit` and in one attempt. Needs no key.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with what it waits for.
+    pub async fn ready(&self, limit: Duration) -> Result<Health, ClientError> {
+        let request = self.http.get(self.address(&["ready"]));
+        decode(&self.call(request, limit).await?)
     }
 }

@@ -113,6 +113,7 @@ mod tests {
             request_id: None,
             retry_after,
             percent: Some(7),
+            health: None,
         }))
     }
 

@@ -48,13 +48,6 @@ conditions! {
         "delete snapshots, volumes or hibernated sandboxes, or give the data directory more room";
 }
 
-impl Condition {
-    /// Whether nothing can be changed while it lasts.
-    pub(crate) const fn stops_changes(self) -> bool {
-        matches!(self, Self::StoreUnwritable | Self::AuditUnwritable)
-    }
-}
-
 /// The conditions that hold now. There is at most one of each name.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {

@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, GatewaySettings};
 use crate::http::{ConnectionLimits, Connections};
 use crate::metrics::Metrics;
 use crate::node_contact::{NodeContact, Patience};
+use crate::readiness::Readiness;
 use crate::sandbox::known_environments::KnownEnvironments;
 use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
 use crate::store_check::StoreCheck;
@@ -53,6 +54,7 @@ pub struct Control {
     pub(crate) conditions: Conditions,
     pub(crate) node_contact: NodeContact,
     pub(crate) store_check: StoreCheck,
+    pub(crate) readiness: Readiness,
     pub(crate) rates: Rates,
     pub(crate) key_ends: KeyEnds,
     pub(crate) connections: Arc<Connections>,
@@ -110,6 +112,7 @@ impl Control {
             conditions,
             node_contact: NodeContact::default(),
             store_check: StoreCheck::default(),
+            readiness: Readiness::default(),
             rates: Rates::default(),
             key_ends: KeyEnds::default(),
             connections: Arc::default(),

@@ -23,6 +23,7 @@ mod metrics;
 pub mod network;
 mod node_contact;
 pub mod ports;
+mod readiness;
 pub mod reconcile;
 pub mod run;
 pub mod sandbox;

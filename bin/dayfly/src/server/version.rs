@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use dayfly_api::Health;
-use dayfly_client::ClientError;
 use serde::Serialize;
 
 use crate::dispatch::Session;
@@ -39,11 +38,10 @@ pub(crate) async fn show(session: &Session<'_>) -> Result<u8, CommandError> {
         Ok(health) => {
             let words = format!("server {} ({url}, {})", health.version, health.status);
             session.printer.line(&crate::text::visible(&words))?;
-        }
-        // It answers, and says that it can change nothing.
-        Err(ClientError::Api(error)) if error.known_code().is_some() => {
-            let words = format!("server at {url} is degraded: {}", error.message);
-            session.printer.note(&crate::text::visible(&words));
+            for condition in &health.conditions {
+                let words = format!("{}: {}", condition.name, condition.detail);
+                session.printer.note(&crate::text::visible(&words));
+            }
         }
         Err(_) => session.printer.note(&format!("no server answers at {url}")),
     }

@@ -6,7 +6,7 @@
 use dayfly_types::SandboxId;
 use http::{Method, Uri};
 
-use super::auth::HEALTH_PATH;
+use super::auth::OPEN_PATHS;
 use super::mcp_http;
 use super::parameter::decode;
 use crate::tenancy::scope::{FileReach, Reach, Scope};
@@ -101,8 +101,8 @@ fn sandbox_of(path: &str) -> Option<&str> {
 
 /// The scope that a request needs; `None` for what is not named here, which nobody may ask for.
 pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
-    // Anybody may read it, and nobody anything else; the router says so.
-    if path == HEALTH_PATH {
+    // Anybody may read these, and nobody anything else; the router says so.
+    if OPEN_PATHS.contains(&path) {
         return Some(Scope::Read);
     }
     // What is done through it is asked of the API again, with the same key.

@@ -30,7 +30,8 @@ use crate::tenancy::key::bearer;
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
 
-pub(crate) const HEALTH_PATH: &str = "/health";
+/// What anybody may ask.
+pub(super) const OPEN_PATHS: [&str; 2] = ["/health", "/ready"];
 const TOKENS_PATH: &str = "/v1/me/tokens/";
 /// How long what a caller still sends is read and thrown away after its key has ended.
 const ENDED_DRAIN: Duration = Duration::from_millis(200);
@@ -47,15 +48,15 @@ pub(crate) struct Caller {
     pub(crate) notebook: Arc<PendingAudit>,
 }
 
-/// Middleware: refuses every request without a key that may do it, except the question for
-/// health. It stands before routing, so that a stranger cannot learn which paths exist, and before
+/// Middleware: refuses every request without a key that may do it, except the questions for
+/// health and readiness. It stands before routing, so that a stranger cannot learn which paths exist, and before
 /// every look-up but that of a name, so that a key without a right learns nothing either.
 pub(crate) async fn require_key(
     State(control): State<Arc<Control>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if is_health(&request) {
+    if is_open(&request) {
         return next.run(request).await;
     }
     let presented = match bearer(request.headers()) {
@@ -139,10 +140,10 @@ pub(crate) fn key_ended() -> ApiError {
     ApiError::new(ErrorCode::Unauthorized, text).hint(Hint::KeyEnded)
 }
 
-/// Whether this is the one request that anybody may make.
-pub(crate) fn is_health(request: &Request) -> bool {
+/// Whether this is a request that anybody may make.
+pub(crate) fn is_open(request: &Request) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    reads && request.uri().path() == HEALTH_PATH
+    reads && OPEN_PATHS.contains(&request.uri().path())
 }
 
 /// How a key came with a request.

@@ -133,6 +133,7 @@ pub fn openapi() -> OpenApi {
 fn described() -> OpenApiRouter<Arc<Control>> {
     OpenApiRouter::with_openapi(frame())
         .routes(routes!(system::health))
+        .routes(routes!(system::ready))
         .routes(routes!(system::me))
         .routes(routes!(system::node))
         .routes(routes!(tokens_http::list, tokens_http::create))
@@ -243,13 +244,13 @@ async fn document() -> Response {
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }
 
-/// Middleware: refuses what is over the cap, before any work. Health is always answered.
+/// Middleware: refuses what is over the cap, before any work. Health and readiness are always answered.
 async fn cap_requests(
     State(control): State<Arc<Control>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if auth::is_health(&request) {
+    if auth::is_open(&request) {
         return next.run(request).await;
     }
     match control.limits.request() {

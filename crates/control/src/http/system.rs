@@ -13,32 +13,51 @@ use super::auth::Caller;
 use super::error::{ApiError, usual_delay};
 use crate::conditions::Condition;
 use crate::control::Control;
-use crate::store_check;
+use crate::{readiness, store_check};
 
-/// Is the server there, and well? A server that can change nothing refuses with
-/// `store_unavailable` or `audit_unavailable`, one whose node has not responded for too long with
-/// `node_unavailable`, and the fields of `Health` stand beside the refusal's.
+/// Is the server there, and well? It refuses while anything is wrong: the code names the first of
+/// its conditions, and the fields of `Health` stand beside the refusal's. A node that was away for
+/// a moment, as over a restart, is a condition and no refusal.
 #[utoipa::path(get, path = "/health", operation_id = "health", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
 pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
     let outage = control.node_outage();
+    let lasts = |name: Condition| outage.is_some() || name != Condition::NodeUnreachable;
     let held = held(&control).await;
-    let status = if held.is_empty() { "ok" } else { "degraded" };
+    let health = health_of(&held);
+    match held.into_iter().find(|(name, _)| lasts(*name)) {
+        None => Ok(Json(health)),
+        Some((name, detail)) => Err(unwell(name, detail, health)),
+    }
+}
+
+/// Can a sandbox be made here now? It refuses while anything is wrong, also for a moment, and
+/// while no template is baked: what a load balancer or a script that has just started the server
+/// waits for.
+#[utoipa::path(get, path = "/ready", operation_id = "ready", tag = "system", security(()),
+    responses((status = 200, body = Health), HealthRefusals))]
+pub(crate) async fn ready(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {
+    let held = held(&control).await;
+    let health = health_of(&held);
+    if let Some((name, detail)) = held.into_iter().next() {
+        return Err(unwell(name, detail, health));
+    }
+    match readiness::look(&control).await {
+        Ok(()) => Ok(Json(health)),
+        Err(why) => Err(refusal(why.code, why.detail.to_owned(), why.remedy, health)),
+    }
+}
+
+fn health_of(held: &[(Condition, String)]) -> Health {
     let conditions = held.iter().map(|(name, detail)| HealthCondition {
         name: name.as_str().to_owned(),
         detail: detail.clone(),
         remedy: name.remedy().to_owned(),
     });
-    let health = Health {
-        status: status.to_owned(),
+    Health {
+        status: if held.is_empty() { "ok" } else { "degraded" }.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         conditions: conditions.collect(),
-    };
-    let is_outage = |name: Condition| outage.is_some() && name == Condition::NodeUnreachable;
-    let mut held = held.into_iter();
-    match held.find(|(name, _)| name.stops_changes() || is_outage(*name)) {
-        None => Ok(Json(health)),
-        Some((name, detail)) => Err(unwell(name, detail, health)),
     }
 }
 
@@ -62,7 +81,11 @@ fn unwell(name: Condition, detail: String, health: Health) -> ApiError {
             ErrorCode::StoreUnavailable
         }
     };
-    let remedy = name.remedy().to_owned();
+    refusal(code, detail, name.remedy(), health)
+}
+
+fn refusal(code: ErrorCode, detail: String, remedy: &str, health: Health) -> ApiError {
+    let remedy = remedy.to_owned();
     let mut error = ApiError::new(code, detail).hint(Hint::HealthRemedy { remedy });
     error.retry_after = usual_delay(code);
     error.health = Some(Box::new(health));

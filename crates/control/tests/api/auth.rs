@@ -29,6 +29,8 @@ async fn every_route_but_health_refuses_a_missing_or_wrong_key() {
     routes.push((Method::PATCH, "/v1/sandboxes".to_owned()));
     routes.push((Method::GET, "/".to_owned()));
     routes.push((Method::POST, "/health".to_owned()));
+    routes.push((Method::POST, "/ready".to_owned()));
+    routes.push((Method::GET, "/ready/".to_owned()));
     let wrong = [
         None,
         Some("Bearer dfk_wrong".to_owned()),
@@ -39,7 +41,8 @@ async fn every_route_but_health_refuses_a_missing_or_wrong_key() {
         Some(format!("Bearer {}x", world.key)),
     ];
     for (method, path) in routes {
-        if method == Method::GET && path.starts_with("/health") {
+        let is_open = matches!(path.split('?').next(), Some("/health" | "/ready"));
+        if method == Method::GET && is_open {
             continue;
         }
         for authorization in &wrong {

@@ -333,18 +333,22 @@ async fn a_create_whose_node_is_lost_midway_is_undone() {
 #[tokio::test]
 async fn a_full_disk_of_the_node_is_told_until_there_is_room() {
     let world = World::with(Setup::quick()).await;
-    let conditions = async || {
-        let health = world.get("/health").await;
-        assert_eq!(health.status, StatusCode::OK);
-        health.json()["conditions"].clone()
-    };
     world.node.fill_disk(true);
     eventually("it is told", async || {
-        conditions().await[0]["name"] == "disk_full"
+        world.get("/health").await.json()["conditions"][0]["name"] == "disk_full"
     })
     .await;
+    for path in ["/health", "/ready"] {
+        let told = world.get(path).await;
+        assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        assert_eq!(told.json()["status"], "degraded", "{path}");
+    }
     world.node.fill_disk(false);
-    eventually("it is over", async || conditions().await.is_null()).await;
+    eventually("it is over", async || {
+        world.get("/health").await.status == StatusCode::OK
+    })
+    .await;
+    assert_eq!(world.get("/ready").await.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -356,6 +360,8 @@ async fn a_node_that_stays_away_is_unhealthy_and_a_short_restart_is_not() {
     let short = world.get("/health").await;
     assert_eq!(short.status, StatusCode::OK);
     assert_eq!(short.json()["conditions"][0]["name"], "node_unreachable");
+    let ready = world.get("/ready").await;
+    assert_eq!(ready.refusal(), "node_unavailable");
     eventually("it is unhealthy", async || {
         world.get("/health").await.status == StatusCode::SERVICE_UNAVAILABLE
     })

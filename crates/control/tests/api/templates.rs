@@ -4,7 +4,7 @@ use dayfly_node_api::BakeState;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::{World, template};
+use crate::support::{World, eventually, template};
 
 async fn world_with(state: BakeState) -> World {
     let world = World::start().await;
@@ -76,8 +76,15 @@ async fn a_template_that_is_baked_anew_or_failed_to_be_can_be_used() {
         world.node.set_templates(vec![base.clone()]);
         let refused = world.post("/v1/sandboxes", json!({})).await;
         assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{state:?}");
+        let waits = world.get("/ready").await;
+        assert_eq!(waits.refusal(), refused.refusal(), "{state:?}");
+        assert_eq!(waits.json()["status"], "ok");
         base.is_usable = true;
         world.node.set_templates(vec![base]);
+        eventually("it is ready", async || {
+            world.get("/ready").await.status == StatusCode::OK
+        })
+        .await;
         let made = world.post("/v1/sandboxes", json!({})).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
         let shown = world.get("/v1/templates/base").await.json();
