@@ -48,17 +48,24 @@ CREATE TABLE database_identity (
     is_older BIGINT NOT NULL DEFAULT 0
 );
 
+CREATE TABLE event_numbers (
+    singleton BIGINT PRIMARY KEY CHECK (singleton = 1),
+    last BIGINT NOT NULL
+);
+
 CREATE TABLE events (
     project_id TEXT NOT NULL REFERENCES projects (id),
     seq BIGINT NOT NULL,
     at_ms BIGINT NOT NULL,
     sandbox_id TEXT NOT NULL,
     state TEXT NOT NULL,
-    reason TEXT,
+    reason TEXT, number BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (project_id, seq)
 );
 
 CREATE INDEX events_by_age ON events (at_ms);
+
+CREATE INDEX events_by_number ON events (number);
 
 CREATE TABLE idempotency_keys (
     project_id TEXT NOT NULL REFERENCES projects (id),
@@ -111,6 +118,8 @@ CREATE TABLE sandboxes (
     created_at_ms BIGINT NOT NULL,
     deleted_at_ms BIGINT
 , expires_at_ms BIGINT, disk_mib BIGINT NOT NULL DEFAULT 0, fork_tree TEXT, egress TEXT NOT NULL DEFAULT '{"mode":"deny","rules":[]}', egress_epoch BIGINT NOT NULL DEFAULT 0, egress_reserved BIGINT NOT NULL DEFAULT 0, egress_confirmed BIGINT NOT NULL DEFAULT 0, egress_changed_at_ms BIGINT NOT NULL DEFAULT 0, spec TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', lifetime TEXT NOT NULL DEFAULT '', ended TEXT, name TEXT, environment TEXT NOT NULL DEFAULT '{}');
+
+CREATE INDEX sandboxes_alive_by_age ON sandboxes (created_at_ms, id) WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
 

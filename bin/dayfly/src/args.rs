@@ -20,7 +20,7 @@ use crate::sandbox::args::{
     TtlArgs, VolumeCommand, WakeArgs,
 };
 use crate::tenancy::args::{
-    AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand,
+    AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand, WhoseArgs,
 };
 use crate::volume::mounts;
 use crate::{durations, env_vars, exit_status, pairs};
@@ -221,6 +221,8 @@ pub(crate) struct LsArgs {
     /// Filter by label; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) metadata: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -231,6 +233,8 @@ pub(crate) struct TopArgs {
     /// Refresh interval: 1s, 5s.
     #[arg(long, value_name = "TIME", value_parser = durations::parse, default_value = "2s")]
     pub(crate) every: Duration,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
 }
 
 /// What makes a sandbox.
@@ -411,6 +415,9 @@ pub(crate) struct RemoveArgs {
     /// Do not ask for confirmation.
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Of another project, as an operator.
+    #[arg(long, value_name = "PROJECT")]
+    pub(crate) project: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,14 +12,14 @@ const STATUS_COLUMNS: [&str; 3] = ["STATUS", "STATE", "DECISION"];
 /// A table whose cells may come from anywhere: they are made safe here.
 #[derive(Debug)]
 pub(crate) struct Table {
-    headers: &'static [&'static str],
+    headers: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(headers: &'static [&'static str]) -> Self {
+    pub(crate) fn new(headers: &[&'static str]) -> Self {
         Self {
-            headers,
+            headers: headers.to_vec(),
             rows: Vec::new(),
         }
     }
@@ -32,6 +32,14 @@ impl Table {
         );
         self.rows
             .push(cells.iter().map(|cell| text::visible(cell)).collect());
+    }
+
+    /// Puts a column in front, with a cell for each row that is there.
+    pub(crate) fn lead<'a>(&mut self, header: &'static str, cells: impl Iterator<Item = &'a str>) {
+        self.headers.insert(0, header);
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            row.insert(0, text::visible(cell));
+        }
     }
 
     /// For people: a header and aligned columns.
@@ -65,7 +73,7 @@ impl Table {
     /// A cell, with its colour if it is a status.
     fn painted(&self, cells: &[String], column: usize, is_coloured: bool) -> String {
         let cell = &cells[column];
-        let name = match self.headers {
+        let name = match self.headers.as_slice() {
             ["FIELD", "VALUE"] if column == 1 => cells[0].to_uppercase(),
             headers => headers[column].to_owned(),
         };
@@ -104,6 +112,14 @@ mod tests {
         let aligned = "ID       STATUS\nlong-id  run[2Jning\né\n";
         assert_eq!(table.aligned(false), aligned);
         assert_eq!(table.tabbed(false), "long-id\trun[2Jning\né\t\n");
+    }
+
+    #[test]
+    fn a_column_can_be_put_in_front() {
+        let mut table = Table::new(&["ID"]);
+        table.push(vec!["sb-1".to_owned()]);
+        table.lead("PROJECT", std::iter::once("team\x1b-a"));
+        assert_eq!(table.aligned(false), "PROJECT  ID\nteam-a   sb-1\n");
     }
 
     #[test]

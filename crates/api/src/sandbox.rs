@@ -112,6 +112,9 @@ pub struct CreateSandbox {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sandbox {
     pub id: String,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// What the project calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

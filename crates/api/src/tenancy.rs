@@ -10,6 +10,9 @@ use crate::number::{whole_number, whole_number_or_null};
 pub struct TokenList {
     /// Those that work now, oldest first.
     pub items: Vec<Token>,
+    /// Ask with this as `cursor` for the next page. Absent: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// A key, without its secret.
@@ -29,6 +32,9 @@ pub struct Token {
     pub created_at: String,
     /// RFC 3339, UTC. Null: it does not expire.
     pub expires_at: Option<String>,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// Body of `POST /v1/me/tokens`. Unknown fields are refused: one that is not understood might have
@@ -196,6 +202,16 @@ pub struct ProjectUsage {
     #[serde(default)]
     pub disk_mb: u64,
     pub limits: ProjectLimits,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+/// Response of `GET /v1/usage/projects`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProjectUsageList {
+    /// One for each project, oldest first.
+    pub items: Vec<ProjectUsage>,
 }
 
 /// Response of `GET /v1/usage/sandboxes`.
@@ -215,6 +231,9 @@ pub struct SandboxLoad {
     pub cpu_us: u64,
     /// Memory that it alone has, in bytes. What it shares with others of its template does not count.
     pub memory_bytes: u64,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// Response of `GET /v1/audit`.
@@ -245,6 +264,9 @@ pub struct AuditEntry {
     /// its output.
     #[schema(value_type = Object)]
     pub detail: serde_json::Value,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// An event of `GET /v1/events`: a sandbox came into a state.
@@ -257,4 +279,7 @@ pub struct SandboxEvent {
     pub sandbox_id: String,
     pub state: String,
     pub reason: Option<String>,
+    /// Whose it is, in a view over all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }

@@ -11,6 +11,7 @@ use reqwest::Url;
 use crate::client::{Client, decode};
 use crate::error::ClientError;
 use crate::limits;
+use crate::project_choice::ProjectChoice;
 use crate::retry;
 use crate::wait::{WaitProgress, Waits};
 
@@ -29,6 +30,7 @@ pub struct SandboxFilter {
     pub template: Option<String>,
     /// All of these labels, with these values.
     pub metadata: BTreeMap<String, String>,
+    pub projects: ProjectChoice,
 }
 
 impl SandboxFilter {
@@ -51,6 +53,7 @@ impl SandboxFilter {
             pairs.append_pair("metadata", &labels);
         }
         drop(pairs);
+        self.projects.add_to(&mut url);
         url
     }
 }
@@ -185,6 +188,16 @@ impl Client {
     /// [`ClientError`]; the sandbox may still exist then.
     pub async fn delete_sandbox(&self, id: &str) -> Result<(), ClientError> {
         self.delete(self.sandbox_address(id, &[])?).await
+    }
+
+    /// The same of another project, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the sandbox may still exist then.
+    pub async fn delete_sandbox_of(&self, project: &str, id: &str) -> Result<(), ClientError> {
+        let mut url = self.sandbox_address(id, &[])?;
+        ProjectChoice::One(project.to_owned()).add_to(&mut url);
+        self.delete(url).await
     }
 }
 

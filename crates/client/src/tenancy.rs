@@ -2,12 +2,13 @@
 
 use dayfly_api::{
     AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project, ProjectList,
-    ProjectUsage, SandboxEvent, SandboxLoadList, Token, TokenList,
+    ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoadList, Token, TokenList,
 };
 
 use crate::client::{Client, decode};
 use crate::error::ClientError;
 use crate::event_stream::{EventStream, is_cut, open_again};
+use crate::project_choice::ProjectChoice;
 use crate::{limits, retry};
 
 /// Which part of the audit record is wanted.
@@ -23,24 +24,49 @@ pub struct AuditOptions {
     pub cursor: Option<String>,
     /// The server's own limit when absent.
     pub limit: Option<u64>,
+    pub projects: ProjectChoice,
+}
+
+/// How a key is to be ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RevokeOptions {
+    /// It is of this project, and an operator ends it. Absent: of the project of the client's key.
+    pub project: Option<String>,
+    /// Also end the keys and links that it made, and that those made. Also of a key that was revoked
+    /// before.
+    pub descendants: bool,
 }
 
 /// Events as they happen. A lost connection is made again where it was.
 #[derive(Debug)]
 pub struct EventFollow {
     client: Client,
+    projects: ProjectChoice,
     after: Option<String>,
     stream: Option<EventStream>,
 }
 
 impl Client {
-    /// The keys of this project that work now.
+    /// The keys that work now, oldest first.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
-        let list: TokenList = self.get_json(self.address(&["v1", "me", "tokens"])).await?;
-        Ok(list.items)
+    pub async fn tokens(&self, projects: &ProjectChoice) -> Result<Vec<Token>, ClientError> {
+        let mut found = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let mut url = self.address(&["v1", "me", "tokens"]);
+            projects.add_to(&mut url);
+            if let Some(cursor) = &cursor {
+                url.query_pairs_mut().append_pair("cursor", cursor);
+            }
+            let list: TokenList = self.get_json(url).await?;
+            found.extend(list.items);
+            if list.next_cursor.is_none() || list.next_cursor == cursor {
+                return Ok(found);
+            }
+            cursor = list.next_cursor;
+        }
     }
 
     /// Makes a key of this project, or as an operator of another. Never sent twice: a second key
@@ -66,21 +92,28 @@ impl Client {
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when there is none.
     pub async fn revoke_token(&self, prefix: &str) -> Result<(), ClientError> {
-        // Escaped as a whole, except that dots would name another object.
-        let prefix = prefix.replace('.', "");
-        self.delete(self.address(&["v1", "me", "tokens", &prefix]))
-            .await
+        let options = RevokeOptions::default();
+        self.revoke_token_with(prefix, &options).await
     }
 
-    /// Ends a key, and the keys and links that it made, and that those made. Also of a key that was
-    /// revoked before.
+    /// Ends a key, at once, and what the options say.
     ///
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when there is none.
-    pub async fn revoke_token_with_descendants(&self, prefix: &str) -> Result<(), ClientError> {
+    pub async fn revoke_token_with(
+        &self,
+        prefix: &str,
+        options: &RevokeOptions,
+    ) -> Result<(), ClientError> {
+        // Escaped as a whole, except that dots would name another object.
         let prefix = prefix.replace('.', "");
         let mut url = self.address(&["v1", "me", "tokens", &prefix]);
-        url.query_pairs_mut().append_pair("descendants", "true");
+        if options.descendants {
+            url.query_pairs_mut().append_pair("descendants", "true");
+        }
+        if let Some(project) = &options.project {
+            ProjectChoice::One(project.clone()).add_to(&mut url);
+        }
         self.delete(url).await
     }
 
@@ -127,16 +160,40 @@ impl Client {
         self.get_json(self.address(&["v1", "usage"])).await
     }
 
-    /// What each sandbox of this project that runs costs the host.
+    /// What another project uses, and may use, for an operator.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn sandbox_loads(&self) -> Result<SandboxLoadList, ClientError> {
-        self.get_json(self.address(&["v1", "usage", "sandboxes"]))
-            .await
+    pub async fn usage_of(&self, project: &str) -> Result<ProjectUsage, ClientError> {
+        let mut url = self.address(&["v1", "usage"]);
+        ProjectChoice::One(project.to_owned()).add_to(&mut url);
+        self.get_json(url).await
     }
 
-    /// Who did what in this project, newest first.
+    /// What each project uses, and may use, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn usage_of_all(&self) -> Result<Vec<ProjectUsage>, ClientError> {
+        let url = self.address(&["v1", "usage", "projects"]);
+        let list: ProjectUsageList = self.get_json(url).await?;
+        Ok(list.items)
+    }
+
+    /// What each sandbox that runs costs the host.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn sandbox_loads(
+        &self,
+        projects: &ProjectChoice,
+    ) -> Result<SandboxLoadList, ClientError> {
+        let mut url = self.address(&["v1", "usage", "sandboxes"]);
+        projects.add_to(&mut url);
+        self.get_json(url).await
+    }
+
+    /// Who did what, newest first.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -154,6 +211,7 @@ impl Client {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
+        options.projects.add_to(&mut url);
         self.get_json(url).await
     }
 
@@ -161,9 +219,14 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn follow_events(&self, after: Option<String>) -> Result<EventFollow, ClientError> {
+    pub async fn follow_events(
+        &self,
+        projects: ProjectChoice,
+        after: Option<String>,
+    ) -> Result<EventFollow, ClientError> {
         let mut follow = EventFollow {
             client: self.clone(),
+            projects,
             after,
             stream: None,
         };
@@ -202,6 +265,7 @@ impl EventFollow {
 
     async fn open(&self) -> Result<EventStream, ClientError> {
         let mut url = self.client.address(&["v1", "events"]);
+        self.projects.add_to(&mut url);
         if let Some(after) = &self.after {
             url.query_pairs_mut().append_pair("after", after);
         }

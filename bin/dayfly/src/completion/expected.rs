@@ -15,6 +15,8 @@ pub(crate) enum Expected {
     Templates,
     Snapshots,
     Volumes,
+    /// For operators.
+    Projects,
     Contexts,
     /// Commands of one sandbox.
     Commands {
@@ -151,6 +153,7 @@ impl<'c> Walk<'c> {
             "TEMPLATE" => Expected::Templates,
             "SNAPSHOT" => Expected::Snapshots,
             "VOLUME" | "VOLUME[:PATH][:ro]" => Expected::Volumes,
+            "PROJECT" => Expected::Projects,
             "CONTEXT" => Expected::Contexts,
             "EXEC" => Expected::Commands {
                 sandbox: self.positionals.first()?.clone(),
@@ -191,6 +194,8 @@ mod tests {
             ("exec -it ", Expected::Sandboxes),
             ("net allow ", Expected::Sandboxes),
             ("audit ", Expected::Sandboxes),
+            ("audit --project ", Expected::Projects),
+            ("project set ", Expected::Projects),
             ("fs ls ", Expected::SandboxPaths),
             ("fs rm sb-1:/a ", Expected::SandboxPaths),
             ("cp sb", Expected::SandboxPaths),

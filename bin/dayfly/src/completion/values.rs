@@ -92,6 +92,10 @@ async fn from_server(client: &Client, expected: &Expected) -> Result<Vec<String>
             let volumes = client.list_volumes().await?.into_iter();
             volumes.map(|volume| volume.name).collect()
         }
+        Expected::Projects => {
+            let projects = client.projects().await?.into_iter();
+            projects.map(|project| project.id).collect()
+        }
         Expected::Commands { sandbox } => {
             let Ok(id) = prefixes::resolve(client, sandbox).await else {
                 return Ok(Vec::new());

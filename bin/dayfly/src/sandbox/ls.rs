@@ -1,6 +1,6 @@
 //! `dayfly ls`.
 
-use dayfly_client::SandboxFilter;
+use dayfly_client::{ProjectChoice, SandboxFilter};
 use time::OffsetDateTime;
 
 use crate::args::LsArgs;
@@ -15,6 +15,7 @@ pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8,
         status: arguments.status,
         template: arguments.template,
         metadata: arguments.metadata.into_iter().collect(),
+        projects: arguments.whose.choice(),
     };
     let mut sandboxes = session
         .client
@@ -50,6 +51,13 @@ pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8,
             format!("{} MiB", sandbox.memory_mb),
             sandbox.name.clone().unwrap_or_default(),
         ]);
+    }
+    if filter.projects == ProjectChoice::All {
+        let projects = sandboxes.iter().map(|sandbox| &sandbox.project);
+        table.lead(
+            "PROJECT",
+            projects.map(|name| name.as_deref().unwrap_or("-")),
+        );
     }
     printer.table(&table)?;
     if sandboxes.is_empty() {

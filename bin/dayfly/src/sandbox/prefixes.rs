@@ -1,7 +1,7 @@
 //! Ids by their beginning, and by names.
 
 use dayfly_api::Sandbox;
-use dayfly_client::{Client, ClientError};
+use dayfly_client::{Client, ClientError, SandboxFilter};
 use dayfly_types::SandboxId;
 
 /// What an id is of.
@@ -97,12 +97,21 @@ const RANDOM_CHARACTERS: usize = 26;
 /// The id of the sandbox that `text` stands for. A whole one is taken as it is, without asking the
 /// server.
 pub(crate) async fn resolve(client: &Client, text: &str) -> Result<String, PrefixError> {
+    resolve_in(client, &SandboxFilter::default(), text).await
+}
+
+/// As [`resolve`], among the sandboxes of a list.
+pub(crate) async fn resolve_in(
+    client: &Client,
+    among: &SandboxFilter,
+    text: &str,
+) -> Result<String, PrefixError> {
     let kind = Kind::Sandbox;
     if is_whole(kind, text) {
         return Ok(text.to_owned());
     }
     let sandboxes = client
-        .list_sandboxes()
+        .find_sandboxes(among)
         .await
         .map_err(|source| PrefixError::List { kind, source })?;
     let name_and_id = |one: Sandbox| (one.name, one.id);

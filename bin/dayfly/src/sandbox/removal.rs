@@ -28,16 +28,18 @@ struct Failed {
 
 /// What can be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Kind<'a> {
     Sandbox,
+    /// Of another project.
+    SandboxOf(&'a str),
     Snapshot,
     Volume,
 }
 
-impl Kind {
+impl Kind<'_> {
     fn word(self) -> &'static str {
         match self {
-            Self::Sandbox => "sandbox",
+            Self::Sandbox | Self::SandboxOf(_) => "sandbox",
             Self::Snapshot => "snapshot",
             Self::Volume => "volume",
         }
@@ -45,7 +47,7 @@ impl Kind {
 
     fn subject(self) -> Subject {
         match self {
-            Self::Sandbox => Subject::Sandbox,
+            Self::Sandbox | Self::SandboxOf(_) => Subject::Sandbox,
             Self::Snapshot => Subject::Snapshot,
             Self::Volume => Subject::Volume,
         }
@@ -54,6 +56,7 @@ impl Kind {
     async fn delete(self, session: &Session<'_>, id: &str) -> Result<(), ClientError> {
         match self {
             Self::Sandbox => session.client.delete_sandbox(id).await,
+            Self::SandboxOf(project) => session.client.delete_sandbox_of(project, id).await,
             Self::Snapshot => session.client.delete_snapshot(id).await,
             Self::Volume => session.client.delete_volume(id).await,
         }
@@ -63,7 +66,7 @@ impl Kind {
 /// Deletes everything that `ids` name, as far as it goes; gives the exit status.
 pub(crate) async fn remove_all(
     session: &Session<'_>,
-    kind: Kind,
+    kind: Kind<'_>,
     ids: Vec<String>,
 ) -> Result<u8, CommandError> {
     let delete = async |id: String| {
@@ -100,7 +103,7 @@ pub(crate) async fn remove_all(
     })
 }
 
-fn failed(session: &Session<'_>, kind: Kind, id: String, error: ClientError) -> Failed {
+fn failed(session: &Session<'_>, kind: Kind<'_>, id: String, error: ClientError) -> Failed {
     let error = CommandError::call(format!("cannot delete {} {id}", kind.word()), error)
         .about(kind.subject());
     if !session.printer.is_json() {

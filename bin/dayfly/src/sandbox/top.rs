@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use dayfly_api::{Sandbox, SandboxLoad, SandboxLoadList};
-use serde_json::json;
+use dayfly_client::{ProjectChoice, SandboxFilter};
+use serde_json::{Value, json};
 
 use crate::args::TopArgs;
 use crate::dispatch::Session;
@@ -40,11 +41,15 @@ pub(crate) async fn top(session: &Session<'_>, args: &TopArgs) -> Result<u8, Com
 }
 
 async fn watch(session: &Session<'_>, args: &TopArgs, is_once: bool) -> Result<u8, CommandError> {
-    let mut before = read(session).await?;
+    let filter = SandboxFilter {
+        projects: args.whose.choice(),
+        ..SandboxFilter::default()
+    };
+    let mut before = read(session, &filter.projects).await?;
     loop {
         tokio::time::sleep(args.every).await;
-        let now = read(session).await?;
-        let listed = session.client.list_sandboxes().await;
+        let now = read(session, &filter.projects).await?;
+        let listed = session.client.find_sandboxes(&filter).await;
         let sandboxes =
             listed.map_err(|source| CommandError::call("cannot list sandboxes", source))?;
         let uses = uses(sandboxes, &before, &now);
@@ -56,8 +61,11 @@ async fn watch(session: &Session<'_>, args: &TopArgs, is_once: bool) -> Result<u
     }
 }
 
-async fn read(session: &Session<'_>) -> Result<SandboxLoadList, CommandError> {
-    let loads = session.client.sandbox_loads().await;
+async fn read(
+    session: &Session<'_>,
+    projects: &ProjectChoice,
+) -> Result<SandboxLoadList, CommandError> {
+    let loads = session.client.sandbox_loads(projects).await;
     loads.map_err(|source| CommandError::call("cannot read what sandboxes use", source))
 }
 
@@ -93,19 +101,7 @@ fn uses(sandboxes: Vec<Sandbox>, before: &SandboxLoadList, now: &SandboxLoadList
 fn show(session: &Session<'_>, uses: &[Use], is_once: bool) -> Result<(), CommandError> {
     let printer = session.printer;
     if printer.is_json() {
-        let items: Vec<_> = uses
-            .iter()
-            .map(|one| {
-                json!({
-                    "id": one.sandbox.id,
-                    "template": one.sandbox.template,
-                    "status": one.sandbox.status,
-                    "cpu_percent": one.cpu_percent,
-                    "memory_bytes": one.memory_bytes,
-                    "memory_mb_limit": one.sandbox.memory_mb,
-                })
-            })
-            .collect();
+        let items: Vec<_> = uses.iter().map(object).collect();
         return printer.json(&items);
     }
     let mut table = Table::new(&["ID", "TEMPLATE", "STATUS", "CPU", "OWN MEMORY", "OF"]);
@@ -121,10 +117,33 @@ fn show(session: &Session<'_>, uses: &[Use], is_once: bool) -> Result<(), Comman
             format!("{} MiB", one.sandbox.memory_mb),
         ]);
     }
+    if uses.iter().any(|one| one.sandbox.project.is_some()) {
+        let projects = uses.iter().map(|one| &one.sandbox.project);
+        table.lead(
+            "PROJECT",
+            projects.map(|name| name.as_deref().unwrap_or("-")),
+        );
+    }
     if !is_once {
         printer.data(CLEAR)?;
     }
     printer.table(&table)
+}
+
+/// One line of the table, for programs.
+fn object(one: &Use) -> Value {
+    let mut object = json!({
+        "id": one.sandbox.id,
+        "template": one.sandbox.template,
+        "status": one.sandbox.status,
+        "cpu_percent": one.cpu_percent,
+        "memory_bytes": one.memory_bytes,
+        "memory_mb_limit": one.sandbox.memory_mb,
+    });
+    if let Some(project) = &one.sandbox.project {
+        object["project"] = project.as_str().into();
+    }
+    object
 }
 
 #[cfg(test)]
@@ -138,6 +157,7 @@ mod tests {
                 id: "sb-1".to_owned(),
                 cpu_us,
                 memory_bytes: 3 * MIB,
+                project: None,
             }],
         }
     }

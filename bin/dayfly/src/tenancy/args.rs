@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
+use dayfly_client::ProjectChoice;
 use time::OffsetDateTime;
 
 use crate::{durations, moments};
@@ -61,6 +62,27 @@ pub(crate) enum ContextCommand {
     },
 }
 
+/// Whose things are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+pub(crate) struct WhoseArgs {
+    /// Of another project, as an operator.
+    #[arg(long, value_name = "PROJECT", conflicts_with = "all_projects")]
+    pub(crate) project: Option<String>,
+    /// Of all projects, as an operator.
+    #[arg(long)]
+    pub(crate) all_projects: bool,
+}
+
+impl WhoseArgs {
+    pub(crate) fn choice(&self) -> ProjectChoice {
+        match &self.project {
+            Some(project) => ProjectChoice::One(project.clone()),
+            None if self.all_projects => ProjectChoice::All,
+            None => ProjectChoice::Own,
+        }
+    }
+}
+
 /// What a key may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArg {
@@ -98,7 +120,10 @@ pub(crate) enum TokenCommand {
     },
     /// List API keys, without their secrets.
     #[command(visible_alias = "list")]
-    Ls,
+    Ls {
+        #[command(flatten)]
+        whose: WhoseArgs,
+    },
     /// Revoke API keys.
     Rm {
         /// Prefix of the key, as `dayfly token ls` shows it.
@@ -107,6 +132,9 @@ pub(crate) enum TokenCommand {
         /// Also revoke the keys and links that they created, and that those created.
         #[arg(long)]
         descendants: bool,
+        /// Of another project, as an operator.
+        #[arg(long, value_name = "PROJECT")]
+        project: Option<String>,
     },
 }
 
@@ -115,7 +143,7 @@ pub(crate) enum ProjectCommand {
     /// Create a project.
     Create {
         /// Name of the project.
-        #[arg(value_name = "PROJECT")]
+        #[arg(value_name = "NAME")]
         id: String,
         #[command(flatten)]
         limits: LimitArgs,
@@ -132,7 +160,10 @@ pub(crate) enum ProjectCommand {
         limits: LimitArgs,
     },
     /// Show usage and limits of this project.
-    Usage,
+    Usage {
+        #[command(flatten)]
+        whose: WhoseArgs,
+    },
 }
 
 /// Limits: a number, or `none`.
@@ -192,6 +223,8 @@ pub(crate) struct AuditArgs {
     /// Follow new entries, oldest first, until Ctrl-C; with --json one object per line.
     #[arg(long, short, conflicts_with = "until")]
     pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -199,6 +232,8 @@ pub(crate) struct EventsArgs {
     /// Start after this cursor; 0 is the oldest event that is kept [default: now].
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,11 @@
 //! `dayfly audit`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use dayfly_api::{AuditEntry, AuditList};
 use dayfly_client::AuditOptions;
+use time::OffsetDateTime;
 
 use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
@@ -19,12 +21,14 @@ const ENTRIES_DEFAULT: u64 = 50;
 const DETAIL_CHARACTERS_MAX: usize = 60;
 /// How often new entries are looked for.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How much later than its time an entry may be written.
+const LATE_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8, CommandError> {
     if args.follow {
         return signals::until_left(follow(session, args)).await;
     }
-    let entries = read(session, args, limit(args), 0).await?;
+    let entries = read(session, args, limit(args), &Seen::default()).await?;
     let printer = session.printer;
     if printer.is_json() {
         printer.json(&entries)?;
@@ -33,6 +37,13 @@ pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8,
     let mut table = Table::new(&["TIME", "KEY", "STATUS", "OPERATION", "DETAIL"]);
     for entry in &entries {
         table.push(cells(entry).into());
+    }
+    if args.whose.all_projects {
+        let projects = entries.iter().map(|entry| &entry.project);
+        table.lead(
+            "PROJECT",
+            projects.map(|name| name.as_deref().unwrap_or("-")),
+        );
     }
     printer.table(&table)?;
     if entries.is_empty() {
@@ -54,15 +65,46 @@ fn limit(args: &AuditArgs) -> u64 {
 
 /// Prints what there is, oldest first, and then what comes.
 async fn follow(session: &Session<'_>, args: &AuditArgs) -> Result<u8, CommandError> {
-    let mut entries = read(session, args, limit(args), 0).await?;
-    let mut last = 0;
+    let mut seen = Seen::default();
+    let mut entries = read(session, args, limit(args), &seen).await?;
+    let moment = |entry: &AuditEntry| moments::parse(&entry.at).ok();
+    // What is older than the first was not asked for.
+    let first = entries.last().and_then(moment);
+    let first = first.unwrap_or_else(OffsetDateTime::now_utc);
+    let mut newest = first;
     loop {
         for entry in entries.iter().rev() {
             print(session.printer, entry)?;
-            last = last.max(entry.seq);
+            seen.note(entry);
+            newest = moment(entry).unwrap_or(first).max(newest);
         }
+        // Entries of all projects are in the order of time, in which one of another project may
+        // come late. So those of a while are read again.
+        let since = first.max(newest - LATE_MAX);
+        seen.since = args.whose.all_projects.then_some(since);
         tokio::time::sleep(LOOK_AGAIN).await;
-        entries = read(session, args, u64::MAX, last).await?;
+        entries = read(session, args, u64::MAX, &seen).await?;
+    }
+}
+
+/// What was printed already.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The last number of each project; of the own one without a name.
+    last: HashMap<Option<String>, u64>,
+    /// Where a view over all projects is read from.
+    since: Option<OffsetDateTime>,
+}
+
+impl Seen {
+    fn note(&mut self, entry: &AuditEntry) {
+        let last = self.last.entry(entry.project.clone()).or_default();
+        *last = entry.seq.max(*last);
+    }
+
+    fn has(&self, entry: &AuditEntry) -> bool {
+        let last = self.last.get(&entry.project);
+        last.is_some_and(|last| entry.seq <= *last)
     }
 }
 
@@ -73,26 +115,31 @@ fn print(printer: &Printer, entry: &AuditEntry) -> Result<(), CommandError> {
     }
     let [at, key, status, operation, detail] = cells(entry).map(|cell| text::visible(&cell));
     let (at, key) = (table::padded(&at, 24), table::padded(&key, 12));
+    let whose = match &entry.project {
+        Some(project) => table::padded(&text::visible(project), 16) + "  ",
+        None => String::new(),
+    };
     let line = format!(
-        "{at}  {key}  {}  {operation}  {detail}",
+        "{at}  {whose}{key}  {}  {operation}  {detail}",
         printer.status(&status, 3)
     );
     printer.line(line.trim_end())
 }
 
-/// What was asked for, newest first: at most `limit` entries, and none up to the entry `after`.
+/// What was asked for, newest first: at most `limit` entries, and none that was seen.
 async fn read(
     session: &Session<'_>,
     args: &AuditArgs,
     limit: u64,
-    after: u64,
+    seen: &Seen,
 ) -> Result<Vec<AuditEntry>, CommandError> {
     let mut options = AuditOptions {
         subject: args.subject.clone(),
-        since: args.since.as_ref().map(moments::rfc3339),
+        since: args.since.max(seen.since).as_ref().map(moments::rfc3339),
         until: args.until.as_ref().map(moments::rfc3339),
         cursor: None,
         limit: None,
+        projects: args.whose.choice(),
     };
     let mut entries = Vec::new();
     loop {
@@ -107,10 +154,12 @@ async fn read(
         };
         let AuditList { items, next_cursor } = page.map_err(failed)?;
         for entry in items {
-            if entry.seq <= after {
-                return Ok(entries);
+            match seen.has(&entry) {
+                false => entries.push(entry),
+                // The numbers of one project go back one by one.
+                true if !args.whose.all_projects => return Ok(entries),
+                true => {}
             }
-            entries.push(entry);
         }
         if next_cursor.is_none() {
             return Ok(entries);

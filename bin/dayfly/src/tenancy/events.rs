@@ -11,7 +11,8 @@ pub(crate) async fn events(session: &Session<'_>, args: EventsArgs) -> Result<u8
 
 async fn follow_events(session: &Session<'_>, args: EventsArgs) -> Result<u8, CommandError> {
     let failed = |source| CommandError::call("cannot read events", source);
-    let followed = session.client.follow_events(args.after).await;
+    let projects = args.whose.choice();
+    let followed = session.client.follow_events(projects, args.after).await;
     let mut follow = followed.map_err(failed)?;
     loop {
         let event = follow.next().await.map_err(failed)?;
@@ -25,7 +26,11 @@ async fn follow_events(session: &Session<'_>, args: EventsArgs) -> Result<u8, Co
         let at = table::padded(&text::visible(&event.at), 24);
         let id = table::padded(&text::visible(&event.sandbox_id), 40);
         let state = session.printer.status(&text::visible(&event.state), 12);
-        let line = format!("{at}  {id}  {state}  {}", text::visible(reason));
+        let whose = match &event.project {
+            Some(project) => table::padded(&text::visible(project), 16) + "  ",
+            None => String::new(),
+        };
+        let line = format!("{at}  {whose}{id}  {state}  {}", text::visible(reason));
         session.printer.line(line.trim_end())?;
     }
 }

@@ -1,6 +1,7 @@
 //! `dayfly project`.
 
-use dayfly_api::{ChangeLimits, CreateProject, Project};
+use dayfly_api::{ChangeLimits, CreateProject, Project, ProjectUsage};
+use dayfly_client::{ClientError, ProjectChoice};
 
 use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
@@ -36,7 +37,11 @@ pub(crate) async fn project(
             )
         }
         ProjectCommand::Ls => list(session).await,
-        ProjectCommand::Usage => usage(session).await,
+        ProjectCommand::Usage { whose } => match whose.choice() {
+            ProjectChoice::Own => usage(session, client.usage().await),
+            ProjectChoice::One(project) => usage(session, client.usage_of(&project).await),
+            ProjectChoice::All => usage_of_all(session).await,
+        },
     }
 }
 
@@ -100,9 +105,48 @@ async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
     Ok(exit_status::OK)
 }
 
-async fn usage(session: &Session<'_>) -> Result<u8, CommandError> {
-    let usage = session.client.usage().await;
-    let usage = usage.map_err(|source| CommandError::call("cannot read the usage", source))?;
+fn unread(source: ClientError) -> CommandError {
+    CommandError::call("cannot read the usage", source)
+}
+
+async fn usage_of_all(session: &Session<'_>) -> Result<u8, CommandError> {
+    let usages = session.client.usage_of_all().await.map_err(unread)?;
+    let printer = session.printer;
+    if printer.is_json() {
+        printer.json(&usages)?;
+        return Ok(exit_status::OK);
+    }
+    let mut table = Table::new(&[
+        "PROJECT",
+        "SANDBOXES",
+        "VCPUS",
+        "MEMORY MB",
+        "SNAPSHOT MB",
+        "VOLUME MB",
+        "DISK MB",
+    ]);
+    for usage in &usages {
+        let limits = &usage.limits;
+        let of = |used: u64, limit: Option<u64>| format!("{used}/{}", number(limit));
+        table.push(vec![
+            usage.project.clone().unwrap_or_default(),
+            of(usage.sandboxes, limits.sandboxes),
+            of(usage.vcpus, limits.vcpus),
+            of(usage.memory_mb, limits.memory_mb),
+            of(usage.snapshot_mb, limits.snapshot_mb),
+            of(usage.volume_mb, limits.volume_mb),
+            of(usage.disk_mb, limits.disk_mb),
+        ]);
+    }
+    printer.table(&table)?;
+    Ok(exit_status::OK)
+}
+
+fn usage(
+    session: &Session<'_>,
+    read: Result<ProjectUsage, ClientError>,
+) -> Result<u8, CommandError> {
+    let usage = read.map_err(unread)?;
     let printer = session.printer;
     if printer.is_json() {
         printer.json(&usage)?;

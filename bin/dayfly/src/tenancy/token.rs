@@ -1,6 +1,7 @@
 //! `dayfly token`.
 
 use dayfly_api::{CreateToken, Token};
+use dayfly_client::{ProjectChoice, RevokeOptions};
 use serde_json::json;
 
 use crate::dispatch::Session;
@@ -35,11 +36,18 @@ pub(crate) async fn token(
             };
             create(session, project.as_deref(), &request).await
         }
-        TokenCommand::Ls => list(session).await,
+        TokenCommand::Ls { whose } => list(session, &whose.choice()).await,
         TokenCommand::Rm {
             prefixes,
             descendants,
-        } => remove(session, &prefixes, descendants).await,
+            project,
+        } => {
+            let options = RevokeOptions {
+                project,
+                descendants,
+            };
+            remove(session, &prefixes, &options).await
+        }
     }
 }
 
@@ -71,8 +79,8 @@ async fn create(
     Ok(exit_status::OK)
 }
 
-async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
-    let tokens = session.client.tokens().await;
+async fn list(session: &Session<'_>, projects: &ProjectChoice) -> Result<u8, CommandError> {
+    let tokens = session.client.tokens(projects).await;
     let tokens = tokens.map_err(|source| CommandError::call("cannot list keys", source))?;
     let printer = session.printer;
     if printer.is_json() {
@@ -86,7 +94,15 @@ async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
         printer.data(&prefixes.collect::<String>())?;
         return Ok(exit_status::OK);
     }
-    printer.table(&table(&tokens))?;
+    let mut table = table(&tokens);
+    if *projects == ProjectChoice::All {
+        let projects = tokens.iter().map(|token| &token.project);
+        table.lead(
+            "PROJECT",
+            projects.map(|name| name.as_deref().unwrap_or("-")),
+        );
+    }
+    printer.table(&table)?;
     Ok(exit_status::OK)
 }
 
@@ -112,17 +128,13 @@ fn table(tokens: &[Token]) -> Table {
 async fn remove(
     session: &Session<'_>,
     prefixes: &[String],
-    descendants: bool,
+    options: &RevokeOptions,
 ) -> Result<u8, CommandError> {
     let mut revoked = Vec::new();
     let mut outcome = Ok(exit_status::OK);
     for prefix in prefixes {
         let what = || format!("cannot revoke key {}", text::visible(prefix));
-        let done = if descendants {
-            session.client.revoke_token_with_descendants(prefix).await
-        } else {
-            session.client.revoke_token(prefix).await
-        };
+        let done = session.client.revoke_token_with(prefix, options).await;
         if let Err(source) = done {
             outcome = Err(CommandError::call(what(), source).about(Subject::Key));
             break;

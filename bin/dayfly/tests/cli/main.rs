@@ -24,6 +24,7 @@ mod looks;
 mod mcp;
 #[cfg(test)]
 mod network;
+mod operators;
 #[cfg(test)]
 mod ports;
 #[cfg(test)]

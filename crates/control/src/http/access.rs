@@ -117,6 +117,7 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
         ("me", Some("tokens"), _) => Scope::Admin,
         ("me" | "openapi.json" | "network-presets" | "events" | "usage", None, None) => Scope::Read,
         ("usage", Some("sandboxes"), None) => Scope::Read,
+        ("usage", Some("projects"), None) => Scope::Operator,
         ("network-default", None, None) if reads => Scope::Read,
         ("network-default" | "audit", None, None) => Scope::Admin,
         ("node" | "projects", _, _) => Scope::Operator,
@@ -187,6 +188,8 @@ mod tests {
             (Method::GET, "/v1/me/tokens", Scope::Admin),
             (Method::GET, "/v1/audit", Scope::Admin),
             (Method::GET, "/v1/projects", Scope::Operator),
+            (Method::GET, "/v1/usage", Scope::Read),
+            (Method::GET, "/v1/usage/projects", Scope::Operator),
             (Method::GET, "/v1/node", Scope::Operator),
             (
                 Method::GET,

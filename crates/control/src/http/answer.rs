@@ -30,6 +30,8 @@ refusals! {
     NodeRefusals = [401, 403, 429, 500, 503];
     /// A question to the node about one object.
     NodeFindRefusals = [401, 403, 404, 429, 500, 503];
+    /// A question to the node about a project.
+    NodeProjectRefusals = [400, 401, 403, 404, 429, 500, 503];
     /// A question to the node with something to choose by.
     NodeSearchRefusals = [400, 401, 403, 429, 500, 503];
     CreateRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
@@ -55,8 +57,11 @@ refusals! {
     DefaultRefusals = [400, 401, 403, 413, 415, 429, 500, 503];
     /// The record of what a sandbox tried to reach.
     NetworkLogRefusals = [400, 401, 403, 404, 429, 500, 503];
-    /// A question with something to choose by, answered from the server's own memory.
-    SearchRefusals = [400, 401, 403, 429, 500, 503];
+    /// A question with something to choose by, such as a project, answered from the server's own
+    /// memory.
+    SearchRefusals = [400, 401, 403, 404, 429, 500, 503];
+    /// The end of a key.
+    RevokeRefusals = [400, 401, 403, 404, 429, 500, 503];
     /// A key or a project.
     TokenRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 503];
     /// The end of a snapshot or a volume.

@@ -1,32 +1,20 @@
-//! The audit record: written around every request, and read.
+//! The audit record, as it is written around every request.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::extract::{Request, State};
-use axum::{Extension, Json};
-use dayfly_api::{AuditEntry as WireEntry, AuditList};
+use axum::extract::Request;
 use dayfly_types::{ProjectId, RequestId};
 use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 
-use super::answer::SearchRefusals;
-use super::auth::Caller;
-use super::error::ApiError;
-use super::parameter::{Moment, Number, Text, decode, parameters};
+use super::parameter::decode;
 use crate::audit::{Audit, AuditHandle};
-use crate::control::Control;
-use crate::store::{AuditEvent, AuditPage, AuditRow};
+use crate::store::AuditEvent;
 use crate::tenancy::key::without_secret;
-use crate::time::{now_ms, rfc3339};
+use crate::time::now_ms;
 
-const LIMIT_MAX: u64 = 1000;
-const LIMIT_DEFAULT: u64 = 100;
-const SUBJECT_BYTES_MAX: usize = 128;
-const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
-/// In a millisecond.
-const NANOSECONDS: i128 = 1_000_000;
+pub(super) const SUBJECT_BYTES_MAX: usize = 128;
 const OPERATION_BYTES_MAX: usize = 256;
 const FILE_BYTES_MAX: usize = 1024;
 /// Of a refusal, which anybody with a key can have as many of as they like.
@@ -134,6 +122,8 @@ pub(crate) struct PendingAudit {
 struct AuditDetails {
     subject: Option<String>,
     detail: Option<Value>,
+    /// Another project whose record has the entry as well.
+    also_of: Option<ProjectId>,
     is_taken_over: bool,
 }
 
@@ -174,6 +164,12 @@ impl PendingAudit {
         notes.detail.get_or_insert_with(|| json!({}))[name] = value.into();
     }
 
+    /// Has the entry in the record of another project too: what an operator did there.
+    pub(crate) fn is_also_of(&self, project: &ProjectId) {
+        let is_other = *project != self.project;
+        self.notes().also_of = is_other.then(|| project.clone());
+    }
+
     /// Names the file of the guest, where the query does not.
     pub(crate) fn names_file(&self, path: &str) {
         self.adds_detail(recorded(path, FILE_BYTES_MAX));
@@ -212,6 +208,16 @@ impl PendingAudit {
         entry
     }
 
+    /// The entry, and that of the other project.
+    fn entries(&self, status: u16) -> impl Iterator<Item = AuditEvent> {
+        let entry = self.entry(status);
+        let also = self.notes().also_of.take().map(|project| AuditEvent {
+            project,
+            ..entry.clone()
+        });
+        std::iter::once(entry).chain(also)
+    }
+
     fn is_recorded(&self, status: u16) -> bool {
         let reads = matches!(self.asked.method, Method::GET | Method::HEAD);
         let is_denied = is_denial(status);
@@ -232,9 +238,10 @@ impl Unanswered {
         };
         let status = status.as_u16();
         if notebook.is_recorded(status) {
-            let entry = notebook.entry(status);
-            // Waits while the queue is full: nobody can outrun the record.
-            notebook.handle.record(entry).await;
+            for entry in notebook.entries(status) {
+                // Waits while the queue is full: nobody can outrun the record.
+                notebook.handle.record(entry).await;
+            }
         }
     }
 }
@@ -244,93 +251,10 @@ impl Drop for Unanswered {
         if let Some(notebook) = self.0.take()
             && notebook.is_recorded(UNANSWERED)
         {
-            let entry = notebook.entry(UNANSWERED);
-            notebook.handle.record_now(entry);
+            for entry in notebook.entries(UNANSWERED) {
+                notebook.handle.record_now(entry);
+            }
         }
-    }
-}
-
-parameters! {
-    /// Which part of the record is wanted.
-    Query AuditParameter {
-        /// Only what was about this sandbox, snapshot, volume or key.
-        subject: Option<Text<0, SUBJECT_BYTES_MAX>>,
-        /// Only what was done at this time or later (RFC 3339).
-        since: Option<Moment>,
-        /// Only what was done at this time or earlier (RFC 3339).
-        until: Option<Moment>,
-        /// `next_cursor` of the page before.
-        cursor: Option<Number<0, SEQUENCE_MAX>>,
-        /// At most this many entries. Default 100.
-        limit: Option<Number<1, LIMIT_MAX>>,
-    }
-}
-
-/// Who did what in this project, newest first: every call that changed something, every command,
-/// and what was refused for want of a right.
-#[utoipa::path(get, path = "/v1/audit", operation_id = "read_audit", tag = "projects",
-    params(AuditParameter),
-    responses((status = 200, body = AuditList), SearchRefusals))]
-pub(crate) async fn read(
-    State(control): State<Arc<Control>>,
-    Extension(caller): Extension<Caller>,
-    wanted: AuditParameter,
-) -> Result<Json<AuditList>, ApiError> {
-    // What its caller did before is in it.
-    control.audit.flush().await;
-    let subject = wanted.subject.as_deref().filter(|text| !text.is_empty());
-    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let before = signed(wanted.cursor.unwrap_or(SEQUENCE_MAX));
-    let limit = signed(wanted.limit.unwrap_or(LIMIT_DEFAULT));
-    let (since_ms, until_ms) = span_ms(wanted.since, wanted.until)?;
-    let page = AuditPage {
-        before,
-        subject,
-        since_ms,
-        until_ms,
-        limit,
-    };
-    let rows = control.store.audit(&caller.project, page).await?;
-    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) == limit;
-    let last = rows.last().map(|row| row.seq.to_string());
-    Ok(Json(AuditList {
-        items: rows.into_iter().map(present).collect(),
-        next_cursor: last.filter(|_| is_full),
-    }))
-}
-
-/// The milliseconds that lie within two moments.
-fn span_ms(
-    since: Option<OffsetDateTime>,
-    until: Option<OffsetDateTime>,
-) -> Result<(i64, i64), ApiError> {
-    if let (Some(since), Some(until)) = (since, until)
-        && since > until
-    {
-        return Err(ApiError::invalid("`since` is after `until`"));
-    }
-    let first = since.map_or(i64::MIN, |since| {
-        milliseconds(since.unix_timestamp_nanos() + NANOSECONDS - 1)
-    });
-    let last = until.map_or(i64::MAX, |until| milliseconds(until.unix_timestamp_nanos()));
-    Ok((first, last))
-}
-
-/// The whole milliseconds of a time since 1970, or before.
-fn milliseconds(nanoseconds: i128) -> i64 {
-    i64::try_from(nanoseconds.div_euclid(NANOSECONDS)).unwrap_or(i64::MAX)
-}
-
-fn present(row: AuditRow) -> WireEntry {
-    WireEntry {
-        seq: row.seq.unsigned_abs(),
-        at: rfc3339(row.at_ms),
-        key_prefix: row.key_prefix,
-        request_id: row.request_id,
-        operation: row.operation,
-        subject: row.subject,
-        status: u16::try_from(row.status).unwrap_or(0),
-        detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| json!({})),
     }
 }
 

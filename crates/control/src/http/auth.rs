@@ -11,7 +11,7 @@ use dayfly_node_api::unread::DrainFor;
 use dayfly_types::limits::ENDED_KEY_RECORDS_PER_SECOND;
 use dayfly_types::{ErrorCode, ProjectId};
 use http::header::{CACHE_CONTROL, REFERRER_POLICY};
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, Uri};
 
 use super::access::{self, Denied, is_file_path};
 use super::access_log::AskedBy;
@@ -219,7 +219,11 @@ async fn admit(
     }
     // Whether there is such a name changes nothing about what the key may do.
     let only = caller.reach.sandbox.as_ref();
-    let named = name::in_address(&control.store, &caller.project, only, request.uri()).await?;
+    let named = match names_a_project(request.uri()) {
+        // It is not one of the caller's project that is named.
+        true => None,
+        false => name::in_address(&control.store, &caller.project, only, request.uri()).await?,
+    };
     if let Some((id, address)) = named {
         caller.notebook.names_subject(id.as_str());
         *request.uri_mut() = address;
@@ -228,7 +232,14 @@ async fn admit(
     Ok(control.limits.request_of(&caller.project)?)
 }
 
-fn denied(denied: Denied) -> ApiError {
+/// Whether the query says whose thing the path names.
+fn names_a_project(address: &Uri) -> bool {
+    let query = address.query().unwrap_or_default();
+    query.split('&').any(|pair| pair.starts_with("project="))
+}
+
+/// What a caller is told whose key may not be used so.
+pub(crate) fn denied(denied: Denied) -> ApiError {
     let forbidden =
         |text: String| ApiError::new(ErrorCode::Forbidden, text).hint(Hint::KeyPermissions);
     match denied {

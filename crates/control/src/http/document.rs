@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
 use super::mcp_http::{self, McpRoute, McpService};
-use super::{access_log, audit, auth, envelope, known_names, system};
+use super::{access_log, audit_read, auth, envelope, known_names, system};
 use crate::code::http as contexts;
 use crate::control::Control;
 use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
@@ -143,7 +143,8 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(tokens_http::create_for_project))
         .routes(routes!(projects_http::usage))
         .routes(routes!(projects_http::loads))
-        .routes(routes!(audit::read))
+        .routes(routes!(projects_http::usage_of_all))
+        .routes(routes!(audit_read::read))
         .routes(routes!(events_http::follow))
         .routes(routes!(document))
         .routes(routes!(templates::list))

@@ -27,6 +27,9 @@ const ELSEWHERE: [(&[&str], &str, Hint); 1] = [(
     "env",
     Hint::EnvironmentOfSandbox,
 )];
+/// What a read refuses too where it is not known: who sent it would take what is its own project's
+/// for another's.
+const NEVER_IGNORED: [&str; 2] = ["project", "all_projects"];
 const UNKNOWN_FIELD: &str = "unknown field `";
 /// How the parser calls the whole of a body, and what it has no name for.
 const WHOLE: &str = ".";
@@ -77,7 +80,7 @@ fn query_names(operation: &Value) -> Vec<String> {
 }
 
 /// Middleware behind the routing: refuses a change whose query has a name that the document does
-/// not.
+/// not, and a read that names projects where it cannot.
 pub(crate) async fn refuse_unknown_query(request: Request, next: Next) -> Response {
     match unknown_query(&request) {
         Some(error) => error.into_response(),
@@ -86,18 +89,21 @@ pub(crate) async fn refuse_unknown_query(request: Request, next: Next) -> Respon
 }
 
 fn unknown_query(request: &Request) -> Option<ApiError> {
-    if matches!(*request.method(), Method::GET | Method::HEAD) {
-        return None;
-    }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let method = if reads {
+        &Method::GET
+    } else {
+        request.method()
+    };
     let query = request.uri().query().filter(|query| !query.is_empty())?;
     let path = request.extensions().get::<MatchedPath>()?.as_str();
-    let place = (request.method().as_str().to_owned(), path.to_owned());
+    let place = (method.as_str().to_owned(), path.to_owned());
     let known = KNOWN.queries.get(&place)?;
     let names = query
         .split('&')
         .map(|pair| pair.split('=').next().unwrap_or(pair));
     let unknown = names
-        .filter(|name| !name.is_empty())
+        .filter(|name| !name.is_empty() && (!reads || NEVER_IGNORED.contains(name)))
         .find(|name| !known.iter().any(|known| known == name))?;
     Some(refusal("parameter", "query", unknown, known))
 }

@@ -10,6 +10,7 @@ pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod arrival;
 pub(crate) mod audit;
+pub(crate) mod audit_read;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod connections;

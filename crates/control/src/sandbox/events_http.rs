@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use dayfly_api::SandboxEvent;
-use dayfly_types::ProjectId;
 use http::{HeaderMap, HeaderName};
 
 use crate::admission::limit::Permit;
@@ -20,7 +19,8 @@ use crate::http::auth::Caller;
 use crate::http::error::ApiError;
 use crate::http::parameter::{EventCursor, Parameter, parameters};
 use crate::http::sse;
-use crate::store::EventRow;
+use crate::store::{EventRow, StoreError};
+use crate::tenancy::whose::{Whose, WhoseParameter};
 use crate::time::rfc3339;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -53,24 +53,29 @@ fn beginning(after: Option<i64>, headers: &HeaderMap) -> Result<Option<i64>, Api
 /// long as the caller stays. Each has its cursor as `id`, from which a later request goes on;
 /// events are kept for a week.
 #[utoipa::path(get, path = "/v1/events", operation_id = "follow_events", tag = "projects",
-    params(EventParameter),
+    params(EventParameter, WhoseParameter),
     responses((status = 200, content_type = "text/event-stream", body = SandboxEvent), SearchRefusals))]
 pub(crate) async fn follow(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    whose: WhoseParameter,
     EventParameter { after }: EventParameter,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let whose = whose.of(&control, &caller).await?;
     let after = beginning(after, &headers)?;
     let share = control.rates.watch(&caller.project, Instant::now())?;
     let place = control.limits.watch(&caller.project)?;
     let after = match after {
         Some(after) => after,
-        None => control.store.last_event(&caller.project).await?,
+        None => match &whose {
+            Whose::One(project) => control.store.last_event(project).await?,
+            Whose::Everybody => control.store.last_of_all_events().await?,
+        },
     };
     let stream = Stream {
         control,
-        project: caller.project,
+        whose,
         after,
         // Headers go out with the first byte.
         pending: VecDeque::from([Bytes::from_static(sse::COMMENT)]),
@@ -84,13 +89,21 @@ pub(crate) async fn follow(
 
 struct Stream {
     control: Arc<Control>,
-    project: ProjectId,
+    whose: Whose,
     after: i64,
     pending: VecDeque<Bytes>,
     _place: (Permit, WatchUnderWay),
 }
 
 impl Stream {
+    async fn read(&self) -> Result<Vec<EventRow>, StoreError> {
+        let store = &self.control.store;
+        match &self.whose {
+            Whose::One(project) => store.events(project, self.after, PAGE).await,
+            Whose::Everybody => store.all_events(self.after, PAGE).await,
+        }
+    }
+
     async fn next(&mut self) -> Bytes {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -101,12 +114,11 @@ impl Stream {
             let mut told = std::pin::pin!(told);
             // Before the look, so that what is written in between is not missed.
             told.as_mut().enable();
-            let read = self.control.store.events(&self.project, self.after, PAGE);
-            match read.await {
+            match self.read().await {
                 Ok(rows) if !rows.is_empty() => {
                     for row in rows {
                         self.after = row.seq;
-                        self.pending.push_back(event(row));
+                        self.pending.push_back(event(row, &self.whose));
                     }
                 }
                 Ok(_) => {
@@ -126,10 +138,11 @@ impl Stream {
     }
 }
 
-fn event(row: EventRow) -> Bytes {
+fn event(row: EventRow, whose: &Whose) -> Bytes {
     let cursor = row.seq.to_string();
     let id = format!("id: {cursor}\n");
     let data = SandboxEvent {
+        project: whose.named(&row.project_id),
         cursor,
         at: rfc3339(row.at_ms),
         sandbox_id: row.sandbox_id,

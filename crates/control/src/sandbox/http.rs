@@ -16,7 +16,8 @@ use crate::http::error::ApiError;
 use crate::http::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
 use crate::sandbox::list_query::ListParameter;
 use crate::sandbox::spec::NewSandbox;
-use crate::sandbox::{create, delete, list, read};
+use crate::sandbox::{create, delete, list, name, read};
+use crate::tenancy::whose::{OtherProjectParameter, WhoseParameter};
 
 /// Makes a sandbox and waits until it runs.
 #[utoipa::path(post, path = "/v1/sandboxes", operation_id = "create_sandbox", tag = "sandboxes", params(IdempotencyParameters),
@@ -39,14 +40,16 @@ pub(crate) async fn create(
 
 /// Sandboxes that were not deleted, oldest first: all, or those that have everything that the query
 /// names.
-#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes", params(ListParameter),
+#[utoipa::path(get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes", params(ListParameter, WhoseParameter),
     responses((status = 200, body = SandboxList), SearchRefusals))]
 pub(crate) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    whose: WhoseParameter,
     wanted: ListParameter,
 ) -> Result<Json<SandboxList>, ApiError> {
-    let list = list::list(&control, &caller.project, &wanted.into()).await?;
+    let whose = whose.of(&control, &caller).await?;
+    let list = list::list(&control, &whose, &wanted.into()).await?;
     Ok(Json(list))
 }
 
@@ -61,14 +64,28 @@ pub(crate) async fn get(
     Ok(Json(read::get(&control, &caller.project, &id).await?))
 }
 
-/// Deletes a sandbox, whatever it is doing. May be repeated.
-#[utoipa::path(delete, path = "/v1/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes", params(SandboxParameter),
+/// Deletes a sandbox, whatever it is doing. May be repeated. An operator may delete one of any
+/// project.
+#[utoipa::path(delete, path = "/v1/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes",
+    params(SandboxParameter, OtherProjectParameter),
     responses((status = 204, description = "It is gone."), DeleteRefusals))]
 pub(crate) async fn delete(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     SandboxParameter { id }: SandboxParameter,
+    whose: OtherProjectParameter,
 ) -> Result<StatusCode, ApiError> {
-    delete::delete(control, caller.project, id, &caller.key_prefix).await?;
+    let is_elsewhere = whose.project.is_some();
+    let project = whose.of(&control, &caller).await?;
+    caller.notebook.is_also_of(&project);
+    let id = if is_elsewhere {
+        // A name in the address is one of the caller's own project alone.
+        let meant = name::meant(&control.store, &project, id).await?;
+        caller.notebook.names_subject(meant.as_str());
+        meant
+    } else {
+        id
+    };
+    delete::delete(control, project, id, &caller.key_prefix).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::{Sandbox, SandboxList};
-use dayfly_types::ProjectId;
 
 use crate::control::Control;
 use crate::sandbox::read::present_now;
 use crate::store::{Cursor, StoreError};
+use crate::tenancy::whose::Whose;
 
 /// Rows that are read at once, so that a choosy list of many does not hold them all.
 const BATCH: i64 = 500;
@@ -35,26 +35,28 @@ impl Wanted {
     }
 }
 
-/// The sandboxes of a project that are wanted, oldest first.
+/// The sandboxes of a project, or of all, that are wanted, oldest first.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn list(
+pub(crate) async fn list(
     control: &Control,
-    project: &ProjectId,
+    whose: &Whose,
     wanted: &Wanted,
 ) -> Result<SandboxList, StoreError> {
     let mut items = Vec::new();
     let mut after = wanted.after.clone();
     loop {
-        let rows = control
-            .store
-            .sandboxes_after(project, after.as_ref(), BATCH)
-            .await?;
+        let store = &control.store;
+        let rows = match whose {
+            Whose::One(project) => store.sandboxes_after(project, after.as_ref(), BATCH).await,
+            Whose::Everybody => store.all_sandboxes_after(after.as_ref(), BATCH).await,
+        }?;
         let is_last = rows.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
         for row in rows {
             // State is the node's last word, so it cannot be chosen by the database.
-            let sandbox = present_now(control, &row);
+            let mut sandbox = present_now(control, &row);
+            sandbox.project = whose.named(row.project.as_str());
             if wanted.fits(&sandbox) {
                 if wanted.limit == Some(items.len()) {
                     // One more than asked for: there is a next page.

@@ -196,6 +196,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
     }
     Sandbox {
         id: row.id.to_string(),
+        project: None,
         name: row.name.clone().map(String::from),
         template: spec.template.to_string(),
         status: report

@@ -6,17 +6,17 @@ use sqlx::FromRow;
 use super::{Store, StoreError};
 
 // One for each way to look, so that each has an index: a condition that may be absent has none.
-const BY_NUMBER: &str = "SELECT seq, at_ms, key_prefix, request_id, operation, subject, status, \
-    detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND at_ms BETWEEN $4 AND $5 \
+const BY_NUMBER: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
+    status, detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND at_ms BETWEEN $4 AND $5 \
     ORDER BY seq DESC LIMIT $3";
-const BY_SUBJECT: &str = "SELECT seq, at_ms, key_prefix, request_id, operation, subject, status, \
-    detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND subject = $6 \
+const BY_SUBJECT: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
+    status, detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND subject = $6 \
     AND at_ms BETWEEN $4 AND $5 ORDER BY seq DESC LIMIT $3";
 // The numbers first: those of a span are in the index, in the order of time, which is not always
 // theirs. The sums keep the index of numbers from being taken, by which every entry that is newer or
 // older than the span would be read.
-const BY_TIME: &str = "SELECT seq, at_ms, key_prefix, request_id, operation, subject, status, \
-    detail FROM audit_records WHERE project_id = $1 AND seq IN (SELECT seq FROM audit_records \
+const BY_TIME: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
+    status, detail FROM audit_records WHERE project_id = $1 AND seq IN (SELECT seq FROM audit_records \
     WHERE project_id = $1 AND at_ms BETWEEN $4 AND $5 AND seq + 0 < $2 \
     ORDER BY seq + 0 DESC LIMIT $3) ORDER BY seq DESC";
 const COUNT_OF_SPAN: &str = "SELECT COUNT(*) FROM (SELECT seq FROM audit_records \
@@ -44,6 +44,7 @@ pub struct AuditEvent {
 /// An entry as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct AuditRow {
+    pub project_id: String,
     pub seq: i64,
     pub at_ms: i64,
     pub key_prefix: String,
@@ -146,13 +147,13 @@ impl Store {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use sqlx::AssertSqlSafe;
 
     use super::*;
 
     /// How the database goes about a statement.
-    async fn plan(store: &Store, statement: &str) -> String {
+    pub(in crate::store) async fn plan(store: &Store, statement: &str) -> String {
         let explained = format!("EXPLAIN QUERY PLAN {statement}");
         let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(explained))
             .fetch_all(&store.reader)

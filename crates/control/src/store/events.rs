@@ -7,16 +7,18 @@ use sqlx::FromRow;
 use tokio::sync::Notify;
 
 use super::writer::Writing;
-use super::{Store, StoreError, projects};
+use super::{Store, StoreError, all_projects, projects};
 
-const INSERT: &str = "INSERT INTO events (project_id, seq, at_ms, sandbox_id, state, reason) \
-    VALUES ($1, (SELECT events_seq FROM projects WHERE id = $1), $2, $3, $4, $5)";
-const SELECT: &str = "SELECT seq, at_ms, sandbox_id, state, reason FROM events \
+const INSERT: &str = "INSERT INTO events (project_id, seq, at_ms, sandbox_id, state, reason, \
+    number) VALUES ($1, (SELECT events_seq FROM projects WHERE id = $1), $2, $3, $4, $5, \
+    (SELECT last FROM event_numbers))";
+const SELECT: &str = "SELECT project_id, seq, at_ms, sandbox_id, state, reason FROM events \
     WHERE project_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
 /// A sandbox came into a state.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct EventRow {
+    pub project_id: String,
     pub seq: i64,
     pub at_ms: i64,
     pub sandbox_id: String,
@@ -37,6 +39,9 @@ pub(super) struct NewEvent<'a> {
 pub(super) async fn insert(event: NewEvent<'_>, writing: &mut Writing) -> Result<(), StoreError> {
     let next = sqlx::query(projects::NEXT_EVENT).bind(event.project.as_str());
     writing.execute(next).await?;
+    writing
+        .execute(sqlx::query(all_projects::NEXT_EVENT))
+        .await?;
     let insert = sqlx::query(INSERT)
         .bind(event.project.as_str())
         .bind(event.at_ms)

@@ -1,5 +1,7 @@
 //! Keys: rows of `api_keys`, and those of one project.
 
+use std::fmt;
+
 use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
@@ -18,7 +20,7 @@ const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefi
     ORDER BY created_at_ms DESC";
 const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
-    ORDER BY created_at_ms, prefix";
+    AND (created_at_ms, prefix) > ($3, $4) ORDER BY created_at_ms, prefix LIMIT $5";
 const COUNT_KEYS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
     AND file IS NULL";
@@ -42,6 +44,38 @@ pub struct KeyRow {
     pub created_at_ms: i64,
     pub expires_at_ms: Option<i64>,
     pub revoked_at_ms: Option<i64>,
+}
+
+/// A place in a list of keys, which is in the order of making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPlace {
+    pub created_at_ms: i64,
+    pub prefix: String,
+}
+
+impl fmt::Display for KeyPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.created_at_ms, self.prefix)
+    }
+}
+
+impl KeyPlace {
+    /// Reads one that a list gave out.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (created_at_ms, prefix) = text.split_once('.')?;
+        Some(Self {
+            created_at_ms: created_at_ms.parse().ok()?,
+            prefix: prefix.to_owned(),
+        })
+    }
+
+    pub(crate) fn of(row: &KeyRow) -> Self {
+        Self {
+            created_at_ms: row.created_at_ms,
+            prefix: row.prefix.clone(),
+        }
+    }
 }
 
 /// A key, and what its project may use.
@@ -160,7 +194,8 @@ impl Store {
         raw.map(KeyRow::try_from).transpose()
     }
 
-    /// The keys of a project that work now, oldest first.
+    /// The keys of a project that work now, oldest first: from the beginning or behind a place, at
+    /// most `limit`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -168,10 +203,15 @@ impl Store {
         &self,
         project: &ProjectId,
         now_ms: i64,
+        after: Option<&KeyPlace>,
+        limit: i64,
     ) -> Result<Vec<KeyRow>, StoreError> {
         let raw: Vec<RawKey> = sqlx::query_as(SELECT_ALIVE)
             .bind(project.as_str())
             .bind(now_ms)
+            .bind(after.map_or(i64::MIN, |place| place.created_at_ms))
+            .bind(after.map_or("", |place| place.prefix.as_str()))
+            .bind(limit)
             .fetch_all(&self.reader)
             .await
             .map_err(StoreError::during("list keys"))?;

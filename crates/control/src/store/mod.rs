@@ -2,9 +2,11 @@
 //!
 //! Every statement is one that SQLite and PostgreSQL both run, and every statement on a table of
 //! tenants names the project: the check is in the query, not only in the handler. The few that
-//! cannot are in [`across_projects`] and [`projects`]. A test reads the statements and holds both rules.
+//! cannot are in [`across_projects`], [`all_projects`] and [`projects`]. A test reads the statements
+//! and holds both rules.
 
 mod across_projects;
+mod all_projects;
 mod audit;
 mod audit_write;
 mod connect;
@@ -29,6 +31,7 @@ mod writer;
 
 pub(crate) use across_projects::ADMIN_PREFIX;
 pub use across_projects::PurgeBefore;
+pub use all_projects::AuditPlace;
 pub use audit::{AuditEvent, AuditPage, AuditRow};
 pub use connect::Store;
 pub use copy::{DatabaseRefusal, check_database, copy_database};
@@ -37,7 +40,7 @@ pub use error::{StoreError, Unavailable};
 pub use events::EventRow;
 pub use idempotency::{Idempotency, Inserted, Subject};
 pub use identity::DatabaseIdentity;
-pub use key::{KeyRow, KnownKey, Revoked};
+pub use key::{KeyPlace, KeyRow, KnownKey, Revoked};
 pub(crate) use local_key::LOCAL_PREFIX;
 pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};

@@ -8,3 +8,4 @@ pub mod scope;
 pub(crate) mod tokens;
 pub(crate) mod tokens_http;
 pub(crate) mod usage;
+pub(crate) mod whose;

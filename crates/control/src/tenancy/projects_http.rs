@@ -5,14 +5,17 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{
-    ChangeLimits, CreateProject, Hint, Project, ProjectList, ProjectUsage, SandboxLoadList,
+    ChangeLimits, CreateProject, Hint, Project, ProjectList, ProjectUsage, ProjectUsageList,
+    SandboxLoadList,
 };
 use dayfly_types::ErrorCode;
 use http::StatusCode;
 
 use crate::admission::rates::{TooFast, TooManyCreates};
 use crate::control::Control;
-use crate::http::answer::{FindRefusals, NodeRefusals, ReadRefusals, TokenRefusals};
+use crate::http::answer::{
+    FindRefusals, NodeProjectRefusals, NodeRefusals, ReadRefusals, TokenRefusals,
+};
 use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
@@ -20,6 +23,7 @@ use crate::http::parameter::ProjectParameter;
 use crate::store::OverQuota;
 use crate::tenancy::projects::{self, ProjectError};
 use crate::tenancy::usage::{self, UsageError};
+use crate::tenancy::whose::{OtherProjectParameter, WhoseParameter};
 
 /// All projects.
 #[utoipa::path(get, path = "/v1/projects", operation_id = "list_projects", tag = "projects",
@@ -66,25 +70,46 @@ pub(crate) async fn change(
     Ok(Json(projects::change(&control, &project, &body).await?))
 }
 
-/// What this project uses, and may use.
+/// What this project uses, and may use. An operator may ask about another.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "get_usage", tag = "projects",
-    responses((status = 200, body = ProjectUsage), NodeRefusals))]
+    params(OtherProjectParameter),
+    responses((status = 200, body = ProjectUsage), NodeProjectRefusals))]
 pub(crate) async fn usage(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    whose: OtherProjectParameter,
 ) -> Result<Json<ProjectUsage>, ApiError> {
-    let usage = usage::of_project(&control, &caller.project, &caller.limits).await?;
+    let project = whose.of(&control, &caller).await?;
+    let limits = if project == caller.project {
+        caller.limits
+    } else {
+        projects::find(&control, project.as_str()).await?.limits
+    };
+    let usage = usage::of_project(&control, &project, &limits).await?;
     Ok(Json(usage))
 }
 
-/// What each sandbox of this project that runs costs the host.
+/// What each project uses, and may use, for operators.
+#[utoipa::path(get, path = "/v1/usage/projects", operation_id = "get_usage_of_all", tag = "projects",
+    responses((status = 200, body = ProjectUsageList), NodeRefusals))]
+pub(crate) async fn usage_of_all(
+    State(control): State<Arc<Control>>,
+) -> Result<Json<ProjectUsageList>, ApiError> {
+    let items = usage::of_all(&control).await?;
+    Ok(Json(ProjectUsageList { items }))
+}
+
+/// What each sandbox of this project that runs costs the host. An operator may ask about others.
 #[utoipa::path(get, path = "/v1/usage/sandboxes", operation_id = "get_sandbox_loads", tag = "projects",
-    responses((status = 200, body = SandboxLoadList), NodeRefusals))]
+    params(WhoseParameter),
+    responses((status = 200, body = SandboxLoadList), NodeProjectRefusals))]
 pub(crate) async fn loads(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    whose: WhoseParameter,
 ) -> Result<Json<SandboxLoadList>, ApiError> {
-    let loads = usage::loads(&control, &caller.project).await?;
+    let whose = whose.of(&control, &caller).await?;
+    let loads = usage::loads(&control, &whose).await?;
     Ok(Json(loads))
 }
 

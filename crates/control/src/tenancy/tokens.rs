@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dayfly_api::{CreateToken, NewToken, Token};
+use dayfly_api::{CreateToken, NewToken, Token, TokenList};
 use dayfly_types::limits::{
     FILE_LINKS_MAX, TOKEN_LABEL_CHARACTERS_MAX, TOKEN_TTL_SECONDS_MAX, TOKENS_MAX,
 };
@@ -13,9 +13,10 @@ use crate::control::Control;
 use crate::input::Invalid;
 use crate::sandbox::name;
 use crate::sandbox::read::{FindError, locate};
-use crate::store::{ADMIN_PREFIX, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
+use crate::store::{ADMIN_PREFIX, KeyPlace, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
 use crate::tenancy::key::{PresentedKey, without_secret};
 use crate::tenancy::scope::{FileReach, Reach, Scope, Scopes};
+use crate::tenancy::whose::Whose;
 use crate::time::{deadline_ms, now_ms, rfc3339};
 
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -210,13 +211,36 @@ fn lifetime(days: Option<u64>, seconds: Option<u64>) -> Result<Option<u64>, Inva
     Err(Invalid::field(field, reason))
 }
 
-/// The keys of a project that work now, oldest first.
+/// The keys of a project, or of all, that work now, oldest first: behind a place, at most `limit`.
 ///
 /// # Errors
 /// [`StoreError`].
-pub(crate) async fn list(control: &Control, project: &ProjectId) -> Result<Vec<Token>, StoreError> {
-    let rows = control.store.api_keys(project, now_ms()).await?;
-    Ok(rows.iter().map(present).collect())
+pub(crate) async fn list(
+    control: &Control,
+    whose: &Whose,
+    after: Option<&KeyPlace>,
+    limit: u64,
+) -> Result<TokenList, StoreError> {
+    let (store, now) = (&control.store, now_ms());
+    // One more, which says whether there is a next page.
+    let asked = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+    let mut rows = match whose {
+        Whose::One(project) => store.api_keys(project, now, after, asked).await?,
+        Whose::Everybody => store.all_api_keys(now, after, asked).await?,
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| has_more);
+    let next_cursor = last.map(|row| KeyPlace::of(row).to_string());
+    let items = rows.iter().map(|row| Token {
+        project: whose.named(row.project.as_str()),
+        ..present(row)
+    });
+    Ok(TokenList {
+        items: items.collect(),
+        next_cursor,
+    })
 }
 
 /// How much ends with a key.
@@ -350,5 +374,6 @@ fn present(row: &KeyRow) -> Token {
         made_by: row.made_by.clone(),
         created_at: rfc3339(row.created_at_ms),
         expires_at: row.expires_at_ms.map(rfc3339),
+        project: None,
     }
 }

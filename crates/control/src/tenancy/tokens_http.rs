@@ -9,18 +9,32 @@ use dayfly_types::ErrorCode;
 use http::StatusCode;
 
 use crate::control::Control;
-use crate::http::answer::{FindRefusals, ReadRefusals, TokenRefusals};
+use crate::http::answer::{RevokeRefusals, SearchRefusals, TokenRefusals};
 use crate::http::auth::{Caller, key_ended};
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
-use crate::http::parameter::{KeyPrefix, LooseFlag, ProjectParameter, parameters};
+use crate::http::parameter::{
+    KeyPrefix, LooseFlag, Number, ProjectParameter, TokenCursor, parameters,
+};
 use crate::tenancy::projects;
 use crate::tenancy::tokens::{self, Extent, Maker, TokenError};
+use crate::tenancy::whose::{OtherProjectParameter, Whose, WhoseParameter};
+
+const PAGE_MAX: u64 = 1000;
 
 parameters! {
     Path PrefixParameter {
         /// What the key begins with.
         prefix: KeyPrefix,
+    }
+
+    /// Which part of a list of keys is wanted.
+    Query TokenPageParameter {
+        /// At most this many, and `next_cursor` if there are more. Default: all of a project; 1000 of
+        /// all projects.
+        limit: Option<Number<1, PAGE_MAX>>,
+        /// `next_cursor` of the page before.
+        cursor: Option<TokenCursor>,
     }
 
     /// How much ends.
@@ -31,15 +45,24 @@ parameters! {
     }
 }
 
-/// The keys of this project that work now.
+/// The keys of this project that work now. An operator may see those of others.
 #[utoipa::path(get, path = "/v1/me/tokens", operation_id = "list_tokens", tag = "projects",
-    responses((status = 200, body = TokenList), ReadRefusals))]
+    params(TokenPageParameter, WhoseParameter),
+    responses((status = 200, body = TokenList), SearchRefusals))]
 pub(crate) async fn list(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
+    whose: WhoseParameter,
+    page: TokenPageParameter,
 ) -> Result<Json<TokenList>, ApiError> {
-    let items = tokens::list(&control, &caller.project).await?;
-    Ok(Json(TokenList { items }))
+    let whose = whose.of(&control, &caller).await?;
+    let limit = page.limit.unwrap_or(match whose {
+        // As many as a project can have.
+        Whose::One(_) => u64::MAX,
+        Whose::Everybody => PAGE_MAX,
+    });
+    let list = tokens::list(&control, &whose, page.cursor.as_ref(), limit).await?;
+    Ok(Json(list))
 }
 
 /// Makes a key of this project, for no more than the key that asks. The secret is shown once.
@@ -57,22 +80,26 @@ pub(crate) async fn create(
 }
 
 /// Ends a key, at once, and with `descendants` the keys and links that it made, and that those made.
+/// An operator may end a key of any project.
 #[utoipa::path(delete, path = "/v1/me/tokens/{prefix}", operation_id = "revoke_token", tag = "projects",
-    params(PrefixParameter, RevokeParameter),
-    responses((status = 204, description = "It is refused from now on."), FindRefusals))]
+    params(PrefixParameter, RevokeParameter, OtherProjectParameter),
+    responses((status = 204, description = "It is refused from now on."), RevokeRefusals))]
 pub(crate) async fn revoke(
     State(control): State<Arc<Control>>,
     Extension(caller): Extension<Caller>,
     PrefixParameter { prefix }: PrefixParameter,
     RevokeParameter { descendants }: RevokeParameter,
+    whose: OtherProjectParameter,
 ) -> Result<StatusCode, ApiError> {
+    let project = whose.of(&control, &caller).await?;
+    caller.notebook.is_also_of(&project);
     let extent = if descendants {
         Extent::Descendants
     } else {
         Extent::Key
     };
     let maker = maker(&caller);
-    tokens::revoke(&control, &caller.project, &maker, &prefix, extent).await?;
+    tokens::revoke(&control, &project, &maker, &prefix, extent).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -87,6 +114,7 @@ pub(crate) async fn create_for_project(
     JsonObject(body): JsonObject<CreateToken>,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
     let project = projects::find(&control, &project).await?;
+    caller.notebook.is_also_of(&project.id);
     let made = tokens::create(&control, &project.id, &maker(&caller), body).await?;
     note(&caller, &made);
     Ok((StatusCode::CREATED, Json(made)))

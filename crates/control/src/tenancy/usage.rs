@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_api::{ProjectUsage, SandboxLoad, SandboxLoadList};
-use dayfly_node_api::{NodeCalls, NodeError};
+use dayfly_node_api::{NodeCalls, NodeError, SnapshotReport, VolumeReport};
 use dayfly_types::limits::CAPTURE_DEADLINE;
 use dayfly_types::{DiskMib, ProjectId, VolumeName};
 
@@ -12,6 +12,7 @@ use crate::admission::turns::{Turn, TurnTimeout};
 use crate::control::Control;
 use crate::store::{LimitsRow, OverQuota, StoreError};
 use crate::tenancy::projects;
+use crate::tenancy::whose::Whose;
 use crate::time::now_ms;
 use crate::volume::change::{self, Created, VolumeRefusal};
 
@@ -45,37 +46,72 @@ pub(crate) async fn of_project(
     project: &ProjectId,
     limits: &LimitsRow,
 ) -> Result<ProjectUsage, UsageError> {
+    let snapshots = control.node.snapshots_of(project).await?;
+    let volumes = control.node.volumes_of(project).await?;
+    add_up(control, project, limits, &snapshots, &volumes).await
+}
+
+/// The same of each project, oldest first.
+///
+/// # Errors
+/// [`UsageError`].
+pub(crate) async fn of_all(control: &Control) -> Result<Vec<ProjectUsage>, UsageError> {
+    let projects = control.store.projects().await?;
+    let snapshots = control.node.snapshots().await?;
+    let volumes = control.node.volumes().await?;
+    let mut all = Vec::with_capacity(projects.len());
+    for row in &projects {
+        let used = add_up(control, &row.id, &row.limits, &snapshots, &volumes).await?;
+        all.push(ProjectUsage {
+            project: Some(row.id.to_string()),
+            ..used
+        });
+    }
+    Ok(all)
+}
+
+/// What one project uses, of reports that may have those of others.
+async fn add_up(
+    control: &Control,
+    project: &ProjectId,
+    limits: &LimitsRow,
+    snapshots: &[SnapshotReport],
+    volumes: &[VolumeReport],
+) -> Result<ProjectUsage, UsageError> {
     let used = control.store.used(project).await?;
     Ok(ProjectUsage {
         sandboxes: used.sandboxes,
         vcpus: used.vcpus,
         memory_mb: used.memory_mb,
         disk_mb: used.disk_mb,
-        snapshot_mb: snapshot_mb(control, project).await?,
-        volume_mb: volume_mb(control, project).await?,
+        snapshot_mb: snapshot_mb(project, snapshots),
+        volume_mb: volume_mb(project, volumes),
         limits: projects::to_wire(limits),
+        project: None,
     })
 }
 
-/// What each sandbox of a project that runs costs the host.
+/// What each sandbox of a project, or of all, that runs costs the host.
 ///
 /// # Errors
 /// [`UsageError::Node`].
-pub(crate) async fn loads(
-    control: &Control,
-    project: &ProjectId,
-) -> Result<SandboxLoadList, UsageError> {
-    let loads = control.node.loads(project).await?;
+pub(crate) async fn loads(control: &Control, whose: &Whose) -> Result<SandboxLoadList, UsageError> {
+    let projects = match whose {
+        Whose::One(project) => vec![project.clone()],
+        Whose::Everybody => control.store.projects_with_sandboxes().await?,
+    };
+    let mut items = Vec::new();
+    for project in &projects {
+        let loads = control.node.loads(project).await?;
+        items.extend(loads.into_iter().map(|load| SandboxLoad {
+            id: load.id.to_string(),
+            cpu_us: load.cpu_micros,
+            memory_bytes: load.memory_bytes,
+            project: whose.named(project.as_str()),
+        }));
+    }
     let at_ms = now_ms().unsigned_abs();
-    let items = loads.into_iter().map(|load| SandboxLoad {
-        id: load.id.to_string(),
-        cpu_us: load.cpu_micros,
-        memory_bytes: load.memory_bytes,
-    });
-    Ok(SandboxLoadList {
-        at_ms,
-        items: items.collect(),
-    })
+    Ok(SandboxLoadList { at_ms, items })
 }
 
 /// Waits for a project's turn to take a snapshot. How large it will be, nobody knows before, so a
@@ -110,7 +146,7 @@ pub(crate) async fn room_for_snapshot(
     let Some(limit) = limits.snapshot_mb else {
         return Ok(());
     };
-    let used = snapshot_mb(control, project).await?;
+    let used = snapshot_mb(project, &control.node.snapshots_of(project).await?);
     Ok(OverQuota::check("MiB of snapshots", Some(limit), used, 1)?)
 }
 
@@ -182,15 +218,13 @@ async fn room_for_volume(control: &Control, wish: &VolumeWish) -> Result<(), Usa
     )?)
 }
 
-async fn snapshot_mb(control: &Control, project: &ProjectId) -> Result<u64, NodeError> {
-    let reports = control.node.snapshots_of(project).await?;
-    let mine = reports.iter().filter(|report| report.project == *project);
-    let bytes: u64 = mine.map(|report| report.size_bytes).sum();
-    Ok(bytes.div_ceil(MIB))
+fn snapshot_mb(project: &ProjectId, reports: &[SnapshotReport]) -> u64 {
+    let own = reports.iter().filter(|report| report.project == *project);
+    let bytes: u64 = own.map(|report| report.size_bytes).sum();
+    bytes.div_ceil(MIB)
 }
 
-async fn volume_mb(control: &Control, project: &ProjectId) -> Result<u64, NodeError> {
-    let reports = control.node.volumes_of(project).await?;
-    let mine = reports.iter().filter(|report| report.project == *project);
-    Ok(mine.map(|report| u64::from(report.size.get())).sum())
+fn volume_mb(project: &ProjectId, reports: &[VolumeReport]) -> u64 {
+    let own = reports.iter().filter(|report| report.project == *project);
+    own.map(|report| u64::from(report.size.get())).sum()
 }

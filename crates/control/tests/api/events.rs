@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::World;
 
 /// Reads a stream until `count` events have come.
-async fn read(world: &World, key: &str, after: &str, count: usize) -> Vec<Value> {
+pub(crate) async fn read(world: &World, key: &str, after: &str, count: usize) -> Vec<Value> {
     let request = http::Request::builder()
         .method(Method::GET)
         .uri(format!("http://{}/v1/events{after}", world.address))

@@ -44,6 +44,7 @@ mod network_log;
 mod node_conformance;
 mod one_call;
 mod openapi;
+mod operators;
 mod overload;
 mod port_wait;
 mod processes;

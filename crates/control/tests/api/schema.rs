@@ -60,6 +60,7 @@ fn every_statement_on_a_tenant_s_table_names_the_project() {
         let name = path.file_name().unwrap();
         let of_nobody = [
             "across_projects.rs",
+            "all_projects.rs",
             "copy.rs",
             "identity.rs",
             "projects.rs",

@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) networks: Vec<NetworkWish>,
     pub(crate) signals: Vec<i32>,
     pub(crate) audit: Vec<serde_json::Value>,
+    /// Method, path and query of each request that had the key.
+    pub(crate) requests: Vec<String>,
     pub(crate) holds_streams: bool,
     pub(crate) hangs_on_delete: bool,
     pub(crate) fails_on_delete: bool,
@@ -161,6 +163,10 @@ fn router(shared: Arc<Shared>) -> Router {
             Arc::clone(&shared),
             super::streams::hold,
         ))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&shared),
+            note_request,
+        ))
         .layer(middleware::from_fn(authenticate))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::disable())
@@ -197,6 +203,17 @@ pub(super) fn refuse_at(
     (status, [("retry-after", "0")], Json(body)).into_response()
 }
 
+async fn note_request(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    note(&shared, &request);
+    next.run(request).await
+}
+
+fn note(shared: &Shared, request: &Request) {
+    let asked = format!("{} {}", request.method(), request.uri());
+    let mut world = shared.world.lock().expect("no test panics with the lock");
+    world.requests.push(asked);
+}
+
 async fn authenticate(request: Request, next: Next) -> Response {
     let given = request
         .headers()
@@ -214,6 +231,7 @@ async fn authenticate(request: Request, next: Next) -> Response {
 pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
     Sandbox {
         id: id.to_owned(),
+        project: None,
         name: None,
         template: template.to_owned(),
         status: "running".to_owned(),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{delete, get};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
@@ -15,6 +16,10 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/me", get(me))
         .route("/v1/usage/sandboxes", get(loads))
         .route("/v1/audit", get(audit))
+        .route("/v1/me/tokens", get(tokens))
+        .route("/v1/me/tokens/{prefix}", delete(revoke))
+        .route("/v1/usage", get(usage))
+        .route("/v1/usage/projects", get(usages))
 }
 
 async fn me() -> Json<Value> {
@@ -29,6 +34,33 @@ async fn loads(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let load = |id: &String| json!({"id": id, "cpu_us": 5, "memory_bytes": 3 << 20});
     let items: Vec<Value> = world.sandboxes.keys().map(load).collect();
     Json(json!({"at_ms": 1000, "items": items}))
+}
+
+async fn tokens() -> Json<Value> {
+    Json(
+        json!({"items": [{"prefix": "dfk_ab", "label": "ci", "scopes": ["read"],
+        "sandbox_id": null, "made_by": null, "created_at": "2026-01-01T00:00:00Z",
+        "expires_at": null, "project": "team-b"}]}),
+    )
+}
+
+async fn revoke() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+fn used() -> Value {
+    json!({"sandboxes": 2, "vcpus": 2, "memory_mb": 512, "snapshot_mb": 0, "volume_mb": 0,
+        "disk_mb": 0, "project": "team-b", "limits": {"sandboxes": 5, "vcpus": null,
+        "memory_mb": null, "snapshot_mb": null, "volume_mb": null, "requests_per_second": null,
+        "disk_mb": null, "keeps_output": false}})
+}
+
+async fn usage() -> Json<Value> {
+    Json(used())
+}
+
+async fn usages() -> Json<Value> {
+    Json(json!({"items": [used()]}))
 }
 
 /// Newest first, in pages of three at most. The cursor is the last entry of the page before.

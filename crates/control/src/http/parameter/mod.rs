@@ -15,9 +15,9 @@ use super::error::ApiError;
 
 pub(crate) use declare::{Parameter, Place, parameters};
 pub(crate) use name::{
-    ContextName, EntryName, EventCursor, KeyPrefix, Labels, LinkName, ModeBits, Moment, OfSandbox,
-    Output, OutputName, OutputNames, Outputs, PageCursor, PathText, Port, ProjectName, Since,
-    UserName,
+    AuditCursor, ContextName, EntryName, EventCursor, KeyPrefix, Labels, LinkName, ModeBits,
+    Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor, PathText, Port,
+    ProjectName, Since, TokenCursor, UserName,
 };
 pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
 

@@ -16,9 +16,10 @@ use crate::exec::spec::check_user;
 use crate::files::path::{AbsolutePath, PATH_CHARACTERS_MAX};
 use crate::files::spec;
 use crate::gateway::parse_port;
+use crate::http::audit_read::PageBegin;
 use crate::http::error::ApiError;
 use crate::sandbox::metadata;
-use crate::store::Cursor;
+use crate::store::{AuditPlace, Cursor, KeyPlace};
 
 const ID: &str = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$";
 const CURSOR_BYTES_MAX: usize = 128;
@@ -122,11 +123,21 @@ kinds! {
         .schema_type(Type::String)
         .max_length(Some(CURSOR_BYTES_MAX))
         .build(), page_cursor, or None;
+    /// Where a page of keys begins.
+    TokenCursor -> KeyPlace = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(CURSOR_BYTES_MAX))
+        .build(), |name, text| KeyPlace::parse(text)
+        .filter(|_| text.len() <= CURSOR_BYTES_MAX)
+        .ok_or_else(|| ApiError::invalid(format!("`{name}` must be the `next_cursor` of a list")));
     /// A point in time.
     Moment -> OffsetDateTime = ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
         .build(), moment;
+    /// Where a page of the audit record begins.
+    AuditCursor -> PageBegin = text_like("^[0-9]{1,19}(\\.[a-z0-9-]{1,63}\\.[0-9]{1,19})?$"),
+        audit_cursor;
     /// The cursor of an event.
     EventCursor -> i64 = text_like("^[0-9]{1,18}$"), event_cursor;
     /// Which output of a command is wanted.
@@ -199,6 +210,15 @@ fn moment(name: &str, text: &str) -> Result<OffsetDateTime, ApiError> {
         ApiError::invalid(format!("`{name}` must be a time as RFC 3339 has it"))
             .hint(Hint::TimeExample)
     })
+}
+
+fn audit_cursor(name: &str, text: &str) -> Result<PageBegin, ApiError> {
+    let wrong = || ApiError::invalid(format!("`{name}` must be the `next_cursor` of a page"));
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map(PageBegin::Number).map_err(|_| wrong());
+    }
+    let place = AuditPlace::parse(text).map(PageBegin::Place);
+    place.ok_or_else(wrong)
 }
 
 fn event_cursor(name: &str, text: &str) -> Result<i64, ApiError> {

@@ -1,0 +1,86 @@
+//! What an operator asks about other projects.
+
+use serde_json::json;
+
+use crate::support::{FakeServer, Program};
+
+const A: &str = "sb-local-aaaa0000000000000000000000";
+
+async fn server() -> FakeServer {
+    let server = FakeServer::with(&[A]).await;
+    server
+        .world()
+        .audit
+        .push(json!({"seq": 1, "at": "2026-01-01T00:00:00Z",
+        "key_prefix": "dfk_ab", "request_id": "req-1", "operation": "POST /v1/sandboxes",
+        "subject": null, "status": 201, "detail": {}, "project": "team-b"}));
+    server
+}
+
+#[tokio::test]
+async fn the_server_is_told_whose_things_are_meant() {
+    for (words, asked) in [
+        (
+            "ls --project team-b",
+            "GET /v1/sandboxes?limit=500&project=team-b",
+        ),
+        (
+            "ls --all-projects",
+            "GET /v1/sandboxes?limit=500&all_projects=true",
+        ),
+        (
+            "top --once --every 0.1 --project team-b",
+            "GET /v1/usage/sandboxes?project=team-b",
+        ),
+        (
+            "audit --all-projects",
+            "GET /v1/audit?limit=50&all_projects=true",
+        ),
+        (
+            "token ls --project team-b",
+            "GET /v1/me/tokens?project=team-b",
+        ),
+        (
+            "token rm --descendants --project team-b dfk_ab",
+            "DELETE /v1/me/tokens/dfk_ab?descendants=true&project=team-b",
+        ),
+        (
+            "project usage --project team-b",
+            "GET /v1/usage?project=team-b",
+        ),
+        ("project usage --all-projects", "GET /v1/usage/projects"),
+        (
+            "rm --project team-b aaaa",
+            &format!("DELETE /v1/sandboxes/{A}?project=team-b"),
+        ),
+    ] {
+        let server = server().await;
+        let words: Vec<&str> = words.split(' ').collect();
+        let done = Program::at(&server).run(&words).await;
+        assert_eq!(done.status, 0, "{words:?}: {done:?}");
+        let requests = server.world().requests.clone();
+        assert!(requests.iter().any(|one| one == asked), "{requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_view_over_all_projects_names_them() {
+    let server = server().await;
+    let program = Program::at(&server);
+    for words in [
+        "audit --all-projects",
+        "token ls --all-projects",
+        "project usage --all-projects",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let done = program.run(&words).await;
+        assert!(done.stdout().contains("team-b"), "{words:?}: {done:?}");
+        let done = program.run(&[&words[..], &["--json"]].concat()).await;
+        assert_eq!(done.json()[0]["project"], "team-b", "{done:?}");
+    }
+    for command in ["ls", "top", "audit", "events"] {
+        let both = [command, "--project", "team-b", "--all-projects"];
+        let done = program.run(&both).await;
+        assert_eq!(done.status, 2, "{command}: {done:?}");
+    }
+}
