@@ -105,7 +105,7 @@ CREATE INDEX port_links_by_port ON port_links (sandbox_id, port);
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
     created_at_ms BIGINT NOT NULL
-, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0, disk_mb_max BIGINT);
+, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0, disk_mb_max BIGINT, state TEXT NOT NULL DEFAULT 'active', state_reason TEXT NOT NULL DEFAULT '');
 
 CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,

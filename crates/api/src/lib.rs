@@ -53,7 +53,7 @@ pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{Template, TemplateRun, TemplateState};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project,
-    ProjectLimits, ProjectList, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoad,
-    SandboxLoadList, Token, TokenList,
+    ProjectLimits, ProjectList, ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent,
+    SandboxLoad, SandboxLoadList, SuspendProject, Token, TokenList,
 };
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

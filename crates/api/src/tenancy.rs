@@ -109,9 +109,42 @@ pub struct ProjectLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Project {
     pub id: String,
+    /// active, suspended, or deleting.
+    #[serde(default = "active")]
+    pub state: String,
+    /// Why it is suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub limits: ProjectLimits,
     /// RFC 3339, UTC.
     pub created_at: String,
+}
+
+/// What servers of before say of every project.
+fn active() -> String {
+    "active".to_owned()
+}
+
+/// Body of `POST /v1/projects/{project}/suspend`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuspendProject {
+    /// Shown to whoever uses a key of the project.
+    #[schema(min_length = 1, max_length = 256)]
+    pub reason: String,
+    /// Also hibernate its sandboxes. Default false: what runs goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_sandboxes: Option<bool>,
+}
+
+/// Response of `POST /v1/projects/{project}/suspend`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProjectSuspension {
+    pub project: Project,
+    /// Ids of sandboxes that were hibernated now.
+    pub hibernated: Vec<String>,
+    /// Ids of sandboxes that could not be hibernated. The log of the server says why; ask again.
+    pub failed: Vec<String>,
 }
 
 /// Response of `GET /v1/projects`.

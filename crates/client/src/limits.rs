@@ -18,6 +18,8 @@ const _: () =
 pub(crate) const STATE_DEADLINE: Duration = Duration::from_secs(180);
 /// A capture and as many restores as a fork may have.
 pub(crate) const FORK_DEADLINE: Duration = Duration::from_secs(360);
+/// Many captures or deletes, one after the other; the server goes on when nobody waits.
+pub(crate) const PROJECT_DEADLINE: Duration = Duration::from_secs(15 * 60);
 /// A stream says something at least every 10 s; six times that is a dead connection.
 pub(crate) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// A plain exec without a limit of its own ends with the longest that the server allows.

@@ -2,7 +2,8 @@
 
 use dayfly_api::{
     AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project, ProjectList,
-    ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoadList, Token, TokenList,
+    ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoadList,
+    SuspendProject, Token, TokenList,
 };
 
 use crate::client::{Client, decode};
@@ -150,6 +151,55 @@ impl Client {
             self.call(call, limits::CALL_DEADLINE)
         };
         decode(&retry::repeat(call).await?)
+    }
+
+    /// Suspends a project, for an operator: its keys and links open nothing.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn suspend_project(
+        &self,
+        project: &str,
+        request: &SuspendProject,
+    ) -> Result<ProjectSuspension, ClientError> {
+        let url = self.project_address(project, &["suspend"])?;
+        let call = || {
+            let call = self.http.post(url.clone()).json(request);
+            self.call(call, limits::PROJECT_DEADLINE)
+        };
+        decode(&retry::repeat(call).await?)
+    }
+
+    /// Lets a suspended project go on, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn resume_project(&self, project: &str) -> Result<Project, ClientError> {
+        let url = self.project_address(project, &["resume"])?;
+        let call = || self.call(self.http.post(url.clone()), limits::CALL_DEADLINE);
+        decode(&retry::repeat(call).await?)
+    }
+
+    /// Deletes a project that has nothing, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `wrong_state` when it has something.
+    pub async fn delete_empty_project(&self, project: &str) -> Result<(), ClientError> {
+        self.delete(self.project_address(project, &[])?).await
+    }
+
+    /// Deletes a project with everything that it has, for an operator.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the server goes on with what it has begun.
+    pub async fn delete_project_and_all_of_it(&self, project: &str) -> Result<(), ClientError> {
+        let mut url = self.project_address(project, &[])?;
+        url.query_pairs_mut().append_pair("force", "true");
+        let call = || {
+            let call = self.http.delete(url.clone());
+            self.call(call, limits::PROJECT_DEADLINE)
+        };
+        retry::repeat(call).await.map(drop)
     }
 
     /// What this project uses, and may use.

@@ -40,6 +40,8 @@ codes! {
     Unauthorized = "unauthorized", 401;
     /// The key may not do this.
     Forbidden = "forbidden", 403;
+    /// An operator has suspended the project; the text says why.
+    ProjectSuspended = "project_suspended", 403;
     /// No such object in this project.
     NotFound = "not_found", 404;
     /// No such path in the API.

@@ -342,6 +342,8 @@ pub const KNOWN_PEERS_MAX: usize = 4096;
 
 /// Keys of one project that work at the same time.
 pub const TOKENS_MAX: usize = 1000;
+/// Of the text that says why a project is suspended.
+pub const SUSPEND_REASON_CHARACTERS_MAX: usize = 256;
 pub const TOKEN_LABEL_CHARACTERS_MAX: usize = 128;
 pub const TOKEN_TTL_SECONDS_MAX: u64 = 3650 * 24 * 3600;
 /// Creates and forks of one project that are under way at once.

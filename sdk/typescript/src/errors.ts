@@ -133,6 +133,7 @@ const CLASS_BY_CODE: ReadonlyMap<string, ApiErrorClass> = new Map<string, ApiErr
   ["invalid_request", InvalidRequest],
   ["unauthorized", Unauthorized],
   ["forbidden", Forbidden],
+  ["project_suspended", Forbidden],
   ["not_found", NotFound],
   ["no_such_route", NotFound],
   ["method_not_allowed", InvalidRequest],

@@ -159,6 +159,36 @@ pub(crate) enum ProjectCommand {
         #[command(flatten)]
         limits: LimitArgs,
     },
+    /// Suspend a project: its keys and links are refused until it is resumed.
+    Suspend {
+        /// Name of the project.
+        #[arg(value_name = "PROJECT")]
+        id: String,
+        /// Why; shown to whoever uses a key of the project.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Hibernate its sandboxes too [default: what runs goes on].
+        #[arg(long)]
+        stop: bool,
+    },
+    /// Let a suspended project go on.
+    Resume {
+        /// Name of the project.
+        #[arg(value_name = "PROJECT")]
+        id: String,
+    },
+    /// Delete a project that has no sandboxes, snapshots and volumes.
+    Rm {
+        /// Name of the project.
+        #[arg(value_name = "PROJECT")]
+        id: String,
+        /// Delete its sandboxes, snapshots and volumes with it.
+        #[arg(long)]
+        force: bool,
+        /// Do not ask for confirmation.
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Show usage and limits of this project.
     Usage {
         #[command(flatten)]

@@ -10,4 +10,5 @@ pub(crate) mod local_daemon;
 pub(crate) mod local_login;
 pub(crate) mod login;
 pub(crate) mod project;
+pub(crate) mod project_state;
 pub(crate) mod token;

@@ -1,12 +1,13 @@
 //! `dayfly project`.
 
-use dayfly_api::{ChangeLimits, CreateProject, Project, ProjectUsage};
+use dayfly_api::{ChangeLimits, CreateProject, Project, ProjectUsage, SuspendProject};
 use dayfly_client::{ClientError, ProjectChoice};
 
 use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
 use crate::table::Table;
 use crate::tenancy::args::{Limit, LimitArgs, ProjectCommand};
+use crate::tenancy::project_state;
 use crate::{exit_status, text};
 
 pub(crate) async fn project(
@@ -37,12 +38,32 @@ pub(crate) async fn project(
             )
         }
         ProjectCommand::Ls => list(session).await,
+        ProjectCommand::Suspend { id, reason, stop } => {
+            let request = SuspendProject {
+                reason: reason.clone(),
+                stop_sandboxes: Some(*stop),
+            };
+            project_state::suspend(session, id, &request).await
+        }
+        ProjectCommand::Resume { id } => {
+            let resumed = client.resume_project(id).await;
+            tell(session, &resumed.map_err(failed("resume", id))?)
+        }
+        ProjectCommand::Rm { id, force, yes } => {
+            project_state::remove(session, id, *force, *yes).await
+        }
         ProjectCommand::Usage { whose } => match whose.choice() {
             ProjectChoice::Own => usage(session, client.usage().await),
             ProjectChoice::One(project) => usage(session, client.usage_of(&project).await),
             ProjectChoice::All => usage_of_all(session).await,
         },
     }
+}
+
+/// What is said when something cannot be done with a project.
+pub(super) fn failed(verb: &str, id: &str) -> impl FnOnce(ClientError) -> CommandError {
+    let what = format!("cannot {verb} project {}", text::visible(id));
+    move |source| CommandError::call(what, source).about(Subject::Project)
 }
 
 fn change(limits: &LimitArgs) -> ChangeLimits {
@@ -82,6 +103,7 @@ async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
     }
     let mut table = Table::new(&[
         "PROJECT",
+        "STATE",
         "SANDBOXES",
         "VCPUS",
         "MEMORY MB",
@@ -93,6 +115,7 @@ async fn list(session: &Session<'_>) -> Result<u8, CommandError> {
         let limits = &project.limits;
         table.push(vec![
             project.id.clone(),
+            project.state.clone(),
             number(limits.sandboxes),
             number(limits.vcpus),
             number(limits.memory_mb),

@@ -50,6 +50,16 @@ async fn the_server_is_told_whose_things_are_meant() {
         ),
         ("project usage --all-projects", "GET /v1/usage/projects"),
         (
+            "project suspend team-b --reason leaked --stop",
+            "POST /v1/projects/team-b/suspend",
+        ),
+        ("project resume team-b", "POST /v1/projects/team-b/resume"),
+        ("project rm team-b", "DELETE /v1/projects/team-b"),
+        (
+            "project rm team-b --force --yes",
+            "DELETE /v1/projects/team-b?force=true",
+        ),
+        (
             "rm --project team-b aaaa",
             &format!("DELETE /v1/sandboxes/{A}?project=team-b"),
         ),
@@ -83,4 +93,15 @@ async fn a_view_over_all_projects_names_them() {
         let done = program.run(&both).await;
         assert_eq!(done.status, 2, "{command}: {done:?}");
     }
+}
+
+#[tokio::test]
+async fn nothing_of_a_project_is_deleted_without_being_asked_twice() {
+    let server = server().await;
+    let done = Program::at(&server)
+        .run(&["project", "rm", "team-b", "--force"])
+        .await;
+    assert_eq!(done.status, 125, "{done:?}");
+    assert!(done.stderr.contains("--yes"), "{done:?}");
+    assert_eq!(server.world().requests, [""; 0]);
 }

@@ -16,7 +16,7 @@ use super::token::TOKEN_START;
 use super::{cookies, heads, query};
 use crate::control::{Control, LookedUp};
 use crate::sandbox::read::{FindError, locate};
-use crate::store::{PortLinkRow, StoreError};
+use crate::store::{PortLinkRow, ProjectState, StoreError};
 use crate::tenancy::key::{KEY_START, KeyHash, bearer};
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
@@ -50,6 +50,7 @@ pub(super) async fn decide(
 ) -> Result<Option<Access>, StoreError> {
     if let Some(key) = bearer(&head.headers)
         && let LookedUp::Usable(known, end) = control.look_up_key(key).await?
+        && known.state == ProjectState::Active
         && may_visit(&known.key.reach, &address.sandbox)
     {
         match locate(control, &known.key.project, &address.sandbox).await {

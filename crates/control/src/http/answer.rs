@@ -62,6 +62,8 @@ refusals! {
     SearchRefusals = [400, 401, 403, 404, 429, 500, 503];
     /// The end of a key.
     RevokeRefusals = [400, 401, 403, 404, 429, 500, 503];
+    /// The end of a project.
+    ProjectEndRefusals = [400, 401, 403, 404, 409, 429, 500, 502, 503];
     /// A key or a project.
     TokenRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 503];
     /// The end of a snapshot or a volume.

@@ -25,13 +25,14 @@ use crate::control::{Control, LookedUp};
 use crate::gateway::{link_token, without_token};
 use crate::sandbox::name;
 use crate::sandbox::read::FindError;
-use crate::store::{KeyRow, KnownKey, LimitsRow};
+use crate::store::{KeyRow, KnownKey, LimitsRow, ProjectState};
 use crate::tenancy::key::bearer;
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
 
 /// What anybody may ask.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/health", "/ready"];
+const ME_PATH: &str = "/v1/me";
 const TOKENS_PATH: &str = "/v1/me/tokens/";
 /// How long what a caller still sends is read and thrown away after its key has ended.
 const ENDED_DRAIN: Duration = Duration::from_millis(200);
@@ -72,7 +73,7 @@ pub(crate) async fn require_key(
     if let Some(arrival) = request.extensions().get::<Arrival>() {
         control.connections.has_shown_a_key(arrival.peer.ip());
     }
-    let KnownKey { key, limits } = known;
+    let KnownKey { key, limits, state } = known;
     let notebook = PendingAudit::new(&control.audit, &key.project, &key.prefix, asked);
     let notebook = Arc::new(notebook);
     let asked_by = AskedBy {
@@ -90,7 +91,11 @@ pub(crate) async fn require_key(
     };
     // Also when the caller hangs up before the answer: the work may go on.
     let unanswered = notebook.until_answered();
-    let response = match admit(&control, &caller, &mut request).await {
+    let admitted = match ensure_active(&state, &caller, &request) {
+        Ok(()) => admit(&control, &caller, &mut request).await,
+        Err(error) => Err(error),
+    };
+    let response = match admitted {
         Ok(_place) => {
             request.extensions_mut().insert(caller);
             run_until(&end, request, next).await
@@ -230,6 +235,24 @@ async fn admit(
     }
     access::check(&caller.reach, request.method(), request.uri()).map_err(denied)?;
     Ok(control.limits.request_of(&caller.project)?)
+}
+
+/// Refuses what comes with a key of a project that may not be used, except the question whose key it
+/// is.
+fn ensure_active(state: &ProjectState, caller: &Caller, request: &Request) -> Result<(), ApiError> {
+    let why = match state {
+        ProjectState::Active => return Ok(()),
+        ProjectState::Suspended { .. } if is_about_the_key(request) => return Ok(()),
+        ProjectState::Suspended { reason } => format!("is suspended: {reason}"),
+        ProjectState::Deleting => "is being deleted".to_owned(),
+        ProjectState::Deleted => "was deleted".to_owned(),
+    };
+    let text = format!("project {} {why}", caller.project);
+    Err(ApiError::new(ErrorCode::ProjectSuspended, text))
+}
+
+fn is_about_the_key(request: &Request) -> bool {
+    *request.method() == Method::GET && request.uri().path() == ME_PATH
 }
 
 /// Whether the query says whose thing the path names.

@@ -139,7 +139,13 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(tokens_http::list, tokens_http::create))
         .routes(routes!(tokens_http::revoke))
         .routes(routes!(projects_http::list, projects_http::create))
-        .routes(routes!(projects_http::get, projects_http::change))
+        .routes(routes!(
+            projects_http::get,
+            projects_http::change,
+            projects_http::delete
+        ))
+        .routes(routes!(projects_http::suspend))
+        .routes(routes!(projects_http::resume))
         .routes(routes!(tokens_http::create_for_project))
         .routes(routes!(projects_http::usage))
         .routes(routes!(projects_http::loads))

@@ -242,6 +242,7 @@ impl From<InsertRefusal> for ApiError {
         let text = error.to_string();
         match error {
             InsertRefusal::OverQuota(error) => error.into(),
+            InsertRefusal::ProjectClosed => Self::new(ErrorCode::ProjectSuspended, text),
             InsertRefusal::NameTaken { .. } => {
                 Self::new(ErrorCode::AlreadyExists, text).hint(Hint::SandboxNameTaken)
             }

@@ -8,6 +8,7 @@ use dayfly_core::wall_clock::WallClock;
 use dayfly_node_api::{NodeCalls, NodeError, NodeStatus, SandboxReport};
 use dayfly_types::{EndReason, Moment, SandboxId, SandboxState};
 use futures::{StreamExt, TryStreamExt};
+use tokio::task::JoinHandle;
 
 use super::acquaintance::Acquaintance;
 use crate::conditions::{Condition, Conditions};
@@ -15,6 +16,7 @@ use crate::control::Control;
 use crate::sandbox::adopt;
 use crate::sandbox::delete::delete_on_node;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
+use crate::tenancy::project_end;
 use crate::time::now_ms;
 
 /// Old rows are looked for this often.
@@ -30,6 +32,8 @@ pub struct Sweep {
     orphans: HashMap<SandboxId, Instant>,
     acquaintance: Acquaintance,
     purged_at: Option<Instant>,
+    /// The work on projects that are to go.
+    deleting: Option<JoinHandle<()>>,
     began: Option<Instant>,
     wall_clock: WallClock,
 }
@@ -106,6 +110,7 @@ impl Sweep {
             .await?;
         let wanted: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         self.adopt_orphans(control, reports, &wanted).await?;
+        self.delete_projects(control);
         self.purge(control).await
     }
 
@@ -140,6 +145,14 @@ impl Sweep {
             }
         }
         Ok(())
+    }
+
+    /// Beside the comparisons, which must not wait for it. One at a time.
+    fn delete_projects(&mut self, control: &Arc<Control>) {
+        if self.deleting.as_ref().is_none_or(JoinHandle::is_finished) {
+            let work = project_end::finish(Arc::clone(control));
+            self.deleting = Some(control.tasks.spawn(work));
+        }
     }
 
     async fn purge(&mut self, control: &Control) -> Result<(), StoreError> {

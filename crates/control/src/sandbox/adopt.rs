@@ -10,7 +10,9 @@ use dayfly_types::{SandboxId, SandboxState};
 use crate::control::Control;
 use crate::sandbox::environment::Environment;
 use crate::sandbox::fork_spec::{PARENT_KEY, TREE_KEY};
-use crate::store::{EgressRow, LimitsRow, ProjectRow, SandboxRow, SandboxSpec, StoreError};
+use crate::store::{
+    EgressRow, LimitsRow, ProjectRow, ProjectState, SandboxRow, SandboxSpec, StoreError,
+};
 use crate::time::{deadline_ms, now_ms};
 
 /// Why a sandbox has still no row.
@@ -102,6 +104,7 @@ async fn ensure_project(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let project = ProjectRow {
+        state: ProjectState::Active,
         id: report.project.clone(),
         created_at_ms: now_ms,
         limits: LimitsRow {

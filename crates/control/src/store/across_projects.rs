@@ -4,7 +4,8 @@
 use dayfly_types::{NodeId, ProjectId, SandboxId};
 
 use super::key::{KnownKey, RawKey};
-use super::port_links::{PortLinkRow, RawPortLink};
+use super::port_links::{PortLinkRow, RawPortLink, links_with_sandboxes};
+use super::project_state::RawState;
 use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
 use super::{KeyRow, Store, StoreError};
@@ -15,10 +16,11 @@ const ENSURE_PROJECT: &str =
 const ENSURE_KEY: &str = "INSERT INTO api_keys \
     (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
     revoked_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) ON CONFLICT DO NOTHING";
-// The project's limits come along, because every request needs both.
+// The project's limits and state come along, because every request needs them.
 const SELECT_KEY: &str = "SELECT api_keys.*, projects.sandboxes_max, projects.vcpus_max, \
     projects.memory_mb_max, projects.snapshot_mb_max, projects.volume_mb_max, \
-    projects.requests_per_second, projects.disk_mb_max, projects.keeps_output FROM api_keys \
+    projects.requests_per_second, projects.disk_mb_max, projects.keeps_output, projects.state, \
+    projects.state_reason FROM api_keys \
     JOIN projects ON projects.id = api_keys.project_id WHERE api_keys.hash = $1";
 const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
     WHERE prefix = $1 AND hash <> $2 AND revoked_at_ms IS NULL";
@@ -34,6 +36,7 @@ const PURGE_SANDBOXES: &str = "DELETE FROM sandboxes WHERE deleted_at_ms < $1";
 const PURGE_KEYS: &str = "DELETE FROM idempotency_keys WHERE created_at_ms < $1";
 const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
     JOIN sandboxes ON sandboxes.id = port_links.sandbox_id \
+    JOIN projects ON projects.id = port_links.project_id AND projects.state = 'active' \
     WHERE port_links.sandbox_id = $1 AND port_links.port = $2 AND port_links.expires_at_ms > $3 \
     AND sandboxes.deleted_at_ms IS NULL AND sandboxes.state <> 'deleting'";
 // An operator's key makes keys of other projects.
@@ -135,7 +138,8 @@ impl Store {
         let known = raw.map(|raw| {
             let key = KeyRow::try_from(raw.key)?;
             let limits = raw.limits.into();
-            Ok(KnownKey { key, limits })
+            let state = raw.state.try_into()?;
+            Ok(KnownKey { key, limits, state })
         });
         known.transpose()
     }
@@ -169,14 +173,7 @@ impl Store {
         let query = sqlx::query_as(DELETE_MADE_LINKS).bind(maker);
         let deleted: Vec<(String, String)> = writing.fetch_all(query).await?;
         writing.commit().await?;
-        let corrupt = |_| StoreError::Corrupt {
-            table: "port_links",
-            column: "sandbox_id",
-        };
-        let parsed = deleted
-            .into_iter()
-            .map(|(sandbox, link)| Ok((SandboxId::parse(&sandbox).map_err(corrupt)?, link)));
-        parsed.collect()
+        links_with_sandboxes(deleted)
     }
 
     /// Every row that says a node should have something.
@@ -266,4 +263,6 @@ struct RawKnownKey {
     key: RawKey,
     #[sqlx(flatten)]
     limits: RawLimits,
+    #[sqlx(flatten)]
+    state: RawState,
 }

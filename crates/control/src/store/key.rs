@@ -5,6 +5,7 @@ use std::fmt;
 use dayfly_types::{ProjectId, SandboxId};
 use sqlx::FromRow;
 
+use super::project_state::ProjectState;
 use super::projects::LimitsRow;
 use super::row::text;
 use super::{Store, StoreError};
@@ -78,11 +79,12 @@ impl KeyPlace {
     }
 }
 
-/// A key, and what its project may use.
+/// A key, whether its project may be used, and what it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownKey {
     pub key: KeyRow,
     pub limits: LimitsRow,
+    pub state: ProjectState,
 }
 
 #[derive(Debug, FromRow)]

@@ -74,6 +74,20 @@ impl TryFrom<RawPortLink> for PortLinkRow {
     }
 }
 
+/// Links by id, each with its sandbox.
+pub(super) fn links_with_sandboxes(
+    found: Vec<(String, String)>,
+) -> Result<Vec<(SandboxId, String)>, StoreError> {
+    let corrupt = |_| StoreError::Corrupt {
+        table: "port_links",
+        column: "sandbox_id",
+    };
+    let parsed = found
+        .into_iter()
+        .map(|(sandbox, link)| Ok((SandboxId::parse(&sandbox).map_err(corrupt)?, link)));
+    parsed.collect()
+}
+
 impl Store {
     /// Says whether its maker may still be used; else there is no link.
     ///

@@ -3,16 +3,24 @@
 use dayfly_types::ProjectId;
 use sqlx::FromRow;
 
+use super::project_state::{ProjectState, RawState};
 use super::writer::Writing;
 use super::{Store, StoreError};
 
 const INSERT: &str = "INSERT INTO projects (id, created_at_ms, sandboxes_max, vcpus_max, \
     memory_mb_max, snapshot_mb_max, volume_mb_max, requests_per_second, disk_mb_max, keeps_output) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
-const SELECT_ALL: &str = "SELECT * FROM projects ORDER BY created_at_ms, id";
+const SELECT_ALL: &str = "SELECT * FROM projects WHERE state <> 'deleted' \
+    ORDER BY created_at_ms, id";
 const SELECT_LIMITS: &str = "SELECT sandboxes_max, vcpus_max, memory_mb_max, snapshot_mb_max, \
     volume_mb_max, requests_per_second, disk_mb_max, keeps_output FROM projects WHERE id = $1";
 const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
+pub(super) const SELECT_STATE: &str = "SELECT state, state_reason FROM projects WHERE id = $1";
+pub(super) const SET_STATE: &str = "UPDATE projects SET state = $3, state_reason = $4 \
+    WHERE id = $1 AND state = $2";
+pub(super) const FINISH: &str = "UPDATE projects SET state = 'deleted' \
+    WHERE id = $1 AND state = 'deleting' AND NOT EXISTS (SELECT 1 FROM sandboxes \
+    WHERE project_id = $1 AND deleted_at_ms IS NULL)";
 /// Gives out the number of the next event, in the transaction of what it tells of.
 pub(super) const NEXT_EVENT: &str = "UPDATE projects SET events_seq = events_seq + 1 WHERE id = $1";
 pub(super) const LAST_EVENT: &str = "SELECT events_seq FROM projects WHERE id = $1";
@@ -47,6 +55,7 @@ pub struct ProjectRow {
     pub id: ProjectId,
     pub created_at_ms: i64,
     pub limits: LimitsRow,
+    pub state: ProjectState,
 }
 
 #[derive(Debug, FromRow)]
@@ -67,6 +76,8 @@ struct RawProject {
     created_at_ms: i64,
     #[sqlx(flatten)]
     limits: RawLimits,
+    #[sqlx(flatten)]
+    state: RawState,
 }
 
 impl From<RawLimits> for LimitsRow {
@@ -97,6 +108,7 @@ impl TryFrom<RawProject> for ProjectRow {
             })?,
             created_at_ms: raw.created_at_ms,
             limits: raw.limits.into(),
+            state: raw.state.try_into()?,
         })
     }
 }
@@ -150,7 +162,7 @@ impl Store {
         Ok(rows > 0)
     }
 
-    /// All projects, oldest first.
+    /// All projects that were not deleted, oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -162,7 +174,7 @@ impl Store {
         raw.into_iter().map(ProjectRow::try_from).collect()
     }
 
-    /// One project.
+    /// One project, deleted or not.
     ///
     /// # Errors
     /// [`StoreError`].

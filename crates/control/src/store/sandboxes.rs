@@ -9,7 +9,7 @@ use super::row::{
     Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, corrupt, read_ending, text,
 };
 use super::writer::Writing;
-use super::{Cursor, OverQuota, Store, StoreError, events, quota};
+use super::{Cursor, OverQuota, Store, StoreError, events, project_state, quota};
 use crate::sandbox::name::SandboxName;
 use crate::time::deadline_ms;
 
@@ -51,6 +51,8 @@ pub enum InsertRefusal {
     OverQuota(#[from] OverQuota),
     #[error("there is a sandbox of that name, {id}")]
     NameTaken { id: String },
+    #[error("the project was suspended meanwhile")]
+    ProjectClosed,
 }
 
 impl Store {
@@ -91,6 +93,11 @@ impl Store {
                 writing.rollback().await?;
                 return Ok(Ok(inserted));
             }
+        }
+        // In the same step, so that nothing is added to a project that is being deleted.
+        if !project_state::is_active(project, &mut writing).await? {
+            writing.rollback().await?;
+            return Ok(Err(InsertRefusal::ProjectClosed));
         }
         for name in rows.iter().filter_map(|row| row.name.as_ref()) {
             let named = sqlx::query_as(SELECT_NAMED)

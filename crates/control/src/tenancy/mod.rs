@@ -2,9 +2,11 @@
 
 pub mod key;
 pub(crate) mod key_ends;
+pub(crate) mod project_end;
 pub(crate) mod projects;
 pub(crate) mod projects_http;
 pub mod scope;
+pub(crate) mod suspension;
 pub(crate) mod tokens;
 pub(crate) mod tokens_http;
 pub(crate) mod usage;

@@ -6,7 +6,8 @@ use dayfly_types::ProjectId;
 use crate::audit::Unrecorded;
 use crate::control::Control;
 use crate::input::Invalid;
-use crate::store::{LimitsRow, ProjectRow, StoreError};
+use crate::store::{LimitsRow, ProjectRow, ProjectState, StoreError};
+use crate::tenancy::project_end::{EmptyError, Holdings};
 use crate::time::{now_ms, rfc3339};
 
 /// What a new project may use unless its operator says otherwise.
@@ -33,6 +34,20 @@ pub(crate) enum ProjectError {
     NotFound { id: String },
     #[error("project {id} exists already")]
     Exists { id: ProjectId },
+    #[error("there was a project {id}; its audit record is kept, so nobody gets its name again")]
+    Past { id: ProjectId },
+    #[error("the default project is part of every installation and stays as it is")]
+    Default,
+    #[error("this key is of that project, and would lock itself out")]
+    Own,
+    #[error("project {id} is being deleted, or was changed meanwhile")]
+    Changed { id: ProjectId },
+    #[error("project {id} still has something ({holdings})")]
+    NotEmpty { id: ProjectId, holdings: Holdings },
+    #[error(transparent)]
+    Empty(#[from] EmptyError),
+    #[error("the work on the project stopped")]
+    Stopped,
     #[error(transparent)]
     Unrecorded(#[from] Unrecorded),
     #[error("cannot read or write projects")]
@@ -54,12 +69,16 @@ pub(crate) async fn create(
         id: id.clone(),
         created_at_ms: now_ms(),
         limits: changed(LIMITS_DEFAULT, &wish.limits.unwrap_or_default())?,
+        state: ProjectState::Active,
     };
     if control.store.insert_project(&row).await? {
-        Ok(present(&row))
-    } else {
-        Err(ProjectError::Exists { id })
+        return Ok(present(&row));
     }
+    let known = control.store.project(&id).await?;
+    if known.is_some_and(|known| known.state == ProjectState::Deleted) {
+        return Err(ProjectError::Past { id });
+    }
+    Err(ProjectError::Exists { id })
 }
 
 /// All projects, oldest first.
@@ -104,6 +123,18 @@ pub(crate) async fn get(control: &Control, id: &str) -> Result<Project, ProjectE
 /// # Errors
 /// [`ProjectError`].
 pub(crate) async fn find(control: &Control, id: &str) -> Result<ProjectRow, ProjectError> {
+    let row = find_ever(control, id).await?;
+    if row.state == ProjectState::Deleted {
+        return Err(ProjectError::NotFound { id: id.to_owned() });
+    }
+    Ok(row)
+}
+
+/// The project of that name, also one that was deleted: its audit record can still be read.
+///
+/// # Errors
+/// [`ProjectError`].
+pub(crate) async fn find_ever(control: &Control, id: &str) -> Result<ProjectRow, ProjectError> {
     let found = match ProjectId::parse(id) {
         Ok(id) => control.store.project(&id).await?,
         Err(_) => None,
@@ -140,8 +171,10 @@ fn changed(limits: LimitsRow, wish: &ChangeLimits) -> Result<LimitsRow, Invalid>
     })
 }
 
-fn present(row: &ProjectRow) -> Project {
+pub(crate) fn present(row: &ProjectRow) -> Project {
     Project {
+        state: row.state.as_str().to_owned(),
+        reason: row.state.reason().map(str::to_owned),
         id: row.id.to_string(),
         limits: to_wire(&row.limits),
         created_at: rfc3339(row.created_at_ms),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{
-    ChangeLimits, CreateProject, Hint, Project, ProjectList, ProjectUsage, ProjectUsageList,
-    SandboxLoadList,
+    ChangeLimits, CreateProject, Hint, Project, ProjectList, ProjectSuspension, ProjectUsage,
+    ProjectUsageList, SandboxLoadList, SuspendProject,
 };
 use dayfly_types::ErrorCode;
 use http::StatusCode;
@@ -14,16 +14,28 @@ use http::StatusCode;
 use crate::admission::rates::{TooFast, TooManyCreates};
 use crate::control::Control;
 use crate::http::answer::{
-    FindRefusals, NodeProjectRefusals, NodeRefusals, ReadRefusals, TokenRefusals,
+    FindRefusals, NodeProjectRefusals, NodeRefusals, ProjectEndRefusals, ReadRefusals,
+    TokenRefusals,
 };
 use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
-use crate::http::parameter::ProjectParameter;
+use crate::http::parameter::{LooseFlag, ProjectParameter, parameters};
 use crate::store::OverQuota;
+use crate::tenancy::project_end::{self, EmptyError, Force};
 use crate::tenancy::projects::{self, ProjectError};
+use crate::tenancy::suspension;
 use crate::tenancy::usage::{self, UsageError};
 use crate::tenancy::whose::{OtherProjectParameter, WhoseParameter};
+
+parameters! {
+    /// What may go with a project.
+    Query DeleteProjectParameter {
+        /// Also delete its sandboxes, snapshots and volumes. `true`, `1`, `false` or `0`. Default
+        /// false: it is deleted only if it has none.
+        force: LooseFlag,
+    }
+}
 
 /// All projects.
 #[utoipa::path(get, path = "/v1/projects", operation_id = "list_projects", tag = "projects",
@@ -58,6 +70,62 @@ pub(crate) async fn get(
     Ok(Json(projects::get(&control, &project).await?))
 }
 
+/// Deletes a project that has nothing, or with `force` everything of it. May be repeated.
+#[utoipa::path(delete, path = "/v1/projects/{project}", operation_id = "delete_project", tag = "projects",
+    params(ProjectParameter, DeleteProjectParameter),
+    responses((status = 204, description = "It is gone."), ProjectEndRefusals))]
+pub(crate) async fn delete(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProjectParameter { project }: ProjectParameter,
+    DeleteProjectParameter { force }: DeleteProjectParameter,
+) -> Result<StatusCode, ApiError> {
+    note(&control, &caller, &project).await?;
+    let force = match force {
+        true => Force::Everything,
+        false => Force::OnlyEmpty,
+    };
+    let asked_by = (&caller.project, caller.key_prefix.as_str());
+    project_end::delete(&control, asked_by, &project, force).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Suspends a project: its keys and links open nothing until it is resumed.
+#[utoipa::path(post, path = "/v1/projects/{project}/suspend", operation_id = "suspend_project", tag = "projects",
+    params(ProjectParameter), request_body = SuspendProject,
+    responses((status = 200, body = ProjectSuspension), TokenRefusals))]
+pub(crate) async fn suspend(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProjectParameter { project }: ProjectParameter,
+    JsonObject(body): JsonObject<SuspendProject>,
+) -> Result<Json<ProjectSuspension>, ApiError> {
+    note(&control, &caller, &project).await?;
+    caller.notebook.adds_to_detail("reason", &body.reason);
+    let done = suspension::suspend(&control, &caller.project, &project, body).await?;
+    Ok(Json(done))
+}
+
+/// Lets a suspended project go on.
+#[utoipa::path(post, path = "/v1/projects/{project}/resume", operation_id = "resume_project", tag = "projects",
+    params(ProjectParameter),
+    responses((status = 200, body = Project), TokenRefusals))]
+pub(crate) async fn resume(
+    State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
+    ProjectParameter { project }: ProjectParameter,
+) -> Result<Json<Project>, ApiError> {
+    note(&control, &caller, &project).await?;
+    Ok(Json(suspension::resume(&control, &project).await?))
+}
+
+/// Has the entry in the record of the project that it is about, too.
+async fn note(control: &Control, caller: &Caller, project: &str) -> Result<(), ProjectError> {
+    let row = projects::find_ever(control, project).await?;
+    caller.notebook.is_also_of(&row.id);
+    Ok(())
+}
+
 /// Changes what a project may use. What it has already stays.
 #[utoipa::path(patch, path = "/v1/projects/{project}", operation_id = "change_project", tag = "projects",
     params(ProjectParameter), request_body(content = Option<ChangeLimits>),
@@ -83,7 +151,9 @@ pub(crate) async fn usage(
     let limits = if project == caller.project {
         caller.limits
     } else {
-        projects::find(&control, project.as_str()).await?.limits
+        projects::find_ever(&control, project.as_str())
+            .await?
+            .limits
     };
     let usage = usage::of_project(&control, &project, &limits).await?;
     Ok(Json(usage))
@@ -119,9 +189,33 @@ impl From<ProjectError> for ApiError {
         match error {
             ProjectError::Invalid(error) => error.into(),
             ProjectError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
-            ProjectError::Exists { .. } => Self::new(ErrorCode::AlreadyExists, text),
+            ProjectError::Exists { .. } | ProjectError::Past { .. } => {
+                Self::new(ErrorCode::AlreadyExists, text)
+            }
+            ProjectError::Default
+            | ProjectError::Own
+            | ProjectError::Changed { .. }
+            | ProjectError::NotEmpty { .. } => Self::new(ErrorCode::WrongState, text),
+            ProjectError::Empty(error) => error.into(),
+            ProjectError::Stopped => Self::internal(&error),
             ProjectError::Unrecorded(error) => error.into(),
             ProjectError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<EmptyError> for ApiError {
+    fn from(error: EmptyError) -> Self {
+        let text = error.to_string();
+        match error {
+            EmptyError::Store(error) => error.into(),
+            EmptyError::Sandbox(error) => error.into(),
+            EmptyError::Node(error) => Self {
+                message: text,
+                ..Self::from(error)
+            },
+            EmptyError::Busy(error) => error.into(),
+            EmptyError::Left => Self::new(ErrorCode::WrongState, text),
         }
     }
 }
@@ -134,6 +228,7 @@ impl From<UsageError> for ApiError {
             UsageError::Node(error) => error.into(),
             UsageError::Volume(error) => error.into(),
             UsageError::Busy(error) => error.into(),
+            UsageError::ProjectClosed => Self::new(ErrorCode::ProjectSuspended, error.to_string()),
             UsageError::Stopped => Self::internal(&error),
         }
     }

@@ -16,7 +16,8 @@ use crate::http::error::ApiError;
 use crate::http::parameter::{
     KeyPrefix, LooseFlag, Number, ProjectParameter, TokenCursor, parameters,
 };
-use crate::tenancy::projects;
+use crate::store::ProjectState;
+use crate::tenancy::projects::{self, ProjectError};
 use crate::tenancy::tokens::{self, Extent, Maker, TokenError};
 use crate::tenancy::whose::{OtherProjectParameter, Whose, WhoseParameter};
 
@@ -114,6 +115,9 @@ pub(crate) async fn create_for_project(
     JsonObject(body): JsonObject<CreateToken>,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
     let project = projects::find(&control, &project).await?;
+    if project.state == ProjectState::Deleting {
+        return Err(ProjectError::Changed { id: project.id }.into());
+    }
     caller.notebook.is_also_of(&project.id);
     let made = tokens::create(&control, &project.id, &maker(&caller), body).await?;
     note(&caller, &made);

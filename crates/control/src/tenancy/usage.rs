@@ -10,7 +10,7 @@ use dayfly_types::{DiskMib, ProjectId, VolumeName};
 
 use crate::admission::turns::{Turn, TurnTimeout};
 use crate::control::Control;
-use crate::store::{LimitsRow, OverQuota, StoreError};
+use crate::store::{LimitsRow, OverQuota, ProjectState, StoreError};
 use crate::tenancy::projects;
 use crate::tenancy::whose::Whose;
 use crate::time::now_ms;
@@ -18,7 +18,7 @@ use crate::volume::change::{self, Created, VolumeRefusal};
 
 const MIB: u64 = 1 << 20;
 /// For captures and volumes of the same project that come first: longer than one may take.
-const TURN_DEADLINE: Duration = CAPTURE_DEADLINE.saturating_add(Duration::from_secs(30));
+pub(super) const TURN_DEADLINE: Duration = CAPTURE_DEADLINE.saturating_add(Duration::from_secs(30));
 
 /// Why it is not known what a project uses, or why it may not use more.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,8 @@ pub(crate) enum UsageError {
     Volume(#[from] VolumeRefusal),
     #[error(transparent)]
     Busy(#[from] TurnTimeout),
+    #[error("the project was suspended meanwhile")]
+    ProjectClosed,
     #[error("the work on the volume stopped")]
     Stopped,
 }
@@ -183,6 +185,11 @@ pub(crate) async fn change_volume(
         // From the look to the making, whoever waits for it.
         let turns = &control.volume_turns;
         let _one_at_a_time = turns.wait(&wish.project, TURN_DEADLINE).await?;
+        // A project that is being deleted gets nothing more, or it would be left behind.
+        let row = control.store.project(&wish.project).await?;
+        if row.is_none_or(|row| row.state != ProjectState::Active) {
+            return Err(UsageError::ProjectClosed);
+        }
         room_for_volume(&control, &wish).await?;
         let node = control.node.as_ref();
         let VolumeWish {

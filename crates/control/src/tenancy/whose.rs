@@ -88,7 +88,7 @@ impl OtherProjectParameter {
             caller.notebook.adds_to_detail("project", &name);
         }
         ensure_operator(caller)?;
-        Ok(projects::find(control, &name).await?.id)
+        Ok(projects::find_ever(control, &name).await?.id)
     }
 }
 

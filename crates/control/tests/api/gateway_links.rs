@@ -250,7 +250,10 @@ async fn a_link_of_a_deleted_sandbox_opens_nothing() {
 }
 
 /// Opens an answer that never ends.
-async fn endless(world: &World, request: http::request::Builder) -> hyper::body::Incoming {
+pub(crate) async fn endless(
+    world: &World,
+    request: http::request::Builder,
+) -> hyper::body::Incoming {
     let response = world.open(request.body(Body::empty()).unwrap()).await;
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body();
@@ -260,7 +263,7 @@ async fn endless(world: &World, request: http::request::Builder) -> hyper::body:
 }
 
 /// Waits until a body breaks, for at most a second.
-async fn breaks(mut body: hyper::body::Incoming) -> bool {
+pub(crate) async fn breaks(mut body: hyper::body::Incoming) -> bool {
     let next = tokio::time::timeout(std::time::Duration::from_secs(1), body.frame()).await;
     matches!(next, Ok(Some(Err(_))))
 }

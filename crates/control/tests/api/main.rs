@@ -48,6 +48,7 @@ mod operators;
 mod overload;
 mod port_wait;
 mod processes;
+mod project_states;
 mod projects;
 mod reconcile;
 mod refusal;

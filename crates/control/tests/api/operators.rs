@@ -20,20 +20,20 @@ const VIEWS: [(&str, bool); 6] = [
 ];
 
 /// A project with a sandbox in it, and a key with each scope that is no operator's.
-struct Team {
-    name: &'static str,
-    key: String,
-    sandbox: String,
+pub(crate) struct Team {
+    pub(crate) name: &'static str,
+    pub(crate) key: String,
+    pub(crate) sandbox: String,
 }
 
-async fn token(world: &World, project: &str, wish: Value) -> String {
+pub(crate) async fn token(world: &World, project: &str, wish: Value) -> String {
     let path = format!("/v1/projects/{project}/tokens");
     let made = world.post(&path, wish).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     made.json()["token"].as_str().unwrap().to_owned()
 }
 
-async fn team(world: &World, name: &'static str) -> Team {
+pub(crate) async fn team(world: &World, name: &'static str) -> Team {
     let made = world.post("/v1/projects", json!({"id": name})).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     let key = token(world, name, json!({"label": "first"})).await;
@@ -51,12 +51,12 @@ async fn world() -> World {
     World::with(setup).await
 }
 
-async fn record(world: &World, key: &str) -> Vec<Value> {
+pub(crate) async fn record(world: &World, key: &str) -> Vec<Value> {
     let read = world.ask(key, Method::GET, "/v1/audit?limit=1000", json!({}));
     read.await.json()["items"].as_array().unwrap().clone()
 }
 
-fn prefix(key: &str) -> &str {
+pub(crate) fn prefix(key: &str) -> &str {
     &key[.."dfk_".len() + 8]
 }
 

@@ -12,15 +12,15 @@ use crate::support::{Answer, Setup, World};
 const ABSENT_SANDBOX: &str = "sb-local-absent";
 
 /// One documented operation.
-struct Operation {
-    id: String,
+pub(crate) struct Operation {
+    pub(crate) id: String,
     method: Method,
     path: String,
     body: Value,
 }
 
 /// Names to put in the place of parameters.
-struct Names {
+pub(crate) struct Names {
     sandbox: String,
     snapshot: String,
     volume: String,
@@ -28,7 +28,7 @@ struct Names {
     link: String,
 }
 
-fn names(kind: &str) -> Names {
+pub(crate) fn names(kind: &str) -> Names {
     Names {
         sandbox: kind.to_owned(),
         snapshot: "snap-local-absent".to_owned(),
@@ -56,11 +56,12 @@ fn body_of(id: &str) -> Value {
         "create_volume" => json!({"name": "other", "size_mb": 64}),
         "grow_volume" => json!({"size_mb": 128}),
         "create_project" => json!({"id": "made-by-matrix"}),
+        "suspend_project" => json!({"reason": "test"}),
         _ => json!({}),
     }
 }
 
-fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Operation> {
     let document = serde_json::to_value(dayfly_control::openapi()).unwrap();
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -112,7 +113,7 @@ impl Operation {
         }
     }
 
-    async fn ask(&self, world: &World, key: &str, names: &Names) -> Answer {
+    pub(crate) async fn ask(&self, world: &World, key: &str, names: &Names) -> Answer {
         let path = self.path_with(names);
         if self.id.ends_with("_socket") {
             return ask_for_a_socket(world, key, &path).await;

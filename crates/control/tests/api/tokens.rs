@@ -164,8 +164,7 @@ async fn a_key_for_one_sandbox_is_of_no_use_elsewhere() {
 }
 
 /// A stream of events that a key opened, after its first bytes.
-async fn follow_events(world: &World, made: &Value) -> Body {
-    let key = made["token"].as_str().unwrap();
+pub(crate) async fn follow_events(world: &World, key: &str) -> Body {
     let request = http::Request::builder()
         .uri(format!("http://{}/v1/events", world.address))
         .header("authorization", format!("Bearer {key}"))
@@ -180,7 +179,7 @@ async fn follow_events(world: &World, made: &Value) -> Body {
 async fn what_was_opened_with_a_key_ends_with_it() {
     let world = World::start().await;
     let made = make(&world, json!({})).await;
-    let mut body = follow_events(&world, &made).await;
+    let mut body = follow_events(&world, made["token"].as_str().unwrap()).await;
     let prefix = made["prefix"].as_str().unwrap();
     world.delete(&format!("/v1/me/tokens/{prefix}")).await;
     let next = tokio::time::timeout(Duration::from_secs(1), body.frame());
@@ -192,7 +191,7 @@ async fn what_was_opened_with_a_key_ends_with_it() {
 async fn what_a_revocation_left_open_is_cut_off_by_the_next() {
     let world = World::start().await;
     let made = make(&world, json!({})).await;
-    let mut body = follow_events(&world, &made).await;
+    let mut body = follow_events(&world, made["token"].as_str().unwrap()).await;
     let prefix = made["prefix"].as_str().unwrap();
     // As if the server had ended between the row and the cut.
     let project = dayfly_types::ProjectId::default_project();
@@ -209,7 +208,7 @@ async fn what_a_revocation_left_open_is_cut_off_by_the_next() {
 async fn another_project_cannot_cut_off_what_a_key_opened() {
     let world = World::start().await;
     let made = make(&world, json!({})).await;
-    let mut body = follow_events(&world, &made).await;
+    let mut body = follow_events(&world, made["token"].as_str().unwrap()).await;
     let path = format!("/v1/me/tokens/{}", made["prefix"].as_str().unwrap());
     let tried = world
         .ask(&world.foreign_key, Method::DELETE, &path, json!({}))

@@ -275,6 +275,7 @@ CLASS_OF_CODE: dict[str, type[ApiError]] = {
     "invalid_request": InvalidRequest,
     "unauthorized": Unauthorized,
     "forbidden": Forbidden,
+    "project_suspended": Forbidden,
     "not_found": NotFound,
     "no_such_route": NotFound,
     "method_not_allowed": InvalidRequest,

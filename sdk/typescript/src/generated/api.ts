@@ -30,6 +30,8 @@ export interface components {
             key_prefix: string;
             /** @description Method and path. */
             operation: string;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
             request_id: string;
             /** Format: int64 */
             seq: number;
@@ -956,6 +958,10 @@ export interface components {
             created_at: string;
             id: string;
             limits: components["schemas"]["ProjectLimits"];
+            /** @description Why it is suspended. */
+            reason?: string | null;
+            /** @description active, suspended, or deleting. */
+            state?: string;
         };
         /** @description What a project may use at once. Null is as much as there is. */
         ProjectLimits: {
@@ -984,6 +990,14 @@ export interface components {
             /** @description Oldest first. */
             items: components["schemas"]["Project"][];
         };
+        /** @description Response of `POST /v1/projects/{project}/suspend`. */
+        ProjectSuspension: {
+            /** @description Ids of sandboxes that could not be hibernated. The log of the server says why; ask again. */
+            failed: string[];
+            /** @description Ids of sandboxes that were hibernated now. */
+            hibernated: string[];
+            project: components["schemas"]["Project"];
+        };
         /** @description Response of `GET /v1/usage`. */
         ProjectUsage: {
             /**
@@ -994,6 +1008,8 @@ export interface components {
             limits: components["schemas"]["ProjectLimits"];
             /** Format: int64 */
             memory_mb: number;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
             /** Format: int64 */
             sandboxes: number;
             /** Format: int64 */
@@ -1002,6 +1018,11 @@ export interface components {
             vcpus: number;
             /** Format: int64 */
             volume_mb: number;
+        };
+        /** @description Response of `GET /v1/usage/projects`. */
+        ProjectUsageList: {
+            /** @description One for each project, oldest first. */
+            items: components["schemas"]["ProjectUsage"][];
         };
         /** @description Body of `POST /v1/sandboxes/{id}/promote`. Every field may be absent or null. */
         PromoteSandbox: {
@@ -1191,6 +1212,8 @@ export interface components {
             network_mode?: components["schemas"]["NetworkMode"];
             on_timeout?: components["schemas"]["OnTimeout"];
             persistent: boolean;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
             /** @description Why it failed or is unavailable. */
             reason?: string | null;
             /**
@@ -1213,6 +1236,8 @@ export interface components {
             at: string;
             /** @description Ask with this as `after`, or as `Last-Event-ID`, for what comes behind it. */
             cursor: string;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
             reason?: string | null;
             sandbox_id: string;
             state: string;
@@ -1237,6 +1262,8 @@ export interface components {
              * @description Memory that it alone has, in bytes. What it shares with others of its template does not count.
              */
             memory_bytes: number;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
         };
         /** @description Response of `GET /v1/usage/sandboxes`. */
         SandboxLoadList: {
@@ -1292,6 +1319,13 @@ export interface components {
             end: number;
             /** Format: int64 */
             start: number;
+        };
+        /** @description Body of `POST /v1/projects/{project}/suspend`. */
+        SuspendProject: {
+            /** @description Shown to whoever uses a key of the project. */
+            reason: string;
+            /** @description Also hibernate its sandboxes. Default false: what runs goes on. */
+            stop_sandboxes?: boolean | null;
         };
         /** @description One template. */
         Template: {
@@ -1359,6 +1393,8 @@ export interface components {
             made_by?: string | null;
             /** @description What it begins with; names it in this API. */
             prefix: string;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
             /** @description The only sandbox that it may be used on. */
             sandbox_id?: string | null;
             /** @description Of `read`, `create`, `exec`, `admin`, `operator`, with those that others include. */
@@ -1368,6 +1404,8 @@ export interface components {
         TokenList: {
             /** @description Those that work now, oldest first. */
             items: components["schemas"]["Token"][];
+            /** @description Ask with this as `cursor` for the next page. Absent: there is none. */
+            next_cursor?: string | null;
         };
         /** @description One volume. */
         Volume: {

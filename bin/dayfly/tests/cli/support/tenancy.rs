@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
@@ -18,6 +18,9 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/audit", get(audit))
         .route("/v1/me/tokens", get(tokens))
         .route("/v1/me/tokens/{prefix}", delete(revoke))
+        .route("/v1/projects/{project}", delete(revoke))
+        .route("/v1/projects/{project}/suspend", post(suspend))
+        .route("/v1/projects/{project}/resume", post(resume))
         .route("/v1/usage", get(usage))
         .route("/v1/usage/projects", get(usages))
 }
@@ -46,6 +49,19 @@ async fn tokens() -> Json<Value> {
 
 async fn revoke() -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+fn team_b() -> Value {
+    json!({"id": "team-b", "state": "active", "created_at": "2026-01-01T00:00:00Z",
+        "limits": used()["limits"]})
+}
+
+async fn suspend() -> Json<Value> {
+    Json(json!({"project": team_b(), "hibernated": ["sb-local-1"], "failed": []}))
+}
+
+async fn resume() -> Json<Value> {
+    Json(team_b())
 }
 
 fn used() -> Value {
