@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use dayfly_egress::server::{self, Options, PacketListener};
+use dayfly_types::egress::InternalNetworks;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -40,6 +41,13 @@ struct Arguments {
     /// What one sandbox may send in a second, and as much again receive. Default: no limit.
     #[arg(long, value_name = "BYTES")]
     bytes_per_second: Option<NonZeroU64>,
+    /// What of private space is open, and to which projects, as JSON. Default: nothing.
+    #[arg(long, value_name = "JSON", value_parser = internal_networks, default_value = "[]")]
+    internal_networks: InternalNetworks,
+}
+
+fn internal_networks(text: &str) -> Result<InternalNetworks, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 fn main() -> ExitCode {
@@ -87,6 +95,7 @@ fn run(arguments: Arguments) -> Result<()> {
         let options = Options {
             resolvers: arguments.resolver,
             bytes_per_second: arguments.bytes_per_second,
+            internal_networks: arguments.internal_networks,
         };
         tracing::info!(workers, "ready");
         server::serve(listener, options, stop).await;

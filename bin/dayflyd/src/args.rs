@@ -6,11 +6,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::PreviewDomain;
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::egress_uplink::EgressUplink;
+use crate::internal_network;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
 ///
@@ -179,6 +181,17 @@ pub(crate) struct RunArguments {
         default_value_t = EGRESS_BYTES_PER_SECOND
     )]
     pub(crate) egress_rate: u64,
+    /// Networks inside private space that sandboxes of some projects may reach, as a list in JSON; in
+    /// the file they are tables, `[[internal_network]]`. Each has a name, projects, ranges, ports,
+    /// and perhaps hosts. A sandbox still needs a rule.
+    #[arg(
+        long,
+        value_name = "JSON",
+        env = "DAYFLYD_INTERNAL_NETWORK",
+        value_parser = internal_network::parse,
+        default_value = "[]"
+    )]
+    pub(crate) internal_network: InternalNetworks,
     /// Under which domain services in sandboxes have host names, PORT-SANDBOX.DOMAIN; with
     /// a reverse proxy in front of the API, the address that visitors use: https://DOMAIN:PORT.
     #[arg(

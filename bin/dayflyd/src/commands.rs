@@ -13,8 +13,8 @@ use crate::args::{
     RecipeArguments, RecipeCommand, StopArguments,
 };
 use crate::{
-    admin_key, backup, bench, doctor, engines, image, manual, operator, pause_guard, purge,
-    recipe_check, restore, settings, stop, tls,
+    admin_key, backup, bench, doctor, engines, image, internal_network, manual, operator,
+    pause_guard, purge, recipe_check, restore, settings, stop, tls,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -75,6 +75,7 @@ fn check_settings(arguments: &ConfigArguments) -> Result<()> {
     }
     let found = settings::resolve(&given)?;
     settings::check(&found.arguments)?;
+    internal_network::check(&found.arguments.internal_network)?;
     Ok(print(arguments.json, &found.report, settings::render)?)
 }
 

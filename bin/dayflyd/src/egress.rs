@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::CgroupTree;
 use dayfly_host::engine_root::{EngineRootSpec, ensure_engine_root};
-use dayfly_host::net::Uplink;
+use dayfly_host::net::{EgressExceptions, Uplink, host_addresses};
 use dayfly_installation::{DataDirectory, Instance, sibling_program};
 use dayfly_node::egress::{self, EgressGate, EgressHome, EgressProcess, HostEgress, NetworkLogs};
+use dayfly_types::egress::InternalNetworks;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +52,10 @@ impl Egress {
             path: here.join("netns"),
             instance: instance.instance.clone(),
             uplink: arguments.egress_uplink.clone().into(),
-            resolvers,
+            exceptions: EgressExceptions {
+                resolvers,
+                internal: open_networks(&arguments.internal_network),
+            },
         };
         let netns = ensure_home(&mut home)?;
         let process = EgressProcess {
@@ -62,8 +66,9 @@ impl Egress {
             run_directory: here.join("run"),
             uid: instance.egress_uid(),
             netns,
-            resolvers: home.resolvers.clone(),
+            resolvers: home.exceptions.resolvers.clone(),
             bytes_per_second: NonZeroU64::new(arguments.egress_rate),
+            internal_networks: home.exceptions.internal.clone(),
         };
         let logs = Arc::new(NetworkLogs::new(directory.node().join("sandboxes")));
         let gate = HostEgress::new(process, directory.node().join("netns"), Arc::clone(&logs));
@@ -109,6 +114,32 @@ fn ensure_home(home: &mut EgressHome) -> Result<PathBuf> {
         }
         Err(error) => Err(error).context("cannot make the egress namespace"),
     }
+}
+
+/// What can be opened on the host as it is now. One that would open an address of the host itself
+/// stays closed: an address that changed must not keep everything else from starting.
+fn open_networks(written: &InternalNetworks) -> InternalNetworks {
+    let mut networks = written.clone();
+    if networks.is_empty() {
+        return networks;
+    }
+    let own = match host_addresses() {
+        Ok(own) => own,
+        Err(error) => {
+            let error = dayfly_node::error_chain(&error);
+            tracing::error!(error, "all internal networks stay closed");
+            return InternalNetworks::default();
+        }
+    };
+    for (network, address) in networks.without(&own) {
+        let (name, address) = (network.name(), address.to_string());
+        tracing::error!(
+            name,
+            address,
+            "an internal network has the host in it and stays closed"
+        );
+    }
+    networks
 }
 
 /// A directory with the program, what it is linked with, and nothing else.

@@ -18,6 +18,7 @@ mod engine_builds;
 mod engines;
 mod hand_over;
 mod image;
+mod internal_network;
 mod local_access;
 mod manual;
 mod operator;

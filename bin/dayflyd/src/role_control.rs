@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
             preview: settings.preview_domain,
             ..GatewaySettings::default()
         },
+        internal_networks: settings.internal_network,
     };
     runtime::block_on(async move {
         let stop = runtime::stop_on_signal()?;

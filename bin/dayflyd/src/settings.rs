@@ -295,6 +295,33 @@ mod tests {
     }
 
     #[test]
+    fn an_internal_network_is_a_table_of_the_file() {
+        let table = "[[internal_network]]\nname = 'mirror'\nprojects = ['team-a']\n\
+                     ranges = ['10.20.0.0/16']\nhosts = ['mirror.corp.example']\nports = [443]\n";
+        let (_kept, path) = file(table);
+        let found = resolve(&given(&["--config", &path])).unwrap();
+        assert_eq!(source(&found, "internal_network"), Source::File);
+        let networks = found.arguments.internal_network.as_slice();
+        assert_eq!(networks[0].name(), "mirror");
+        for (good, bad) in [
+            ("10.20.0.0/16", "169.254.169.254"),
+            ("10.20.0.0/16", "0.0.0.0/0"),
+            ("team-a", "Team A"),
+            ("hosts", "host"),
+            ("443", "0"),
+        ] {
+            let (_kept, path) = file(&table.replace(good, bad));
+            let error = resolve(&given(&["--config", &path])).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(&path), "{bad}: {error}");
+        }
+        let here = table.replace("10.20.0.0/16", "10.20.0.7");
+        let (_kept, path) = file(&here);
+        let found = resolve(&given(&["--config", &path])).unwrap();
+        assert!(crate::internal_network::check(&found.arguments.internal_network).is_ok());
+    }
+
+    #[test]
     fn what_is_handed_over_arrives_as_it_was() {
         let words = [
             "--egress-uplink",

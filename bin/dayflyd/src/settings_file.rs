@@ -12,6 +12,9 @@ use toml::{Table, Value};
 /// Flags that a file cannot set: where the file itself is.
 const NOT_IN_A_FILE: [&str; 1] = ["config"];
 
+/// Lists of tables. The whole list is one value, and its word is JSON.
+const TABLES: [&str; 1] = ["internal_network"];
+
 /// What can be set, with the flag of each: `data_dir` is `--data-dir`.
 pub(crate) fn keys(command: &Command) -> Vec<String> {
     let arguments = command.get_arguments();
@@ -60,6 +63,7 @@ fn words(key: &str, value: &Value) -> Result<Vec<OsString>> {
         // Off is what a flag is that nobody wrote.
         Value::Boolean(false) => Ok(Vec::new()),
         Value::String(_) | Value::Integer(_) => Ok(vec![one(plain(value)?)]),
+        Value::Array(_) if TABLES.contains(&key) => Ok(vec![one(serde_json::to_string(value)?)]),
         // What has no word would be the default, and is not what was written.
         Value::Array(values) if values.is_empty() => Ok(vec![one(String::new())]),
         Value::Array(values) => values.iter().map(|value| plain(value).map(one)).collect(),
@@ -119,6 +123,15 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_tables_is_one_word() {
+        let text = "[[internal_network]]\nname = 'a'\nports = [443]\n\
+                    [[internal_network]]\nname = 'b'\n";
+        let word = r#"--internal-network=[{"name":"a","ports":[443]},{"name":"b"}]"#;
+        assert_eq!(words_of(text), [word]);
+        assert_eq!(words_of("internal_network = []"), ["--internal-network=[]"]);
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         let wrong = [
             "listen",
@@ -127,6 +140,8 @@ mod tests {
             "role = 'node'",
             "supervisor = 1",
             "[listen]\na = 1",
+            "[internal_network]\nname = 'a'",
+            "[[templates]]\nname = 'a'",
             "egress_rate = 1.5",
             "templates = [['base']]",
         ];

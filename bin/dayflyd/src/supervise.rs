@@ -313,6 +313,8 @@ fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
         || old.local_group != new.local_group
         || old.api_host != new.api_host
         || old.trusted_proxy != new.trusted_proxy
+        // The node opens them, and control says which rules may be written.
+        || old.internal_network != new.internal_network
     {
         changed.push(Role::Control);
     }
@@ -533,5 +535,8 @@ mod tests {
         assert_eq!(changed_for(&old, &host), [Role::Control]);
         let pool = settings(&["--parked-engines", "9"]);
         assert_eq!(changed_for(&old, &pool), [Role::Node]);
+        let network = r#"[{"name":"a","projects":["*"],"ranges":["10.20.0.0/16"],"ports":[443]}]"#;
+        let network = settings(&["--internal-network", network]);
+        assert_eq!(changed_for(&old, &network), [Role::Control, Role::Node]);
     }
 }

@@ -197,6 +197,9 @@ pub struct NetworkRecord {
     /// Why it was denied, as a stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The internal network of the operator's that it goes into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_network: Option<String>,
     /// In mode `observe`: an allowlist with the same rules would have denied it.
     #[serde(default)]
     pub would_deny: bool,

@@ -57,6 +57,7 @@ async fn main() {
         node_id: NodeId::parse("fake").unwrap(),
         reconcile: ReconcileSettings::default(),
         gateway: dayfly_control::GatewaySettings::default(),
+        internal_networks: Default::default(),
     };
     let stop = async {
         tokio::signal::ctrl_c().await.unwrap();

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId, limits};
 
 use crate::audit::AuditSettings;
@@ -30,6 +31,8 @@ pub struct ControlConfig {
     pub reconcile: ReconcileSettings,
     /// The way from outside to services in sandboxes.
     pub gateway: GatewaySettings,
+    /// What of private space the operator has opened, and to which projects.
+    pub internal_networks: InternalNetworks,
 }
 
 /// How the reconciler paces itself.

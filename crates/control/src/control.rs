@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dayfly_node_api::NodeApi;
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
@@ -63,6 +64,8 @@ pub struct Control {
     pub(crate) snapshot_turns: Turns,
     pub(crate) environments: KnownEnvironments,
     pub(crate) metrics: Metrics,
+    /// What of private space the operator has opened, and to which projects.
+    pub(crate) internal_networks: InternalNetworks,
     keys: Mutex<Keys>,
     local_key: Option<KeyHash>,
 }
@@ -120,6 +123,7 @@ impl Control {
             snapshot_turns: Turns::new(1),
             environments: KnownEnvironments::default(),
             metrics: Metrics::default(),
+            internal_networks: InternalNetworks::default(),
             keys: Mutex::default(),
             local_key: None,
         }
@@ -128,6 +132,12 @@ impl Control {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    #[must_use]
+    pub fn with_internal_networks(mut self, networks: InternalNetworks) -> Self {
+        self.internal_networks = networks;
         self
     }
 

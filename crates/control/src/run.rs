@@ -76,6 +76,7 @@ impl Server {
         let control = Control::new(store, node, config.cell, config.node_id)
             .with_local_key(config.local_key)
             .with_reconcile(config.reconcile)
+            .with_internal_networks(config.internal_networks)
             .with_gateway(config.gateway);
         Self::with_control(Arc::new(control), config.listener)
     }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
+use dayfly_types::egress::InternalNetworks;
+
 /// What the process is told when it starts.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -10,4 +12,6 @@ pub struct Options {
     pub resolvers: Vec<SocketAddr>,
     /// What one sandbox may send, and as much again receive. None: as much as goes through.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// What of private space the operator has opened, and to whom.
+    pub internal_networks: InternalNetworks,
 }

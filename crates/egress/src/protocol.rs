@@ -12,12 +12,12 @@
 //! Calls are answered in order. Each may be repeated: the same epoch again changes nothing, an
 //! older one is refused.
 
-use dayfly_types::SandboxId;
 use dayfly_types::egress::{EgressPolicy, EgressRecord};
+use dayfly_types::{ProjectId, SandboxId};
 use serde::{Deserialize, Serialize};
 
 /// Grows when the two sides would misunderstand each other.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// The largest policy that can be written fits in here.
 pub const PACKET_BYTES_MAX: usize = 256 << 10;
 /// The sockets that come with [`EgressRequest::Open`]: all TCP, questions by UDP, questions by TCP.
@@ -31,6 +31,8 @@ pub const WAITING_RECORDS_MAX: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SandboxRun {
     pub sandbox: SandboxId,
+    /// Whose it is: internal networks are open to projects.
+    pub project: ProjectId,
     pub slot: u32,
     /// Counts the starts of engines for that sandbox; never used twice.
     pub start: u64,
@@ -117,6 +119,7 @@ mod tests {
     fn lifecycle() -> SandboxRun {
         SandboxRun {
             sandbox: SandboxId::parse(&"s".repeat(50)).unwrap(),
+            project: ProjectId::parse(&"p".repeat(50)).unwrap(),
             slot: u32::MAX,
             start: u64::MAX,
         }

@@ -253,14 +253,15 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::SandboxId;
     use dayfly_types::egress::{EgressRecordKind, NameSource};
+    use dayfly_types::{ProjectId, SandboxId};
 
     use super::*;
 
     fn lifecycle(name: &str) -> SandboxRun {
         SandboxRun {
             sandbox: SandboxId::parse(name).unwrap(),
+            project: ProjectId::default_project(),
             slot: 1,
             start: 1,
         }
@@ -278,6 +279,7 @@ mod tests {
             dialed: None,
             answers: Vec::new(),
             rule: None,
+            internal_network: None,
             reason: Some(DenyReason::NoRule),
             would_deny: false,
             bytes_up: 0,

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use dayfly_core::egress::reachable;
-use dayfly_types::egress::{DenyReason, HostName};
+use dayfly_core::egress::{EgressApproach, reach};
+use dayfly_types::egress::{DenyReason, HostName, InternalNetwork};
 use dayfly_types::limits::EGRESS_RESOLVE_DEADLINE;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RData, RecordType};
@@ -32,7 +32,8 @@ const ATTEMPT_LIMIT: Duration = Duration::from_millis(900);
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Those that may be reached. Empty when all that came are ones that nobody may reach.
+    /// Those that may be reached at some port. Empty when all that came are ones that the sandbox
+    /// may not reach whatever its rules say.
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// Seconds from now.
     pub(crate) ttl: u32,
@@ -75,15 +76,18 @@ type Outcome = Result<Vec<Ipv4Addr>, ResolveError>;
 #[derive(Debug)]
 pub(crate) struct NameResolver {
     servers: Arc<[SocketAddr]>,
+    /// What is open to the project of this lifecycle.
+    internal: Arc<[InternalNetwork]>,
     /// Made when the first name is asked for: most sandboxes never ask.
     upstream: OnceLock<Option<TokioResolver>>,
     cache: Mutex<HashMap<HostName, (Instant, Outcome)>>,
 }
 
 impl NameResolver {
-    pub(crate) fn new(servers: Arc<[SocketAddr]>) -> Self {
+    pub(crate) fn new(servers: Arc<[SocketAddr]>, internal: Arc<[InternalNetwork]>) -> Self {
         Self {
             servers,
+            internal,
             upstream: OnceLock::new(),
             cache: Mutex::default(),
         }
@@ -142,15 +146,26 @@ impl NameResolver {
         };
         let lookup = upstream.lookup(question, RecordType::A);
         match timeout(EGRESS_RESOLVE_DEADLINE, lookup).await {
-            Ok(Ok(found)) => filter(found.answers()),
+            Ok(Ok(found)) => filter(found.answers(), name, &self.internal),
             Ok(Err(error)) => (Err(classify(&error)), ABSENT_TTL),
             Err(_) => (Err(ResolveError::Unavailable), ABSENT_TTL),
         }
     }
 }
 
-/// The addresses that may be reached, whatever names an answer went through.
-fn filter(records: &[hickory_proto::rr::Record]) -> (Outcome, u32) {
+/// The addresses that may be reached under the name that was asked for, whatever names an answer
+/// went through. Those of internal networks are looked at again when a rule and a port are known.
+/// There is no way out by IPv6, so only answers of IPv4 are read.
+fn filter(
+    records: &[hickory_proto::rr::Record],
+    name: &HostName,
+    internal: &[InternalNetwork],
+) -> (Outcome, u32) {
+    let approach = EgressApproach {
+        name: Some(name),
+        port: None,
+        has_rule: true,
+    };
     let ttl = records.iter().map(|record| record.ttl).min();
     let ttl = ttl.unwrap_or_default().clamp(*TTL.start(), *TTL.end());
     let mut is_answered = false;
@@ -160,11 +175,9 @@ fn filter(records: &[hickory_proto::rr::Record]) -> (Outcome, u32) {
             continue;
         };
         is_answered = true;
-        match reachable(address.0.into()) {
-            Some(address) if addresses.len() < ADDRESSES_MAX && !addresses.contains(&address) => {
-                addresses.push(address);
-            }
-            Some(_) | None => {}
+        let is_new = addresses.len() < ADDRESSES_MAX && !addresses.contains(&address.0);
+        if is_new && reach(approach, address.0, internal).is_some() {
+            addresses.push(address.0);
         }
     }
     if is_answered {
@@ -231,6 +244,31 @@ mod tests {
         Record::from_rdata(name("a.test."), ttl, data)
     }
 
+    fn kept(records: &[Record]) -> (Outcome, u32) {
+        filter(records, &HostName::parse("a.test").unwrap(), &[])
+    }
+
+    #[test]
+    fn addresses_of_an_internal_network_are_kept_under_its_names() {
+        let records = [
+            address(9, "10.20.0.10"),
+            address(9, "10.21.0.10"),
+            address(9, "127.0.0.1"),
+        ];
+        let network = |host: &str| {
+            serde_json::from_value(serde_json::json!({"name": "n", "projects": ["*"],
+                "ranges": ["10.20.0.0/16"], "hosts": [host], "ports": [443]}))
+        };
+        let asked = HostName::parse("a.test").unwrap();
+        let filtered = |host| {
+            filter(&records, &asked, &[network(host).unwrap()])
+                .0
+                .unwrap()
+        };
+        assert_eq!(filtered("a.test"), [Ipv4Addr::new(10, 20, 0, 10)]);
+        assert!(filtered("b.test").is_empty());
+    }
+
     #[test]
     fn only_addresses_that_may_be_reached_are_kept() {
         let alias = RData::CNAME(CNAME(name("evil.test.")));
@@ -241,9 +279,9 @@ mod tests {
             address(300, "10.0.0.1"),
         ];
         let expected = Ok(vec![Ipv4Addr::new(93, 184, 216, 34)]);
-        assert_eq!(filter(&records), (expected, 1));
-        assert_eq!(filter(&records[2..]), (Ok(Vec::new()), 60));
-        assert_eq!(filter(&records[..1]), (Err(ResolveError::Empty), 60));
+        assert_eq!(kept(&records), (expected, 1));
+        assert_eq!(kept(&records[2..]), (Ok(Vec::new()), 60));
+        assert_eq!(kept(&records[..1]), (Err(ResolveError::Empty), 60));
     }
 
     #[test]
@@ -251,19 +289,19 @@ mod tests {
         let many: Vec<_> = (1..=100)
             .map(|last| address(30, &format!("93.184.216.{last}")))
             .collect();
-        assert_eq!(filter(&many).0.unwrap().len(), ADDRESSES_MAX);
+        assert_eq!(kept(&many).0.unwrap().len(), ADDRESSES_MAX);
     }
 
     #[tokio::test]
     async fn without_a_resolver_nobody_can_be_asked() {
-        let resolver = NameResolver::new(Arc::from([]));
+        let resolver = NameResolver::new(Arc::from([]), Arc::from([]));
         let name = HostName::parse("a.test").unwrap();
         assert_eq!(resolver.resolve(&name).await, Err(ResolveError::NoResolver));
     }
 
     #[test]
     fn a_cache_is_bounded() {
-        let resolver = NameResolver::new(Arc::from([]));
+        let resolver = NameResolver::new(Arc::from([]), Arc::from([]));
         for number in 0..2 * CACHE_NAMES_MAX {
             let name = HostName::parse(&format!("n{number}.test")).unwrap();
             resolver.keep(&name, &Err(ResolveError::Absent), 60);

@@ -245,6 +245,12 @@ const _: () =
 pub const EGRESS_RULES_MAX: usize = 256;
 /// Ports of one rule.
 pub const EGRESS_PORTS_MAX: usize = 32;
+/// Networks inside private space that the operator may open.
+pub const INTERNAL_NETWORKS_MAX: usize = 32;
+/// Projects, ranges and names of hosts that one of them may have, each.
+pub const INTERNAL_NETWORK_ENTRIES_MAX: usize = 64;
+/// All of them as one text, which is an argument of a program.
+pub const INTERNAL_NETWORKS_BYTES_MAX: usize = 32 << 10;
 /// Connections that one sandbox holds open to the outside.
 pub const EGRESS_CONNECTIONS_MAX: usize = 256;
 /// Bytes that are read of a connection before its name must be known.

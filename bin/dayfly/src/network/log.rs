@@ -129,6 +129,9 @@ fn cells(record: &NetworkRecord) -> [String; 6] {
         (None, None) if record.would_deny => "would_deny".to_owned(),
         (None, None) => none(),
     };
+    if let Some(network) = &record.internal_network {
+        why.push_str(&format!(" ({network})"));
+    }
     if record.suppressed > 0 {
         why.push_str(&format!("(+{})", record.suppressed));
     }
@@ -163,6 +166,7 @@ mod tests {
             answers: Vec::new(),
             rule: None,
             reason: Some("no_rule".to_owned()),
+            internal_network: None,
             would_deny: false,
             bytes_up: 0,
             bytes_down: 0,
@@ -190,5 +194,8 @@ mod tests {
         (record.bytes_up, record.bytes_down) = (1, 2);
         let words = cells(&record);
         assert_eq!(words[3..], ["93.184.216.34:443", "would_deny", "1/2"]);
+        record.rule = Some("mirror.corp.example".to_owned());
+        record.internal_network = Some("corp".to_owned());
+        assert_eq!(cells(&record)[4], "mirror.corp.example (corp)");
     }
 }

@@ -83,6 +83,7 @@ mod tests {
             dialed: None,
             answers: Vec::new(),
             rule: None,
+            internal_network: None,
             reason: Some(reason),
             would_deny: false,
             bytes_up: 0,

@@ -44,7 +44,8 @@ pub(crate) async fn set(
     SandboxParameter { id }: SandboxParameter,
     JsonObject(body): JsonObject<NetworkWish>,
 ) -> Result<Json<Network>, ApiError> {
-    let change = NetworkChange::Replace(spec::of_network(body)?);
+    let internal = control.internal_networks.of(&caller.project);
+    let change = NetworkChange::Replace(spec::of_network(body, &internal)?);
     let network = set::change(control, caller.project, id, change).await?;
     Ok(Json(network))
 }
@@ -98,7 +99,8 @@ pub(crate) async fn set_default(
     Extension(caller): Extension<Caller>,
     JsonObject(body): JsonObject<NetworkWish>,
 ) -> Result<Json<NetworkDefault>, ApiError> {
-    let policy = spec::of_network(body)?;
+    let internal = control.internal_networks.of(&caller.project);
+    let policy = spec::of_network(body, &internal)?;
     let written = control
         .store
         .set_network_default(&caller.project, &policy, now_ms());

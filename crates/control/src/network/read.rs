@@ -167,6 +167,7 @@ pub(crate) fn present_record(record: &EgressRecord) -> NetworkRecord {
         answers: record.answers.iter().map(ToString::to_string).collect(),
         rule: record.rule.clone(),
         reason: record.reason.map(DenyReason::as_str).map(str::to_owned),
+        internal_network: record.internal_network.clone(),
         would_deny: record.would_deny,
         bytes_up: record.bytes_up,
         bytes_down: record.bytes_down,

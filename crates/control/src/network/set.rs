@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use dayfly_api::{Network, RuleWish};
 use dayfly_node_api::{NetworkReport, NodeCalls, NodeError, SetNetwork};
-use dayfly_types::egress::EgressPolicy;
+use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
 
 use crate::control::Control;
@@ -36,10 +36,14 @@ pub enum NetworkChange {
 }
 
 impl NetworkChange {
-    fn apply(&self, current: &EgressPolicy) -> Result<EgressPolicy, Invalid> {
+    fn apply(
+        &self,
+        current: &EgressPolicy,
+        internal: &[InternalNetwork],
+    ) -> Result<EgressPolicy, Invalid> {
         match self {
             Self::Replace(policy) => Ok(policy.clone()),
-            Self::Allow(rules) => spec::with_rules(current, rules),
+            Self::Allow(rules) => spec::with_rules(current, rules, internal),
         }
     }
 }
@@ -88,13 +92,14 @@ async fn change_to_the_end(
     id: &SandboxId,
     change: &NetworkChange,
 ) -> Result<Network, SetNetworkError> {
+    let internal = control.internal_networks.of(project);
     for _ in 0..ATTEMPTS_MAX {
         let row = row_alive(control, project, id).await?;
         if !is_wanted(row.state) {
             return Err(FindError::NotFound { id: id.clone() }.into());
         }
-        let wanted = change.apply(&row.egress.policy)?;
-        let done = if spec::is_no_wider(&wanted, &row.egress.policy) {
+        let wanted = change.apply(&row.egress.policy, &internal)?;
+        let done = if spec::is_no_wider(&wanted, &row.egress.policy, &internal) {
             narrow(control, &row, &wanted).await?
         } else {
             widen(control, &row, &wanted).await?

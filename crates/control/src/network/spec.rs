@@ -2,7 +2,7 @@
 
 use dayfly_api::{NetworkMode, NetworkWish, RuleWish};
 use dayfly_core::egress::{check_networks, is_within};
-use dayfly_types::egress::{EgressMode, EgressPolicy, EgressRule, EgressTarget};
+use dayfly_types::egress::{EgressMode, EgressPolicy, EgressRule, EgressTarget, InternalNetwork};
 use dayfly_types::limits::EGRESS_RULES_MAX;
 
 use crate::input::Invalid;
@@ -12,13 +12,15 @@ use crate::network::rule::{self, Entry, ParsedRule};
 /// A policy travels in one message of at most 128 KiB.
 const POLICY_BYTES_MAX: usize = 96 << 10;
 
-/// The policy that a create or a fork asks for; `None` when it says nothing.
+/// The policy that a create or a fork asks for; `None` when it says nothing. `internal` is what the
+/// operator has opened to the project, here and below.
 ///
 /// # Errors
 /// [`Invalid`].
 pub(crate) fn of_request(
     network: Option<NetworkWish>,
     allowlist: Option<Vec<RuleWish>>,
+    internal: &[InternalNetwork],
 ) -> Result<Option<EgressPolicy>, Invalid> {
     match (network, allowlist) {
         (Some(_), Some(_)) => Err(Invalid::field(
@@ -26,8 +28,8 @@ pub(crate) fn of_request(
             "is short for a network of mode allowlist, so the two exclude each other; \
              leave one of them out",
         )),
-        (Some(network), None) => of_network(network).map(Some),
-        (None, Some(list)) => of_allowlist(&list).map(Some),
+        (Some(network), None) => of_network(network, internal).map(Some),
+        (None, Some(list)) => of_allowlist(&list, internal).map(Some),
         (None, None) => Ok(None),
     }
 }
@@ -36,22 +38,25 @@ pub(crate) fn of_request(
 ///
 /// # Errors
 /// [`Invalid`].
-pub(crate) fn of_network(wish: NetworkWish) -> Result<EgressPolicy, Invalid> {
+pub(crate) fn of_network(
+    wish: NetworkWish,
+    internal: &[InternalNetwork],
+) -> Result<EgressPolicy, Invalid> {
     let mode = from_wire(wish.mode);
     let rules = collect("network", Vec::new(), &wish.rules)?;
-    finish("network", mode, rules)
+    finish("network", mode, rules, internal)
 }
 
-fn of_allowlist(list: &[RuleWish]) -> Result<EgressPolicy, Invalid> {
+fn of_allowlist(list: &[RuleWish], internal: &[InternalNetwork]) -> Result<EgressPolicy, Invalid> {
     const FIELD: &str = "egress_allowlist";
     // The one entry that is a mode, when nothing stands beside it.
     if let [only] = list
         && rule::parse(only) == Ok(Entry::Public)
     {
-        return finish(FIELD, EgressMode::Public, Vec::new());
+        return finish(FIELD, EgressMode::Public, Vec::new(), internal);
     }
     let rules = collect(FIELD, Vec::new(), list)?;
-    finish(FIELD, EgressMode::Allowlist, rules)
+    finish(FIELD, EgressMode::Allowlist, rules, internal)
 }
 
 /// The same policy with more rules. A policy that let nothing through becomes an allowlist.
@@ -61,6 +66,7 @@ fn of_allowlist(list: &[RuleWish]) -> Result<EgressPolicy, Invalid> {
 pub(crate) fn with_rules(
     policy: &EgressPolicy,
     more: &[RuleWish],
+    internal: &[InternalNetwork],
 ) -> Result<EgressPolicy, Invalid> {
     if more.is_empty() {
         return Err(Invalid::field("rules", "is empty; name what to allow"));
@@ -77,7 +83,7 @@ pub(crate) fn with_rules(
         }
     };
     let rules = collect("rules", policy.rules().to_vec(), more)?;
-    finish("rules", mode, rules)
+    finish("rules", mode, rules, internal)
 }
 
 fn collect(
@@ -145,10 +151,11 @@ fn finish(
     field: &'static str,
     mode: EgressMode,
     rules: Vec<EgressRule>,
+    internal: &[InternalNetwork],
 ) -> Result<EgressPolicy, Invalid> {
     let policy = EgressPolicy::new(mode, rules)
         .map_err(|error| Invalid::field(field, format!("cannot be used: {error}")))?;
-    check_networks(&policy)
+    check_networks(&policy, internal)
         .map_err(|error| Invalid::field(field, format!("cannot be used: {error}")))?;
     let bytes = serde_json::to_vec(&policy).map_or(0, |text| text.len());
     if bytes > POLICY_BYTES_MAX {
@@ -161,10 +168,14 @@ fn finish(
 }
 
 /// Whether `inner` lets nothing through that `outer` does not.
-pub(crate) fn is_no_wider(inner: &EgressPolicy, outer: &EgressPolicy) -> bool {
+pub(crate) fn is_no_wider(
+    inner: &EgressPolicy,
+    outer: &EgressPolicy,
+    internal: &[InternalNetwork],
+) -> bool {
     // Rules beside an open mode still open something: the ports that the mode keeps shut.
     let rules = EgressPolicy::new(EgressMode::Allowlist, inner.rules().to_vec());
-    is_within(inner, outer) && rules.is_ok_and(|rules| is_within(&rules, outer))
+    is_within(inner, outer, internal) && rules.is_ok_and(|rules| is_within(&rules, outer, internal))
 }
 
 /// What a rule speaks of, as it is written.
@@ -200,12 +211,12 @@ mod tests {
     use super::*;
 
     fn network(wish: Value) -> Result<EgressPolicy, Invalid> {
-        of_network(serde_json::from_value(wish).unwrap())
+        of_network(serde_json::from_value(wish).unwrap(), &[])
     }
 
     fn allowlist(list: Value) -> Result<EgressPolicy, Invalid> {
         let list = serde_json::from_value(list).unwrap();
-        of_request(None, Some(list)).map(Option::unwrap)
+        of_request(None, Some(list), &[]).map(Option::unwrap)
     }
 
     fn ids(policy: &EgressPolicy) -> Vec<&str> {
@@ -223,13 +234,14 @@ mod tests {
             {"host": "pypi.org"}, {"host": "*.example.com", "ports": [80, 443]},
             {"cidr": "93.184.216.0/24"}]});
         assert_eq!(allowlist(list).unwrap(), network(long).unwrap());
-        assert_eq!(of_request(None, None), Ok(None));
+        assert_eq!(of_request(None, None, &[]), Ok(None));
         let both = of_request(
             Some(NetworkWish {
                 mode: NetworkMode::Deny,
                 rules: Vec::new(),
             }),
             Some(Vec::new()),
+            &[],
         );
         assert!(both.unwrap_err().to_string().contains("leave one of them"));
     }
@@ -294,7 +306,10 @@ mod tests {
         for range in ["10.0.0.0/8", "10.1.2.3", "169.254.169.254"] {
             let text = refused(allowlist(json!([range])));
             assert!(text.contains(" is inside "), "{text}");
-            assert!(text.ends_with("whatever its rules say"), "{text}");
+            assert!(
+                text.ends_with("an internal network to its project"),
+                "{text}"
+            );
         }
         let many: Vec<String> = (0..=EGRESS_RULES_MAX)
             .map(|n| format!("h{n}.test"))
@@ -314,31 +329,53 @@ mod tests {
     }
 
     #[test]
+    fn a_private_range_may_be_written_where_the_operator_opened_it() {
+        let open = json!({"name": "db", "projects": ["*"], "ranges": ["10.20.0.0/16"],
+            "ports": [5432]});
+        let internal = [serde_json::from_value(open).unwrap()];
+        let wish = |range: &str| vec![RuleWish::text(format!("{range}:5432"))];
+        let policy = of_request(None, Some(wish("10.20.0.10")), &internal);
+        assert_eq!(ids(&policy.unwrap().unwrap()), ["10.20.0.10/32"]);
+        for range in ["10.21.0.10", "169.254.169.254", "10.0.0.0/8"] {
+            let text = of_request(None, Some(wish(range)), &internal).unwrap_err();
+            assert!(text.to_string().contains("no sandbox may reach"), "{text}");
+        }
+        let public = network(json!({"mode": "public"})).unwrap();
+        let policy = of_request(None, Some(wish("10.20.0.10")), &internal);
+        let policy = policy.unwrap().unwrap();
+        assert!(!is_no_wider(&policy, &public, &internal));
+    }
+
+    #[test]
     fn an_open_mode_with_a_rule_for_a_shut_port_is_wider() {
         let public = network(json!({"mode": "public"})).unwrap();
         let mail = network(json!({"mode": "observe", "rules": ["a.test:25"]})).unwrap();
         let plain = network(json!({"mode": "observe", "rules": ["a.test"]})).unwrap();
-        assert!(!is_no_wider(&mail, &public) && is_no_wider(&plain, &public));
-        assert!(is_no_wider(&mail, &mail) && is_no_wider(&public, &mail));
-        assert!(is_no_wider(&EgressPolicy::deny(), &EgressPolicy::deny()));
+        assert!(!is_no_wider(&mail, &public, &[]) && is_no_wider(&plain, &public, &[]));
+        assert!(is_no_wider(&mail, &mail, &[]) && is_no_wider(&public, &mail, &[]));
+        assert!(is_no_wider(
+            &EgressPolicy::deny(),
+            &EgressPolicy::deny(),
+            &[]
+        ));
     }
 
     #[test]
     fn rules_are_added_to_what_takes_rules() {
         let more = [RuleWish::text("a.test"), RuleWish::text("b.test")];
-        let listed = with_rules(&EgressPolicy::deny(), &more).unwrap();
+        let listed = with_rules(&EgressPolicy::deny(), &more, &[]).unwrap();
         assert_eq!(
             (listed.mode(), listed.rules().len()),
             (EgressMode::Allowlist, 2)
         );
-        assert_eq!(with_rules(&listed, &more), Ok(listed.clone()));
+        assert_eq!(with_rules(&listed, &more, &[]), Ok(listed.clone()));
         let observe = network(json!({"mode": "observe"})).unwrap();
         assert_eq!(
-            with_rules(&observe, &more).unwrap().mode(),
+            with_rules(&observe, &more, &[]).unwrap().mode(),
             EgressMode::Observe
         );
         let public = network(json!({"mode": "public"})).unwrap();
-        assert!(refused(with_rules(&public, &more)).contains("already"));
-        assert!(with_rules(&listed, &[]).is_err());
+        assert!(refused(with_rules(&public, &more, &[])).contains("already"));
+        assert!(with_rules(&listed, &[], &[]).is_err());
     }
 }

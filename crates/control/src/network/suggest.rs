@@ -188,6 +188,7 @@ mod tests {
             dialed: None,
             answers: Vec::new(),
             rule: None,
+            internal_network: None,
             reason: None,
             would_deny: decision == Decision::Allowed,
             bytes_up: 0,

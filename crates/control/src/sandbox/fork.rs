@@ -10,6 +10,7 @@ use dayfly_api::{Capture, Forked, Sandbox};
 use dayfly_node_api::{
     EnsureSandbox, ForkOutcome, ForkReport, ForkRequest, NodeCalls, NodeError, SandboxReport,
 };
+use dayfly_types::egress::InternalNetwork;
 use dayfly_types::{ErrorCode, Generation, ProjectId, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +100,7 @@ async fn fork_to_the_end(
     idempotency_key: Option<String>,
 ) -> Result<Forked, ForkError> {
     let parent = row_alive(&control, &project, &source).await?;
-    check_network(&parent, &plan)?;
+    check_network(&parent, &plan, &control.internal_networks.of(&project))?;
     let tree = Tree::draw(&control.cell)?;
     let idempotency = idempotency_key.map(|key| Idempotency {
         key,
@@ -120,9 +121,15 @@ async fn fork_to_the_end(
 }
 
 /// A child never reaches more than its source, whose code it goes on with.
-fn check_network(parent: &SandboxRow, plan: &ForkPlan) -> Result<(), ForkError> {
+fn check_network(
+    parent: &SandboxRow,
+    plan: &ForkPlan,
+    internal: &[InternalNetwork],
+) -> Result<(), ForkError> {
     match &plan.network {
-        Some(policy) if !is_no_wider(policy, &parent.egress.policy) => Err(ForkError::Wider),
+        Some(policy) if !is_no_wider(policy, &parent.egress.policy, internal) => {
+            Err(ForkError::Wider)
+        }
         Some(_) | None => Ok(()),
     }
 }

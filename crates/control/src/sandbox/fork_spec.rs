@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::{ForkOptions, ForkSandbox, ForkTree};
-use dayfly_types::egress::EgressPolicy;
+use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::{CellName, LifetimeRules, SnapshotId, limits};
 use serde::Serialize;
 
@@ -100,23 +100,30 @@ impl ForkPlan {
     }
 }
 
-impl TryFrom<ForkSandbox> for ForkPlan {
-    type Error = Invalid;
-
-    fn try_from(body: ForkSandbox) -> Result<Self, Invalid> {
-        plan(body.count.unwrap_or(1), body.options)
-    }
+/// What a fork asks for, in a project to which the operator has opened `internal`.
+///
+/// # Errors
+/// [`Invalid`].
+pub(crate) fn of_fork(
+    body: ForkSandbox,
+    internal: &[InternalNetwork],
+) -> Result<ForkPlan, Invalid> {
+    plan(body.count.unwrap_or(1), body.options, internal)
 }
 
-impl TryFrom<ForkTree> for ForkPlan {
-    type Error = Invalid;
-
-    fn try_from(body: ForkTree) -> Result<Self, Invalid> {
-        plan(body.count, body.options)
-    }
+/// The same of a fork of a whole tree.
+///
+/// # Errors
+/// [`Invalid`].
+pub(crate) fn of_tree(body: ForkTree, internal: &[InternalNetwork]) -> Result<ForkPlan, Invalid> {
+    plan(body.count, body.options, internal)
 }
 
-fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
+fn plan(
+    count: u64,
+    options: ForkOptions,
+    internal: &[InternalNetwork],
+) -> Result<ForkPlan, Invalid> {
     let allowed = 1..=limits::FORK_CHILDREN_MAX;
     let fitting = usize::try_from(count).ok().filter(|n| allowed.contains(n));
     let count =
@@ -143,7 +150,7 @@ fn plan(count: u64, options: ForkOptions) -> Result<ForkPlan, Invalid> {
         lifecycle: ChildLifetime::of(wish)?,
         all_or_nothing: options.all_or_nothing.unwrap_or(false),
         reseed_user_space: options.reseed_user_space.unwrap_or(false),
-        network: spec::of_request(options.network, options.egress_allowlist)?,
+        network: spec::of_request(options.network, options.egress_allowlist, internal)?,
         environment: options.env.map(Environment::parse).transpose()?,
     })
 }
@@ -206,9 +213,7 @@ mod tests {
     use super::*;
 
     fn parse(json: &str) -> Result<ForkPlan, Invalid> {
-        serde_json::from_str::<ForkSandbox>(json)
-            .unwrap()
-            .try_into()
+        of_fork(serde_json::from_str(json).unwrap(), &[])
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::{IdempotencyParameters, SandboxParameter, idempotency_key};
-use crate::sandbox::fork_spec::ForkPlan;
+use crate::sandbox::fork_spec;
 use crate::sandbox::{fork, promote};
 
 /// Makes children that continue from this moment of a sandbox. It returns those that were
@@ -31,7 +31,8 @@ pub(crate) async fn fork(
     JsonObject(body): JsonObject<ForkSandbox>,
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
     let key = idempotency_key(&headers)?;
-    let plan = ForkPlan::try_from(body)?;
+    let internal = control.internal_networks.of(&caller.project);
+    let plan = fork_spec::of_fork(body, &internal)?;
     let under_way = control.rates.create(&caller.project, Instant::now())?;
     let forked = fork::fork(control, caller.project, id, plan, key, under_way).await?;
     Ok((StatusCode::CREATED, Json(forked)))
@@ -50,7 +51,8 @@ pub(crate) async fn fork_tree(
     JsonObject(body): JsonObject<ForkTree>,
 ) -> Result<(StatusCode, Json<Forked>), ApiError> {
     let key = idempotency_key(&headers)?;
-    let plan = ForkPlan::try_from(body)?;
+    let internal = control.internal_networks.of(&caller.project);
+    let plan = fork_spec::of_tree(body, &internal)?;
     let under_way = control.rates.create(&caller.project, Instant::now())?;
     let mut forked = fork::fork(control, caller.project, id, plan, key, under_way).await?;
     forked.sandbox = None;

@@ -30,7 +30,8 @@ pub(crate) async fn create(
     JsonObject(body): JsonObject<CreateSandbox>,
 ) -> Result<(StatusCode, Json<Sandbox>), ApiError> {
     let key = idempotency_key(&headers)?;
-    let new = NewSandbox::try_from(body)?;
+    let internal = control.internal_networks.of(&caller.project);
+    let new = NewSandbox::parse(body, &internal)?;
     let under_way = control.rates.create(&caller.project, Instant::now())?;
     let project = caller.project.clone();
     let sandbox = create::create(control, project, new, key, under_way).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dayfly_api::CreateSandbox;
-use dayfly_types::egress::EgressPolicy;
+use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
 use serde::Serialize;
@@ -50,10 +50,15 @@ pub enum SandboxSource {
     DiskOf(SnapshotId),
 }
 
-impl TryFrom<CreateSandbox> for NewSandbox {
-    type Error = Invalid;
-
-    fn try_from(body: CreateSandbox) -> Result<Self, Invalid> {
+impl NewSandbox {
+    /// What a create asks for, in a project to which the operator has opened `internal`.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub(crate) fn parse(
+        body: CreateSandbox,
+        internal: &[InternalNetwork],
+    ) -> Result<Self, Invalid> {
         let wish = LifecycleWish {
             ttl_seconds: body.ttl_seconds,
             persistent: body.persistent,
@@ -73,7 +78,7 @@ impl TryFrom<CreateSandbox> for NewSandbox {
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
             volumes: mounts::parse(body.volumes.unwrap_or_default())?,
-            network: spec::of_request(body.network, body.egress_allowlist)?,
+            network: spec::of_request(body.network, body.egress_allowlist, internal)?,
         })
     }
 }
@@ -111,9 +116,7 @@ mod tests {
     use dayfly_types::limits;
 
     fn parse(json: &str) -> Result<NewSandbox, Invalid> {
-        serde_json::from_str::<CreateSandbox>(json)
-            .unwrap()
-            .try_into()
+        NewSandbox::parse(serde_json::from_str(json).unwrap(), &[])
     }
 
     fn hash_of(new: &NewSandbox) -> RequestHash {

@@ -27,6 +27,7 @@ fn record(name: &str, port: u16, decision: Decision) -> EgressRecord {
         dialed: (decision != Decision::Denied).then_some(address),
         answers: Vec::new(),
         rule: None,
+        internal_network: None,
         reason: (decision == Decision::Denied).then_some(DenyReason::NoRule),
         would_deny: decision == Decision::Allowed,
         bytes_up: 10,

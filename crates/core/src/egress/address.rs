@@ -1,10 +1,11 @@
-//! Addresses that no sandbox reaches, whatever its policy says.
+//! Addresses that no sandbox reaches, whatever its policy says, and what the operator has opened of
+//! them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use dayfly_types::egress::NEVER_NETWORKS;
+use dayfly_types::egress::{HostName, InternalNetwork, NEVER_NETWORKS};
 
-/// Whether nobody may reach this address.
+/// Whether nobody may reach this address without the operator's leave.
 #[must_use]
 pub fn is_never(address: Ipv4Addr) -> bool {
     NEVER_NETWORKS
@@ -12,14 +13,43 @@ pub fn is_never(address: Ipv4Addr) -> bool {
         .any(|(network, prefix)| (address.to_bits() ^ network.to_bits()) >> (32 - prefix) == 0)
 }
 
-/// The address that may be dialled for an answer of a resolver: IPv4 itself, and public. There is
-/// no way out by IPv6, so an IPv6 address is never dialled, also not for what is embedded in it.
+/// What is known about a connection whose address is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EgressApproach<'a> {
+    pub name: Option<&'a HostName>,
+    /// None for a question: it is asked before a port is chosen.
+    pub port: Option<u16>,
+    /// A rule of the sandbox itself speaks of it. An open mode is no rule.
+    pub has_rule: bool,
+}
+
+/// By whose leave an address is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EgressReach<'a> {
+    Public,
+    /// The operator has opened this network to the sandbox's project.
+    Internal(&'a InternalNetwork),
+}
+
+/// Whether an address may be dialled. `internal` is what is open to the sandbox's project. Into an
+/// internal network it takes two: the operator, and a rule of the sandbox.
 #[must_use]
-pub fn reachable(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V4(address) => Some(address).filter(|address| !is_never(*address)),
-        IpAddr::V6(_) => None,
+pub fn reach<'a>(
+    approach: EgressApproach<'_>,
+    address: Ipv4Addr,
+    internal: &'a [InternalNetwork],
+) -> Option<EgressReach<'a>> {
+    if !is_never(address) {
+        return Some(EgressReach::Public);
     }
+    let EgressApproach {
+        name,
+        port,
+        has_rule,
+    } = approach;
+    let mut open = internal.iter().filter(|_| has_rule);
+    let found = open.find(|network| network.opens(name, port, address));
+    found.map(EgressReach::Internal)
 }
 
 /// The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64, 6to4, Teredo.
@@ -88,6 +118,54 @@ mod tests {
         }
     }
 
+    fn internal(hosts: Option<&[&str]>) -> Vec<InternalNetwork> {
+        let mut network = serde_json::json!({"name": "mirror", "projects": ["*"],
+            "ranges": ["10.20.0.0/16", "172.20.0.0/14"], "ports": [443]});
+        if let Some(hosts) = hosts {
+            network["hosts"] = serde_json::json!(hosts);
+        }
+        vec![serde_json::from_value(network).unwrap()]
+    }
+
+    #[test]
+    fn an_internal_address_takes_the_operators_leave_and_a_rule() {
+        let mirror = HostName::parse("mirror.corp.example").unwrap();
+        let approach = |name, port, has_rule| EgressApproach {
+            name,
+            port,
+            has_rule,
+        };
+        let inside = Ipv4Addr::new(10, 20, 0, 10);
+        let named = internal(Some(&["mirror.corp.example"]));
+        let goes = |approach, address, internal: &[InternalNetwork]| {
+            reach(approach, address, internal).is_some()
+        };
+        let good = approach(Some(&mirror), Some(443), true);
+        assert!(goes(good, inside, &named));
+        assert!(goes(approach(Some(&mirror), None, true), inside, &named));
+        assert!(!goes(good, inside, &[]), "no leave");
+        assert!(
+            !goes(approach(Some(&mirror), Some(443), false), inside, &named),
+            "no rule"
+        );
+        assert!(!goes(
+            approach(Some(&mirror), Some(80), true),
+            inside,
+            &named
+        ));
+        assert!(!goes(approach(None, Some(443), true), inside, &named));
+        assert!(goes(
+            approach(None, Some(443), true),
+            inside,
+            &internal(None)
+        ));
+        for never in ["169.254.169.254", "127.0.0.1", "10.21.0.0", "10.19.255.255"] {
+            assert!(!goes(good, never.parse().unwrap(), &named), "{never}");
+        }
+        let public = Ipv4Addr::new(93, 184, 216, 34);
+        assert_eq!(reach(good, public, &named), Some(EgressReach::Public));
+    }
+
     #[test]
     fn embedded_addresses_are_seen() {
         let metadata = Ipv4Addr::new(169, 254, 169, 254);
@@ -110,19 +188,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_reachable_is_no_special_range_of_the_standard_library(bits in any::<u32>()) {
-            let address = Ipv4Addr::from_bits(bits);
-            if reachable(address.into()).is_some() {
-                prop_assert!(!address.is_private() && !address.is_loopback());
-                prop_assert!(!address.is_link_local() && !address.is_multicast());
-                prop_assert!(!address.is_documentation() && !address.is_broadcast());
-                prop_assert!(!address.is_unspecified());
+        fn what_is_reached_is_public_or_inside_what_was_opened(
+            bits in any::<u32>(),
+            private in 0xac10_0000_u32..0xac20_0000,
+            has_rule in any::<bool>(),
+        ) {
+            let open = internal(None);
+            for address in [bits, private].map(Ipv4Addr::from_bits) {
+                let approach = EgressApproach { name: None, port: Some(443), has_rule };
+                match reach(approach, address, &open) {
+                    Some(EgressReach::Internal(network)) => {
+                        prop_assert!(has_rule && network.contains(address));
+                        prop_assert!(address.is_private());
+                    }
+                    Some(EgressReach::Public) => {
+                        prop_assert!(!address.is_private() && !address.is_loopback());
+                        prop_assert!(!address.is_link_local() && !address.is_multicast());
+                        prop_assert!(!address.is_documentation() && !address.is_broadcast());
+                        prop_assert!(!address.is_unspecified());
+                    }
+                    None => prop_assert!(is_never(address)),
+                }
             }
-        }
-
-        #[test]
-        fn no_ipv6_address_is_dialled(bits in any::<u128>()) {
-            prop_assert_eq!(reachable(Ipv6Addr::from_bits(bits).into()), None);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 
 use dayfly_types::egress::{
-    DenyReason, EgressMode, EgressPolicy, EgressRule, EgressTarget, HostName,
+    DenyReason, EgressMode, EgressPolicy, EgressRule, EgressTarget, HostName, InternalNetwork,
 };
 
-use super::address::is_never;
+use super::address::{EgressApproach, reach};
 
 /// Ports that `public` keeps shut: mail, and what worms look for.
 pub const ABUSE_PORTS: [u16; 9] = [19, 25, 135, 137, 139, 445, 465, 587, 6667];
@@ -21,7 +21,7 @@ pub struct Verdict<'a> {
 }
 
 /// Whether a connection to a name and port is let through. The address is looked at when the name
-/// has been resolved, by [`decide_address`]'s first check.
+/// has been resolved, by [`reach`].
 ///
 /// # Errors
 /// Why it is not.
@@ -38,24 +38,28 @@ pub fn decide<'a>(
     )
 }
 
-/// Whether a connection of which no name is known is let through.
+/// Whether a connection of which no name is known is let through. `internal` is what the operator
+/// has opened to the sandbox's project.
 ///
 /// # Errors
 /// Why it is not.
-pub fn decide_address(
-    policy: &EgressPolicy,
+pub fn decide_address<'a>(
+    policy: &'a EgressPolicy,
     address: Ipv4Addr,
     port: u16,
-) -> Result<Verdict<'_>, DenyReason> {
-    if is_never(address) {
+    internal: &[InternalNetwork],
+) -> Result<Verdict<'a>, DenyReason> {
+    let contains = |rule: &EgressRule| matches!(&rule.target, EgressTarget::Network(network) if network.contains(address));
+    let found = find(policy, contains, Some(port), DenyReason::NoName);
+    let approach = EgressApproach {
+        name: None,
+        port: Some(port),
+        has_rule: found.is_ok(),
+    };
+    if reach(approach, address, internal).is_none() {
         return Err(DenyReason::NeverAddress);
     }
-    let contains = |rule: &EgressRule| matches!(&rule.target, EgressTarget::Network(network) if network.contains(address));
-    by_mode(
-        policy,
-        port,
-        find(policy, contains, Some(port), DenyReason::NoName),
-    )
+    by_mode(policy, port, found)
 }
 
 /// Whether a name may be asked for at all: any rule that names it, whatever its ports.
@@ -150,13 +154,11 @@ mod tests {
             Err(DenyReason::NoRule)
         );
         let inside = Ipv4Addr::new(93, 184, 216, 34);
+        let decide_address = |address, port| decide_address(&policy, address, port, &[]);
+        assert_eq!(decide_address(inside, 22).unwrap().rule, Some("net"));
+        assert_eq!(decide_address(inside, 25), Err(DenyReason::Port));
         assert_eq!(
-            decide_address(&policy, inside, 22).unwrap().rule,
-            Some("net")
-        );
-        assert_eq!(decide_address(&policy, inside, 25), Err(DenyReason::Port));
-        assert_eq!(
-            decide_address(&policy, Ipv4Addr::new(1, 1, 1, 1), 22),
+            decide_address(Ipv4Addr::new(1, 1, 1, 1), 22),
             Err(DenyReason::NoName)
         );
     }
@@ -170,7 +172,33 @@ mod tests {
             r#"{"mode":"allowlist","rules":[{"id":"all","network":"0.0.0.0/0"}]}"#,
         ] {
             let policy = policy(text);
-            let verdict = decide_address(&policy, metadata, 80);
+            let verdict = decide_address(&policy, metadata, 80, &[]);
+            assert_eq!(verdict, Err(DenyReason::NeverAddress), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_internal_address_needs_a_rule_in_every_mode() {
+        let internal = [serde_json::from_str(
+            r#"{"name":"db","projects":["*"],"ranges":["10.20.0.0/16"],"ports":[5432]}"#,
+        )
+        .unwrap()];
+        let inside = Ipv4Addr::new(10, 20, 0, 10);
+        let rules = r#""rules":[{"id":"db","network":"10.20.0.10/32","ports":[22,5432]}]"#;
+        for mode in ["allowlist", "observe"] {
+            let policy = policy(&format!(r#"{{"mode":"{mode}",{rules}}}"#));
+            let decide = |port, internal| decide_address(&policy, inside, port, internal);
+            assert_eq!(decide(5432, &internal[..]).unwrap().rule, Some("db"));
+            assert_eq!(decide(22, &internal[..]), Err(DenyReason::NeverAddress));
+            assert_eq!(decide(5432, &[]), Err(DenyReason::NeverAddress), "{mode}");
+        }
+        for text in [
+            r#"{"mode":"public"}"#,
+            r#"{"mode":"observe"}"#,
+            r#"{"mode":"deny"}"#,
+        ] {
+            let policy = policy(text);
+            let verdict = decide_address(&policy, inside, 5432, &internal);
             assert_eq!(verdict, Err(DenyReason::NeverAddress), "{text}");
         }
     }

@@ -32,7 +32,9 @@ pub(crate) async fn dial_name(
     passage: Passage,
     name: &HostName,
 ) -> Result<Dialed, NotDialed> {
-    let resolved = passage.outlet().resolve(name, passage.rule()).await;
+    let port = session.destination().port();
+    let resolved = passage.outlet().resolve(name, Some(port), passage.rule());
+    let resolved = resolved.await;
     let resolved = match resolved {
         Ok(resolved) => resolved,
         Err(NoAddress::Denied(reason)) => {
@@ -46,34 +48,33 @@ pub(crate) async fn dial_name(
             return Err(NotDialed::Failed(Some(reason)));
         }
     };
-    let port = session.destination().port();
     let addresses = resolved.addresses.into_iter();
-    dial(
-        session,
-        passage,
-        addresses.map(|ip| SocketAddrV4::new(ip, port)),
-    )
-    .await
+    let addresses: Vec<_> = addresses.map(|ip| SocketAddrV4::new(ip, port)).collect();
+    dial(session, passage, &addresses).await
 }
 
 /// Dials where the guest's packets are addressed to, which was let through.
 pub(crate) async fn dial_address(session: &Session, passage: Passage) -> Result<Dialed, NotDialed> {
-    dial(session, passage, std::iter::once(session.destination())).await
+    dial(session, passage, &[session.destination()]).await
 }
 
 async fn dial(
     session: &Session,
     mut passage: Passage,
-    addresses: impl Iterator<Item = SocketAddrV4>,
+    addresses: &[SocketAddrV4],
 ) -> Result<Dialed, NotDialed> {
-    if !passage.outlet().take_dial() {
-        passage.denied(DenyReason::Limit);
-        return Err(NotDialed::Denied(DenyReason::Limit));
+    let may_dial = match passage.outlet().take_dial() {
+        true => passage.aim(addresses),
+        false => Err(DenyReason::Limit),
+    };
+    if let Err(reason) = may_dial {
+        passage.denied(reason);
+        return Err(NotDialed::Denied(reason));
     }
     let mut last = None;
     let trying = async {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        for address in addresses {
+        for &address in addresses {
             last = Some(address);
             match connect(address).await {
                 Ok(stream) => return Ok((stream, address)),

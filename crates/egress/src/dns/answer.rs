@@ -71,9 +71,11 @@ pub(super) async fn answer_from_upstream(
     allowed: &Allowed,
 ) -> Option<Vec<u8>> {
     let facts = facts(Some(name));
-    match outlet.resolve(name, allowed.rule.as_deref()).await {
+    match outlet.resolve(name, None, allowed.rule.as_deref()).await {
         Ok(resolved) => {
-            outlet.record(facts.answered(allowed, &resolved.addresses));
+            let mut found = resolved.addresses.iter();
+            let internal = found.find_map(|one| outlet.internal_network(Some(name), None, *one));
+            outlet.record(facts.answered(allowed, &resolved.addresses, internal));
             question.reply(Reply::Addresses {
                 addresses: &resolved.addresses,
                 ttl: resolved.ttl,

@@ -83,7 +83,10 @@ impl Denial<'_> {
             DenyReason::ModeDeny => "this sandbox may reach nothing",
             DenyReason::NoRule => "no rule of this sandbox names the host",
             DenyReason::Port => "a rule names the host, with other ports",
-            DenyReason::NeverAddress => "no sandbox may reach this address",
+            DenyReason::NeverAddress => {
+                "this sandbox may not reach this address whatever its rules say; a private one can \
+                 be opened to its project by the operator alone"
+            }
             DenyReason::AbusePort => "this port is shut because it is known for abuse",
             DenyReason::NoName => "no rule of this sandbox names the address",
             DenyReason::BadName => "the host of the request is not a name",
@@ -112,7 +115,7 @@ impl Denial<'_> {
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::SandboxId;
+    use dayfly_types::{ProjectId, SandboxId};
     use http_body_util::BodyExt;
 
     use super::*;
@@ -120,6 +123,7 @@ mod tests {
     async fn told(reason: DenyReason) -> (StatusCode, serde_json::Value) {
         let lifecycle = SandboxRun {
             sandbox: SandboxId::parse("c1-abc").unwrap(),
+            project: ProjectId::default_project(),
             slot: 0,
             start: 0,
         };

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dayfly_types::egress::{DenyReason, EgressPolicy, EgressRecord};
+use dayfly_types::egress::{DenyReason, EgressPolicy, EgressRecord, InternalNetwork};
 use dayfly_types::limits::{
     EGRESS_CONNECTIONS_MAX, EGRESS_DIALS_PER_SECOND, EGRESS_QUESTIONS_PER_SECOND,
 };
@@ -44,6 +44,8 @@ const CUT_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Outlet {
     lifecycle: SandboxRun,
     inside: Mutex<Inside>,
+    /// What the operator has opened to its project.
+    internal: Arc<[InternalNetwork]>,
     recorder: Recorder,
     resolver: NameResolver,
     questions: Mutex<TokenBucket>,
@@ -74,8 +76,21 @@ struct Inside {
 #[derive(Debug)]
 struct Open {
     target: Target,
+    /// It goes into an internal network, so that an open mode is not enough for it.
+    is_internal: bool,
     cut: Cut,
     is_cut: bool,
+}
+
+impl Open {
+    /// Whether a policy lets it go on.
+    fn check(&self, policy: &EgressPolicy, internal: &[InternalNetwork]) -> Result<(), DenyReason> {
+        let allowed = verdict::decide(policy, internal, &self.target)?;
+        if self.is_internal && allowed.rule.is_none() {
+            return Err(DenyReason::NeverAddress);
+        }
+        Ok(())
+    }
 }
 
 impl Outlet {
@@ -89,6 +104,7 @@ impl Outlet {
         let now = Instant::now();
         let bucket = |per_second| Mutex::new(TokenBucket::new(per_second, now));
         let pace = || Arc::new(Pace::new(options.bytes_per_second, now));
+        let internal = Arc::from(options.internal_networks.of(&lifecycle.project));
         Arc::new(Self {
             recorder: Recorder::new(lifecycle.clone(), outbox),
             lifecycle,
@@ -98,7 +114,11 @@ impl Outlet {
                 passages: HashMap::new(),
                 next: 0,
             }),
-            resolver: NameResolver::new(Arc::from(options.resolvers.as_slice())),
+            resolver: NameResolver::new(
+                Arc::from(options.resolvers.as_slice()),
+                Arc::clone(&internal),
+            ),
+            internal,
             questions: bucket(EGRESS_QUESTIONS_PER_SECOND),
             lookups: bucket(EGRESS_QUESTIONS_PER_SECOND),
             dials: bucket(EGRESS_DIALS_PER_SECOND),
@@ -127,6 +147,11 @@ impl Outlet {
 
     pub(crate) fn policy(&self) -> Arc<EgressPolicy> {
         Arc::clone(&self.inside().policy)
+    }
+
+    /// What the operator has opened to its project.
+    pub(crate) fn internal(&self) -> &[InternalNetwork] {
+        &self.internal
     }
 
     pub(crate) fn record(&self, record: EgressRecord) {
@@ -194,11 +219,12 @@ impl Outlet {
         cut: &Cut,
     ) -> Result<Passage, DenyReason> {
         let mut inside = self.inside();
-        let verdict = verdict::decide(&inside.policy, &target)?;
+        let verdict = verdict::decide(&inside.policy, &self.internal, &target)?;
         let id = inside.next;
         inside.next += 1;
         let open = Open {
-            target: target.clone(),
+            target,
+            is_internal: false,
             cut: cut.clone(),
             is_cut: false,
         };
@@ -212,7 +238,23 @@ impl Outlet {
     /// # Errors
     /// Why it is not let through any more.
     pub(crate) fn check(&self, target: &Target) -> Result<verdict::Allowed, DenyReason> {
-        verdict::decide(&self.inside().policy, target)
+        verdict::decide(&self.inside().policy, &self.internal, target)
+    }
+
+    /// Says of a listed connection that it is about to go into an internal network. From now on only
+    /// a rule keeps it.
+    ///
+    /// # Errors
+    /// Why it may not, by the policy of this moment.
+    fn lead_inside(&self, id: u64) -> Result<(), DenyReason> {
+        let mut inside = self.inside();
+        let Inside {
+            policy, passages, ..
+        } = &mut *inside;
+        // One that was struck off is over.
+        let open = passages.get_mut(&id).ok_or(DenyReason::NeverAddress)?;
+        open.is_internal = true;
+        open.check(policy, &self.internal)
     }
 
     /// Strikes a passage off the list; true when a change of the policy ended it.
@@ -252,7 +294,7 @@ impl Outlet {
         } = &mut *inside;
         let mut cut = Vec::new();
         for (id, open) in passages {
-            if verdict::decide(policy, &open.target).is_err() {
+            if open.check(policy, &self.internal).is_err() {
                 open.is_cut = true;
                 open.cut.now();
                 cut.push(*id);

@@ -1,8 +1,10 @@
 //! Resolving a name that a policy lets through.
 
+use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 use std::time::Instant;
 
+use dayfly_core::egress::{EgressApproach, EgressReach, reach};
 use dayfly_types::egress::{DenyReason, EgressTarget, HostName, HostPattern};
 
 use super::Outlet;
@@ -18,14 +20,15 @@ pub(crate) enum NoAddress {
 }
 
 impl Outlet {
-    /// The addresses that may be dialled for a name that a rule, or no rule, let through. Never
-    /// empty.
+    /// The addresses that may be dialled at a port for a name that a rule, or no rule, let through;
+    /// without a port, those that may be at some port. Never empty.
     ///
     /// # Errors
     /// [`NoAddress`].
     pub(crate) async fn resolve(
         &self,
         name: &HostName,
+        port: Option<u16>,
         rule: Option<&str>,
     ) -> Result<Resolved, NoAddress> {
         if let Some(rule) = rule.filter(|rule| self.is_wildcard(rule)) {
@@ -42,11 +45,38 @@ impl Outlet {
             return Err(NoAddress::Denied(DenyReason::Limit));
         }
         let resolved = self.resolver.resolve(name).await;
-        let resolved = resolved.map_err(NoAddress::Failed)?;
+        let mut resolved = resolved.map_err(NoAddress::Failed)?;
+        let approach = EgressApproach {
+            name: Some(name),
+            port,
+            has_rule: rule.is_some(),
+        };
+        resolved
+            .addresses
+            .retain(|address| reach(approach, *address, self.internal()).is_some());
         if resolved.addresses.is_empty() {
             return Err(NoAddress::Denied(DenyReason::NeverAddress));
         }
         Ok(resolved)
+    }
+
+    /// The internal network through which a name, or an address without one, is reached, if it is
+    /// through one.
+    pub(crate) fn internal_network(
+        &self,
+        name: Option<&HostName>,
+        port: Option<u16>,
+        address: Ipv4Addr,
+    ) -> Option<&str> {
+        let approach = EgressApproach {
+            name,
+            port,
+            has_rule: true,
+        };
+        match reach(approach, address, self.internal())? {
+            EgressReach::Public => None,
+            EgressReach::Internal(network) => Some(network.name()),
+        }
     }
 
     fn is_wildcard(&self, rule: &str) -> bool {

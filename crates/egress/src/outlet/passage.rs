@@ -34,6 +34,7 @@ impl Facts {
             dialed: None,
             answers: Vec::new(),
             rule: None,
+            internal_network: None,
             reason,
             would_deny: false,
             bytes_up: 0,
@@ -50,9 +51,15 @@ impl Facts {
         record
     }
 
-    pub(crate) fn answered(&self, allowed: &Allowed, answers: &[Ipv4Addr]) -> EgressRecord {
+    pub(crate) fn answered(
+        &self,
+        allowed: &Allowed,
+        answers: &[Ipv4Addr],
+        internal_network: Option<&str>,
+    ) -> EgressRecord {
         let mut record = self.allowed(allowed, Decision::Allowed);
         record.answers = answers.to_vec();
+        record.internal_network = internal_network.map(str::to_owned);
         record
     }
 }
@@ -100,6 +107,40 @@ impl Passage {
         self.allowed.rule.as_deref()
     }
 
+    /// Says where it will be dialled, before it is.
+    ///
+    /// # Errors
+    /// Why it may not be, by the policy of this moment.
+    pub(crate) fn aim(&self, addresses: &[SocketAddrV4]) -> Result<(), DenyReason> {
+        if addresses
+            .iter()
+            .any(|one| self.internal_network(*one).is_some())
+        {
+            self.outlet.lead_inside(self.id)?;
+        }
+        Ok(())
+    }
+
+    fn internal_network(&self, dialed: SocketAddrV4) -> Option<&str> {
+        let name = self.facts.name.as_ref();
+        self.outlet
+            .internal_network(name, Some(dialed.port()), *dialed.ip())
+    }
+
+    /// A record with where the connection goes.
+    fn record(
+        &self,
+        allowed: &Allowed,
+        decision: Decision,
+        dialed: Option<SocketAddrV4>,
+    ) -> EgressRecord {
+        let mut record = self.facts.allowed(allowed, decision);
+        record.dialed = dialed;
+        let internal = dialed.and_then(|dialed| self.internal_network(dialed));
+        record.internal_network = internal.map(str::to_owned);
+        record
+    }
+
     /// The connection to the outside stands.
     pub(crate) fn opened(&mut self, dialed: SocketAddrV4, meter: Arc<Meter>) {
         self.state = State::Open { dialed, meter };
@@ -108,11 +149,12 @@ impl Passage {
 
     /// Records one more decision for the connection that stands.
     pub(crate) fn record_again(&self, allowed: &Allowed) {
-        let mut record = self.facts.allowed(allowed, Decision::Allowed);
-        if let State::Open { dialed, .. } = self.state {
-            record.dialed = Some(dialed);
-        }
-        self.outlet.record(record);
+        let dialed = match self.state {
+            State::Open { dialed, .. } => Some(dialed),
+            State::Dialing | State::Over => None,
+        };
+        self.outlet
+            .record(self.record(allowed, Decision::Allowed, dialed));
     }
 
     /// What the name stands for is not let through after all.
@@ -126,8 +168,7 @@ impl Passage {
     /// Nobody answered.
     pub(crate) fn failed(mut self, dialed: Option<SocketAddrV4>, reason: Option<DenyReason>) {
         self.state = State::Over;
-        let mut record = self.facts.allowed(&self.allowed, Decision::Failed);
-        record.dialed = dialed;
+        let mut record = self.record(&self.allowed, Decision::Failed, dialed);
         record.reason = reason;
         self.outlet.record(record);
     }
@@ -141,17 +182,17 @@ impl Drop for Passage {
         } else {
             Decision::Closed
         };
-        let mut record = self.facts.allowed(&self.allowed, decision);
-        match &self.state {
+        let (dialed, meter) = match &self.state {
             State::Over => return,
             // Given up by the guest before anything was sent anywhere.
             State::Dialing if !is_cut => return,
-            State::Dialing => {}
-            State::Open { dialed, meter } => {
-                record.dialed = Some(*dialed);
-                record.bytes_up = meter.written();
-                record.bytes_down = meter.read();
-            }
+            State::Dialing => (None, None),
+            State::Open { dialed, meter } => (Some(*dialed), Some(meter)),
+        };
+        let mut record = self.record(&self.allowed, decision, dialed);
+        if let Some(meter) = meter {
+            record.bytes_up = meter.written();
+            record.bytes_down = meter.read();
         }
         let duration = self.since.elapsed().as_millis();
         record.duration_ms = u64::try_from(duration).unwrap_or(u64::MAX);

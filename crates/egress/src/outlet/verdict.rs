@@ -3,7 +3,9 @@
 use std::net::SocketAddrV4;
 
 use dayfly_core::egress::{Verdict, decide as decide_name, decide_address};
-use dayfly_types::egress::{DenyReason, EgressMode, EgressPolicy, EgressRecordKind, HostName};
+use dayfly_types::egress::{
+    DenyReason, EgressMode, EgressPolicy, EgressRecordKind, HostName, InternalNetwork,
+};
 
 /// Where a connection wants to go, as far as rules speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +38,11 @@ impl From<Verdict<'_>> for Allowed {
 
 /// # Errors
 /// Why it is denied.
-pub(crate) fn decide(policy: &EgressPolicy, target: &Target) -> Result<Allowed, DenyReason> {
+pub(crate) fn decide(
+    policy: &EgressPolicy,
+    internal: &[InternalNetwork],
+    target: &Target,
+) -> Result<Allowed, DenyReason> {
     let verdict = match target {
         Target::Name { name, port, kind } => {
             let verdict = decide_name(policy, name, *port)?;
@@ -45,7 +51,9 @@ pub(crate) fn decide(policy: &EgressPolicy, target: &Target) -> Result<Allowed, 
             }
             verdict
         }
-        Target::Address(address) => decide_address(policy, *address.ip(), address.port())?,
+        Target::Address(address) => {
+            decide_address(policy, *address.ip(), address.port(), internal)?
+        }
     };
     Ok(verdict.into())
 }
@@ -91,10 +99,10 @@ mod tests {
             (443, EgressRecordKind::Http, false),
             (8080, EgressRecordKind::Tcp, false),
         ] {
-            let verdict = decide(&list, &target(port, kind));
+            let verdict = decide(&list, &[], &target(port, kind));
             assert_eq!(verdict.is_ok(), is_allowed, "{port} {kind:?}");
             assert!(is_allowed || verdict == Err(DenyReason::Protocol));
-            assert!(decide(&policy("observe"), &target(port, kind)).is_ok());
+            assert!(decide(&policy("observe"), &[], &target(port, kind)).is_ok());
         }
     }
 }

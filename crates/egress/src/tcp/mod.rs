@@ -118,7 +118,8 @@ async fn serve(session: Arc<Session>, guest: Arc<Socket>) {
 /// the one that speaks first.
 fn read_limit(policy: &EgressPolicy, session: &Session) -> Option<Duration> {
     let (destination, port) = (session.destination(), session.destination().port());
-    let by_address = decide_address(policy, *destination.ip(), port);
+    let internal = session.outlet().internal();
+    let by_address = decide_address(policy, *destination.ip(), port, internal);
     if by_address
         .as_ref()
         .is_ok_and(|verdict| verdict.rule.is_some())

@@ -9,6 +9,7 @@ use std::process::{Child, Command};
 
 use dayfly_egress::server::{self, Options, PacketListener};
 use dayfly_host::netns;
+use dayfly_types::egress::InternalNetworks;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -21,12 +22,19 @@ const CONTROL: &str = "control.sock";
 /// Nobody.
 pub(crate) const UID: u32 = 61_234;
 
+/// What an operator decides.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) rate: Option<NonZeroU64>,
+    pub(crate) internal: InternalNetworks,
+}
+
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) control: PathBuf,
     directory: PathBuf,
     namespace: PathBuf,
-    rate: Option<NonZeroU64>,
+    given: Given,
     running: Running,
 }
 
@@ -37,7 +45,7 @@ enum Running {
 }
 
 impl Proxy {
-    pub(crate) fn start(internet: &Internet, root: &Path, rate: Option<NonZeroU64>) -> Self {
+    pub(crate) fn start(internet: &Internet, root: &Path, given: Given) -> Self {
         let directory = root.join("run");
         fs::create_dir(&directory).unwrap();
         // The program's user must get through here, and no further.
@@ -46,11 +54,11 @@ impl Proxy {
         let control = directory.join(CONTROL);
         let namespace = internet.egress.clone();
         Self {
-            running: start(&namespace, &directory, rate),
+            running: start(&namespace, &directory, &given),
             control,
             directory,
             namespace,
-            rate,
+            given,
         }
     }
 
@@ -77,18 +85,18 @@ impl Proxy {
 
     /// Starts it once more, as a node does when it is gone.
     pub(crate) fn start_again(&mut self) {
-        self.running = start(&self.namespace, &self.directory, self.rate);
+        self.running = start(&self.namespace, &self.directory, &self.given);
     }
 }
 
-fn start(namespace: &Path, directory: &Path, rate: Option<NonZeroU64>) -> Running {
+fn start(namespace: &Path, directory: &Path, given: &Given) -> Running {
     match PROGRAM {
-        None => start_here(namespace, &directory.join(CONTROL), rate),
-        Some(program) => Running::Program(start_program(program, namespace, directory, rate)),
+        None => start_here(namespace, &directory.join(CONTROL), given),
+        Some(program) => Running::Program(start_program(program, namespace, directory, given)),
     }
 }
 
-fn start_here(namespace: &Path, control: &Path, rate: Option<NonZeroU64>) -> Running {
+fn start_here(namespace: &Path, control: &Path, given: &Given) -> Running {
     let listener = PacketListener::bind(control).unwrap();
     let runtime = netns::in_namespace(namespace, || {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -97,7 +105,8 @@ fn start_here(namespace: &Path, control: &Path, rate: Option<NonZeroU64>) -> Run
     let runtime = runtime.unwrap();
     let options = Options {
         resolvers: vec![name_server::ADDRESS.parse().unwrap()],
-        bytes_per_second: rate,
+        bytes_per_second: given.rate,
+        internal_networks: given.internal.clone(),
     };
     let stop = CancellationToken::new();
     let stopping = stop.clone();
@@ -112,16 +121,18 @@ fn start_program(
     program: &'static str,
     namespace: &Path,
     directory: &Path,
-    rate: Option<NonZeroU64>,
+    given: &Given,
 ) -> Child {
     let log = File::create(directory.join("log")).unwrap();
     let control = directory.join(CONTROL);
-    let rate = rate.map(|rate| format!("--bytes-per-second={rate}"));
+    let rate = given.rate.map(|rate| format!("--bytes-per-second={rate}"));
+    let internal = serde_json::to_string(&given.internal).unwrap();
     let child = netns::in_namespace(namespace, move || {
         Command::new(program)
             .args(["--resolver", name_server::ADDRESS, "--socket"])
             .arg(control)
             .args(rate)
+            .args(["--internal-networks", &internal])
             .env_clear()
             .stderr(log)
             .uid(UID)

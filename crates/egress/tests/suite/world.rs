@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use dayfly_egress::client::{Connected, EgressCallError, EgressClient, EgressEvent};
 use dayfly_egress::protocol::{RunRecord, SandboxRun};
 use dayfly_host::netns;
-use dayfly_types::SandboxId;
 use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecord};
+use dayfly_types::{ProjectId, SandboxId};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::internet::Internet;
-use super::proxy::Proxy;
+use super::proxy::{Given, Proxy};
 use super::slot::Slot;
 
 /// Longer than anything that a test waits for.
@@ -30,6 +30,7 @@ pub(crate) struct Kept {
 pub(crate) struct World {
     pub(crate) internet: Internet,
     pub(crate) slots: Vec<Slot>,
+    runs: Vec<SandboxRun>,
     pub(crate) proxy: Proxy,
     node: Runtime,
     client: EgressClient,
@@ -74,8 +75,17 @@ pub(crate) fn public() -> EgressPolicy {
 pub(crate) fn lifecycle(slot: u32, start: u64) -> SandboxRun {
     SandboxRun {
         sandbox: SandboxId::parse(&format!("test-{slot}")).unwrap(),
+        project: ProjectId::default_project(),
         slot,
         start,
+    }
+}
+
+/// The same in another project.
+pub(crate) fn lifecycle_in(project: &str, slot: u32, start: u64) -> SandboxRun {
+    SandboxRun {
+        project: ProjectId::parse(project).unwrap(),
+        ..lifecycle(slot, start)
     }
 }
 
@@ -87,6 +97,16 @@ impl World {
 
     /// The same, with so many bytes a second for each slot in each direction.
     pub(crate) fn start_with(policies: &[EgressPolicy], rate: Option<NonZeroU64>) -> Option<Self> {
+        let policies = policies.iter().map(|policy| ("default", policy.clone()));
+        let given = Given {
+            rate,
+            ..Given::default()
+        };
+        Self::start_in(policies.collect(), given)
+    }
+
+    /// The same, each slot in a project, with what an operator decides.
+    pub(crate) fn start_in(policies: Vec<(&str, EgressPolicy)>, given: Given) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: network namespaces need root");
             return None;
@@ -98,7 +118,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let internet = Internet::make(&root);
-        let proxy = Proxy::start(&internet, &root, rate);
+        let proxy = Proxy::start(&internet, &root, given);
         let node = Runtime::new().unwrap();
         let connected = connect(&node, &proxy);
         let kept = Arc::<Kept>::default();
@@ -106,6 +126,7 @@ impl World {
         let mut world = Self {
             internet,
             slots: Vec::new(),
+            runs: Vec::new(),
             proxy,
             node,
             client,
@@ -113,11 +134,12 @@ impl World {
             epoch: Mutex::new(1),
             _directory: directory,
         };
-        for (number, policy) in policies.iter().enumerate() {
+        for (number, (project, policy)) in policies.into_iter().enumerate() {
             let number = u32::try_from(number).unwrap();
             world.slots.push(Slot::make(&root, number));
-            let opened = world.open(lifecycle(number, 1), 1, policy.clone());
-            assert_eq!(opened.unwrap(), 0);
+            let run = lifecycle_in(project, number, 1);
+            assert_eq!(world.open(run.clone(), 1, policy).unwrap(), 0);
+            world.runs.push(run);
         }
         Some(world)
     }
@@ -152,7 +174,7 @@ impl World {
     pub(crate) fn set_policy(&self, policy: EgressPolicy) -> u32 {
         let mut epoch = self.epoch.lock().unwrap();
         *epoch += 1;
-        self.try_set_policy(lifecycle(0, 1), *epoch, policy)
+        self.try_set_policy(self.runs[0].clone(), *epoch, policy)
             .unwrap()
     }
 

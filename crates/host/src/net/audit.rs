@@ -1,7 +1,6 @@
 //! Looking whether the rules are still the ones that were loaded.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use super::egress::Uplink;
 use super::error::{Failed, NetworkError, within};
 use super::slot::{self, RULES};
-use super::{TAP, egress_rules, generation, interface_names, nat, nft, sysctl};
+use super::{EgressExceptions, TAP, egress_rules, generation, interface_names, nat, nft, sysctl};
 
 /// How the rules of a slot are listed on this host, once that was asked.
 static EXPECTED: Mutex<Option<String>> = Mutex::new(None);
@@ -96,19 +95,19 @@ pub fn egress_rules_hold(
     path: &Path,
     instance: &str,
     uplink: &Uplink,
-    resolvers: &[SocketAddr],
+    exceptions: &EgressExceptions,
 ) -> Result<bool, NetworkError> {
-    let resolvers = egress_rules::check(resolvers)?;
+    let exceptions = egress_rules::check(exceptions)?;
     let path = match uplink {
         Uplink::Namespace(theirs) => theirs,
         Uplink::None | Uplink::Nat => path,
     };
-    let rules = egress_rules::write(&resolvers);
+    let rules = egress_rules::write(&exceptions);
     let expected = nft::canonical(rules, || Ok(())).map_err(Failed::on_host)?;
     let listed = within(path, || nft::list_table(egress_rules::TABLE))?;
     let holds = listed.is_some_and(|listed| listed == expected);
     match uplink {
-        Uplink::Nat if holds => nat::holds(path, instance, &resolvers),
+        Uplink::Nat if holds => nat::holds(path, instance, &exceptions),
         Uplink::Nat | Uplink::None | Uplink::Namespace(_) => Ok(holds),
     }
 }

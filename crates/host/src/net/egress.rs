@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{NetworkError, within};
 use super::nat::{self, NatLink};
-use super::{egress_rules, nft, sysctl};
+use super::{EgressExceptions, egress_rules, nft, sysctl};
 use crate::netns;
 
 /// How the egress namespace is connected.
@@ -33,8 +32,8 @@ pub struct EgressNamespace {
 }
 
 /// Makes the egress namespace, or finds it, and loads its rules: only TCP to public addresses of
-/// IPv4 and questions to `resolvers`, each at its own address and port, leave it. May be repeated,
-/// also with another uplink; connections through it go on unless the uplink changed.
+/// IPv4 and what `exceptions` names leave it. May be repeated, also with another uplink or other
+/// exceptions; connections through it go on unless the uplink changed or their exception is gone.
 ///
 /// With [`Uplink::None`] and [`Uplink::Nat`] the namespace is kept at `path`.
 ///
@@ -44,10 +43,10 @@ pub fn ensure_egress_namespace(
     path: &Path,
     instance: &str,
     uplink: &Uplink,
-    resolvers: &[SocketAddr],
+    exceptions: &EgressExceptions,
 ) -> Result<EgressNamespace, NetworkError> {
-    let resolvers = egress_rules::check(resolvers)?;
-    let rules = egress_rules::write(&resolvers);
+    let exceptions = egress_rules::check(exceptions)?;
+    let rules = egress_rules::write(&exceptions);
     let path = match uplink {
         Uplink::None | Uplink::Nat => {
             ensure_kept(path)?;
@@ -58,7 +57,7 @@ pub fn ensure_egress_namespace(
     // Before there is a way out.
     within(&path, move || nft::load(&rules))?;
     let nat = match uplink {
-        Uplink::Nat => Some(nat::ensure(&path, instance, &resolvers)?),
+        Uplink::Nat => Some(nat::ensure(&path, instance, &exceptions)?),
         Uplink::None | Uplink::Namespace(_) => {
             nat::remove_if_there(instance)?;
             None

@@ -16,6 +16,7 @@
 //!
 //! Start reading at [`make_slot_network`] and `slot.nft`, then [`ensure_egress_namespace`].
 
+mod addresses;
 mod audit;
 mod denials;
 mod egress;
@@ -32,11 +33,13 @@ mod sysctl;
 #[cfg(test)]
 mod tests;
 
+pub use addresses::host_addresses;
 pub use audit::{
     RulesVersion, egress_rules_hold, restore_slot_rules, slot_rules_hold, slot_rules_version,
 };
 pub use denials::{SlotDenials, slot_denials};
 pub use egress::{EgressNamespace, Uplink, ensure_egress_namespace, remove_egress_namespace};
+pub use egress_rules::EgressExceptions;
 pub use error::NetworkError;
 pub use nat::NatLink;
 pub use slot::make_slot_network;

@@ -5,7 +5,8 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use super::egress_rules::{Resolvers, never_set, to_resolvers};
+use super::addresses::address_in;
+use super::egress_rules::{Exceptions, never_set, to_internal, to_resolvers};
 use super::error::{Failed, NetworkError, within};
 use super::program::IP;
 use super::subnet::{self, Ends, PREFIX_BITS};
@@ -58,14 +59,14 @@ impl Names {
 pub(super) fn ensure(
     namespace: &Path,
     instance: &str,
-    resolvers: &Resolvers,
+    exceptions: &Exceptions,
 ) -> Result<NatLink, NetworkError> {
     let names = Names::of(instance);
     let ends = match find_ends(&names, namespace)? {
         Some(ends) => ends,
         None => make_link(&names, namespace)?,
     };
-    let rules = host_rules(&names, ends, resolvers);
+    let rules = host_rules(&names, ends, exceptions);
     nft::load(&rules).map_err(Failed::on_host)?;
     ensure_forwarding().map_err(Failed::on_host)?;
     let up = ["link", "set", names.interface.as_str(), "up"];
@@ -81,14 +82,14 @@ pub(super) fn ensure(
 pub(super) fn holds(
     namespace: &Path,
     instance: &str,
-    resolvers: &Resolvers,
+    exceptions: &Exceptions,
 ) -> Result<bool, NetworkError> {
     let names = Names::of(instance);
     let Some(ends) = find_ends(&names, namespace)? else {
         return Ok(false);
     };
     let looked = || {
-        let expected = nft::canonical(host_rules(&names, ends, resolvers), || Ok(()))?;
+        let expected = nft::canonical(host_rules(&names, ends, exceptions), || Ok(()))?;
         let listed = nft::list_table(&names.table)?;
         Ok(listed.is_some_and(|listed| listed == expected) && sysctl::read(FORWARDING)? == "1")
     };
@@ -221,13 +222,15 @@ fn stop_forwarding(names: &Names) -> Result<(), Failed> {
     nft::remove_table(FORWARDING_TABLE)
 }
 
-/// What comes over the link goes to the internet and to the resolvers, and neither to the host
-/// itself nor to its networks.
-fn host_rules(names: &Names, ends: Ends, resolvers: &Resolvers) -> String {
+/// What comes over the link goes to the internet, to the resolvers and into internal networks that
+/// the operator has opened, and neither to the host itself nor to its other networks. Packets to the
+/// host itself come to `input` by whichever of its addresses, old or new.
+fn host_rules(names: &Names, ends: Ends, exceptions: &Exceptions) -> String {
     let Names { interface, table } = names;
     let inside = ends.inside;
     let never = never_set();
-    let to_resolvers = to_resolvers(resolvers);
+    let to_resolvers = to_resolvers(exceptions);
+    let to_internal = to_internal(exceptions);
     format!(
         r#"table inet {table}
 delete table inet {table}
@@ -241,7 +244,7 @@ table inet {table} {{
   }}
   chain outgoing {{
     ip saddr != {inside} counter drop
-{to_resolvers}    ip daddr @never counter drop
+{to_resolvers}{to_internal}    ip daddr @never counter drop
     meta nfproto ipv4 meta l4proto tcp accept
     counter drop
   }}
@@ -270,15 +273,13 @@ fn interfaces() -> Result<Vec<String>, Failed> {
     super::interface_names().map_err(Failed::at("list the interfaces"))
 }
 
-/// The first IPv4 address of an interface: `3: name    inet 10.0.0.1/30 ...`.
+/// The first IPv4 address of an interface.
 fn address_of(interface: &str) -> Result<Option<Ipv4Addr>, Failed> {
     let words = IP
         .run(&["-4", "-o", "address", "show", "dev", interface], "")
         .map_err(Failed::at(format!("read the address of {interface}")));
     let words = unless_gone(interface, words)?;
-    let mut words = words.split_whitespace().skip_while(|word| *word != "inet");
-    let address = words.nth(1).and_then(|word| word.split('/').next());
-    Ok(address.and_then(|address| address.parse().ok()))
+    Ok(words.lines().find_map(address_in))
 }
 
 fn run(arguments: &[&str], what: &str) -> Result<(), Failed> {
@@ -287,6 +288,7 @@ fn run(arguments: &[&str], what: &str) -> Result<(), Failed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::EgressExceptions;
     use super::*;
 
     #[test]
@@ -303,8 +305,12 @@ mod tests {
     #[test]
     fn the_host_lets_through_less_than_everything() {
         let ends = subnet::choose("").unwrap();
-        let resolvers = super::super::egress_rules::check(&["10.1.1.1:53".parse().unwrap()]);
-        let rules = host_rules(&Names::of("test"), ends, &resolvers.unwrap());
+        let exceptions = EgressExceptions {
+            resolvers: vec!["10.1.1.1:53".parse().unwrap()],
+            ..EgressExceptions::default()
+        };
+        let exceptions = super::super::egress_rules::check(&exceptions).unwrap();
+        let rules = host_rules(&Names::of("test"), ends, &exceptions);
         let outgoing = rules.split("chain outgoing {").nth(1).unwrap();
         let place = |words: &str| outgoing.find(words).unwrap();
         assert!(place("10.1.1.1 udp dport 53 accept") < place("@never counter drop"));

@@ -104,6 +104,7 @@ pub(crate) fn record() -> EgressRecord {
         answers: vec![*address.ip()],
         rule: Some("one".to_owned()),
         reason: Some(DenyReason::ModeDeny),
+        internal_network: Some("mirror".to_owned()),
         would_deny: true,
         bytes_up: 1,
         bytes_down: 2,

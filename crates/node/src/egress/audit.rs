@@ -4,12 +4,11 @@
 //! be served either, and whoever removed them should be noticed.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_host::net::{self, NetworkError, RulesVersion, Uplink};
+use dayfly_host::net::{self, EgressExceptions, NetworkError, RulesVersion, Uplink};
 use tokio_util::sync::CancellationToken;
 
 use super::host_gate::HostEgress;
@@ -23,7 +22,7 @@ pub struct EgressHome {
     pub path: PathBuf,
     pub instance: String,
     pub uplink: Uplink,
-    pub resolvers: Vec<SocketAddr>,
+    pub exceptions: EgressExceptions,
 }
 
 impl EgressHome {
@@ -36,9 +35,9 @@ impl EgressHome {
             path,
             instance,
             uplink,
-            resolvers,
+            exceptions,
         } = self;
-        net::ensure_egress_namespace(path, instance, uplink, resolvers).map(|made| made.path)
+        net::ensure_egress_namespace(path, instance, uplink, exceptions).map(|made| made.path)
     }
 
     /// Removes what was made. What is not there is no error.
@@ -138,12 +137,16 @@ fn look_at_home(home: &EgressHome) {
         path,
         instance,
         uplink,
-        resolvers,
+        exceptions,
     } = home;
-    let mended = match net::egress_rules_hold(path, instance, uplink, resolvers) {
+    let mended = match net::egress_rules_hold(path, instance, uplink, exceptions) {
         Ok(true) => return,
         Ok(false) => {
-            tracing::error!("somebody changed the rules behind the egress process");
+            // The host's own addresses are in them where something internal is open.
+            tracing::error!(
+                "somebody changed the rules behind the egress process, or the host has other \
+                 addresses"
+            );
             home.ensure().map(drop)
         }
         Err(error) => Err(error),

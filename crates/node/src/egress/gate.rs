@@ -1,14 +1,16 @@
 //! The port to the process that lets packets out.
 
 use async_trait::async_trait;
-use dayfly_types::SandboxId;
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::{ProjectId, SandboxId};
 use dayfly_vmm::SlotIndex;
 
 /// What one start of one sandbox may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressPermit {
     pub sandbox: SandboxId,
+    /// Internal networks are open to projects.
+    pub project: ProjectId,
     pub slot: SlotIndex,
     /// Tells this start of the sandbox from every other one, so that nothing that was meant for an
     /// earlier holder of the slot can reach a later one.

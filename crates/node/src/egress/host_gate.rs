@@ -342,6 +342,7 @@ impl HostEgress {
 fn lifecycle_of(permit: &EgressPermit) -> SandboxRun {
     SandboxRun {
         sandbox: permit.sandbox.clone(),
+        project: permit.project.clone(),
         slot: permit.slot.0,
         start: permit.start,
     }

@@ -300,6 +300,7 @@ mod tests {
             dialed: None,
             answers: Vec::new(),
             rule: None,
+            internal_network: None,
             reason: None,
             would_deny: false,
             bytes_up: 0,

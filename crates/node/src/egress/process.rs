@@ -11,6 +11,7 @@ use dayfly_host::cgroup::CgroupError;
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::process::ProcessIdentity;
 use dayfly_host::{CgroupLimits, CgroupTree};
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits;
 
 /// Where the process finds its run directory.
@@ -44,6 +45,8 @@ pub struct EgressProcess {
     pub resolvers: Vec<SocketAddr>,
     /// What one sandbox may send, and as much again receive. None: as much as goes through.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// What of private space the operator has opened, and to whom.
+    pub internal_networks: InternalNetworks,
 }
 
 /// Why the process does not run.
@@ -148,6 +151,12 @@ impl EgressProcess {
         }
         if let Some(rate) = self.bytes_per_second {
             arguments.extend(["--bytes-per-second".to_owned(), rate.to_string()]);
+        }
+        if !self.internal_networks.is_empty() {
+            let text = serde_json::to_string(&self.internal_networks);
+            // Such values are always written; without them less is open.
+            let text = text.unwrap_or_else(|_| "[]".to_owned());
+            arguments.extend(["--internal-networks".to_owned(), text]);
         }
         arguments
     }

@@ -11,6 +11,7 @@ use crate::parts::Parts;
 pub(crate) fn permit_of(record: &SandboxRecord, slot: SlotIndex) -> EgressPermit {
     EgressPermit {
         sandbox: record.id.clone(),
+        project: record.project.clone(),
         slot,
         start: record.phase.network_start(),
         epoch: record.egress_epoch,

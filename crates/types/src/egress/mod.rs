@@ -5,12 +5,14 @@
 //! `dayfly_core::egress`. Start reading at [`EgressPolicy`].
 
 mod host_name;
+mod internal;
 mod network;
 mod never;
 mod policy;
 mod record;
 
 pub use host_name::{HostName, HostPattern, InvalidHost};
+pub use internal::{InternalNetwork, InternalNetworks, InvalidInternalNetwork};
 pub use network::{InvalidNetwork, Ipv4Network};
 pub use never::NEVER_NETWORKS;
 pub use policy::{

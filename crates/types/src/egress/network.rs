@@ -46,6 +46,12 @@ impl Ipv4Network {
         address.to_bits() & mask(self.prefix) == self.address.to_bits()
     }
 
+    /// Whether all of this is in the other.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        other.prefix <= self.prefix && other.contains(self.address)
+    }
+
     /// Whether the two have an address in common.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {

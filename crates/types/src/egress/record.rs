@@ -32,6 +32,9 @@ pub struct EgressRecord {
     /// The rule that let it through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The internal network of the operator's that it goes into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_network: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<DenyReason>,
     /// In mode `observe`: an allowlist with these rules would have denied it.

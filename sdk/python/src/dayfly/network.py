@@ -85,6 +85,7 @@ class NetworkRecord:
     suppressed: int = 0
     would_deny: bool = False
     answers: list[str] = field(default_factory=list[str])
+    internal_network: str | None = None
 
 
 @dataclass(frozen=True)

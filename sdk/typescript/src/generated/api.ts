@@ -758,6 +758,8 @@ export interface components {
             dialed?: string | null;
             /** Format: int64 */
             duration_ms: number;
+            /** @description The internal network of the operator's that it goes into. */
+            internal_network?: string | null;
             /** @description dns, tls, http or tcp. */
             kind: string;
             /** @description What the guest asked for. */

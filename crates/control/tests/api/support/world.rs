@@ -15,6 +15,7 @@ use dayfly_control::{
     ShownCertificate,
 };
 use dayfly_node_api::{NodeClient, server, socket};
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId, ProjectId};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -93,6 +94,8 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<Arc<ShownCertificate>>,
     /// Whether `/metrics` is served.
     pub(crate) has_metrics: bool,
+    /// What of private space the operator has opened.
+    pub(crate) internal_networks: InternalNetworks,
 }
 
 impl Setup {
@@ -142,6 +145,7 @@ impl World {
             .with_reconcile(setup.reconcile)
             .with_gateway(setup.gateway)
             .with_connections(setup.connections)
+            .with_internal_networks(setup.internal_networks)
             .with_local_key(setup.local_key);
         let control = Arc::new(control);
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::super::nft;
 use super::super::{
-    EgressNamespace, NetworkError, Uplink, egress_rules_hold, ensure_egress_namespace,
-    remove_egress_namespace,
+    EgressExceptions, EgressNamespace, NetworkError, Uplink, egress_rules_hold,
+    ensure_egress_namespace, remove_egress_namespace,
 };
 use super::{LIMIT, QUIET, Scratch, accept_within, dial, eventually, ip_in, nft_in};
 use crate::netns;
@@ -126,11 +126,26 @@ pub(super) fn probe(namespace: &Path, address: &str) {
     netns::in_namespace(namespace, send).unwrap();
 }
 
+/// Only questions to these are excepted.
+pub(super) fn to(resolvers: &[&str]) -> EgressExceptions {
+    EgressExceptions {
+        resolvers: resolvers.iter().map(|one| one.parse().unwrap()).collect(),
+        ..EgressExceptions::default()
+    }
+}
+
 fn ensure(scratch: &mut Scratch, theirs: &Path) -> EgressNamespace {
-    let resolvers = [RESOLVER.parse().unwrap()];
+    ensure_with(scratch, theirs, &to(&[RESOLVER]))
+}
+
+fn ensure_with(
+    scratch: &mut Scratch,
+    theirs: &Path,
+    exceptions: &EgressExceptions,
+) -> EgressNamespace {
     let path = scratch.path("not-made");
     let uplink = Uplink::Namespace(theirs.to_owned());
-    let made = ensure_egress_namespace(&path, "test", &uplink, &resolvers).unwrap();
+    let made = ensure_egress_namespace(&path, "test", &uplink, exceptions).unwrap();
     assert!(!path.exists());
     made
 }
@@ -208,7 +223,7 @@ fn a_resolver_in_the_namespace_itself_is_reached() {
     let resolver: SocketAddr = "127.0.0.1:53".parse().unwrap();
     let uplink = Uplink::Namespace(theirs.clone());
     let path = scratch.path("not-made");
-    ensure_egress_namespace(&path, "test", &uplink, &[resolver]).unwrap();
+    ensure_egress_namespace(&path, "test", &uplink, &to(&["127.0.0.1:53"])).unwrap();
     let bind = move |port| {
         let bind = move || UdpSocket::bind(("127.0.0.1", port)).unwrap();
         let socket = netns::in_namespace(&theirs, bind).unwrap();
@@ -269,10 +284,10 @@ fn nothing_comes_in_and_lost_rules_are_noticed_and_restored() {
     );
     assert!(dials().is_ok());
     ensure(&mut scratch, &theirs);
-    let resolvers = [RESOLVER.parse().unwrap()];
+    let resolvers = [RESOLVER];
     let uplink = Uplink::Namespace(theirs.clone());
     let holds =
-        |resolvers: &[SocketAddr]| egress_rules_hold(&theirs, "test", &uplink, resolvers).unwrap();
+        |resolvers: &[&str]| egress_rules_hold(&theirs, "test", &uplink, &to(resolvers)).unwrap();
     assert!(holds(&resolvers));
     assert!(!holds(&[]));
     assert!(dials().is_err());
@@ -291,7 +306,7 @@ fn the_hosts_own_namespace_is_refused() {
     };
     let path = scratch.path("not-made");
     let uplink = Uplink::Namespace(PathBuf::from("/proc/self/ns/net"));
-    let error = ensure_egress_namespace(&path, "test", &uplink, &[]).unwrap_err();
+    let error = ensure_egress_namespace(&path, "test", &uplink, &to(&[])).unwrap_err();
     assert!(matches!(error, NetworkError::Enter { .. }), "{error}");
     let error = std::error::Error::source(&error).unwrap().to_string();
     assert!(error.contains("the host's own"), "{error}");
@@ -315,7 +330,7 @@ fn a_namespace_without_an_uplink_is_made_once_and_removed() {
         return;
     };
     let path = scratch.path("egress");
-    let ensure = || ensure_egress_namespace(&path, "test", &Uplink::None, &[]).unwrap();
+    let ensure = || ensure_egress_namespace(&path, "test", &Uplink::None, &to(&[])).unwrap();
     // What a crash leaves between the making of the file and the mount on it.
     std::fs::write(&path, "").unwrap();
     let first = ensure();
@@ -323,7 +338,7 @@ fn a_namespace_without_an_uplink_is_made_once_and_removed() {
     let before = number();
     assert_eq!(ensure(), first);
     assert_eq!(number(), before, "found, not made anew");
-    assert!(egress_rules_hold(&path, "test", &Uplink::None, &[]).unwrap());
+    assert!(egress_rules_hold(&path, "test", &Uplink::None, &to(&[])).unwrap());
     remove_egress_namespace(&path, "test", &Uplink::None).unwrap();
     remove_egress_namespace(&path, "test", &Uplink::None).unwrap();
     assert!(!path.exists());

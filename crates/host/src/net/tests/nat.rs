@@ -6,7 +6,7 @@ use super::super::{
     EgressNamespace, NetworkError, Uplink, egress_rules_hold, ensure_egress_namespace, nft,
     remove_egress_namespace,
 };
-use super::egress::{NEVER, PUBLIC, Sink, probe};
+use super::egress::{NEVER, PUBLIC, Sink, probe, to};
 use super::{LIMIT, QUIET, Scratch, accept_within, dial, ip_in};
 use crate::netns;
 
@@ -19,7 +19,7 @@ fn on_host<T: Send + 'static>(host: &Path, work: impl FnOnce() -> T + Send + 'st
 fn ensure(host: &Path, path: &Path, uplink: Uplink) -> Result<EgressNamespace, NetworkError> {
     let path = path.to_owned();
     on_host(host, move || {
-        ensure_egress_namespace(&path, INSTANCE, &uplink, &[])
+        ensure_egress_namespace(&path, INSTANCE, &uplink, &to(&[]))
     })
 }
 
@@ -172,7 +172,7 @@ fn what_the_host_lost_is_noticed_and_restored() {
     let holds = || {
         let path = path.clone();
         on_host(&host, move || {
-            egress_rules_hold(&path, INSTANCE, &Uplink::Nat, &[]).unwrap()
+            egress_rules_hold(&path, INSTANCE, &Uplink::Nat, &to(&[])).unwrap()
         })
     };
     ensure(&host, &path, Uplink::Nat).unwrap();
