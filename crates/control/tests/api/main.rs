@@ -40,6 +40,7 @@ mod migrations;
 mod names;
 mod network;
 mod network_change;
+mod network_internal;
 mod network_log;
 mod node_conformance;
 mod one_call;

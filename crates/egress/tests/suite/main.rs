@@ -15,6 +15,10 @@ pub(crate) mod guest;
 #[cfg(test)]
 mod http_cases;
 #[cfg(test)]
+mod internal_attacks;
+#[cfg(test)]
+mod internal_cases;
+#[cfg(test)]
 mod killed_case;
 #[cfg(test)]
 mod limits_cases;

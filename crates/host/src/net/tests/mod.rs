@@ -3,6 +3,7 @@
 mod egress;
 mod frames;
 mod guest;
+mod internal;
 mod nat;
 mod slot;
 mod spoofing;
