@@ -10,7 +10,7 @@ mod filter;
 mod posture;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +44,9 @@ struct Arguments {
     /// What of private space is open, and to which projects, as JSON. Default: nothing.
     #[arg(long, value_name = "JSON", value_parser = internal_networks, default_value = "[]")]
     internal_networks: InternalNetworks,
+    /// HTTP proxy that connections to public addresses go through. Default: none.
+    #[arg(long, value_name = "IP:PORT")]
+    proxy: Option<SocketAddrV4>,
 }
 
 fn internal_networks(text: &str) -> Result<InternalNetworks, serde_json::Error> {
@@ -96,6 +99,7 @@ fn run(arguments: Arguments) -> Result<()> {
             resolvers: arguments.resolver,
             bytes_per_second: arguments.bytes_per_second,
             internal_networks: arguments.internal_networks,
+            proxy: arguments.proxy,
         };
         tracing::info!(workers, "ready");
         server::serve(listener, options, stop).await;

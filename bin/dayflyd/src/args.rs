@@ -11,6 +11,7 @@ use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
 
@@ -181,6 +182,10 @@ pub(crate) struct RunArguments {
         default_value_t = EGRESS_BYTES_PER_SECOND
     )]
     pub(crate) egress_rate: u64,
+    /// HTTP proxy that connections of sandboxes to public addresses go through, by CONNECT:
+    /// http://ADDRESS:PORT. Default: none.
+    #[arg(long, value_name = "URL", env = "DAYFLYD_EGRESS_PROXY")]
+    pub(crate) egress_proxy: Option<EgressProxy>,
     /// Networks inside private space that sandboxes of some projects may reach, as a list in JSON; in
     /// the file they are tables, `[[internal_network]]`. Each has a name, projects, ranges, ports,
     /// and perhaps hosts. A sandbox still needs a rule.

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
+use crate::egress_proxy::EgressProxy;
 
 const PROGRAM: &str = "dayfly-egress";
 const DNS_PORT: u16 = 53;
@@ -55,6 +56,7 @@ impl Egress {
             exceptions: EgressExceptions {
                 resolvers,
                 internal: open_networks(&arguments.internal_network),
+                proxy: arguments.egress_proxy.map(EgressProxy::address),
             },
         };
         let netns = ensure_home(&mut home)?;
@@ -69,6 +71,7 @@ impl Egress {
             resolvers: home.exceptions.resolvers.clone(),
             bytes_per_second: NonZeroU64::new(arguments.egress_rate),
             internal_networks: home.exceptions.internal.clone(),
+            proxy: home.exceptions.proxy,
         };
         let logs = Arc::new(NetworkLogs::new(directory.node().join("sandboxes")));
         let gate = HostEgress::new(process, directory.node().join("netns"), Arc::clone(&logs));

@@ -12,6 +12,7 @@ mod commands;
 mod crash_point;
 mod doctor;
 mod egress;
+mod egress_proxy;
 mod egress_uplink;
 mod engine;
 mod engine_builds;

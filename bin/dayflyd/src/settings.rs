@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde::Serialize;
@@ -116,6 +116,7 @@ fn settings(
         let text = || format!("egress_uplink: there is no {}", path.display());
         ensure!(path.exists(), text());
     }
+    check_proxy(&arguments)?;
     if let Some(group) = &arguments.local_group {
         local_access::group_id(group).context("local_group")?;
     }
@@ -130,6 +131,20 @@ fn settings(
         settings: settings.collect(),
     };
     Ok(Settings { arguments, report })
+}
+
+/// Whoever could reach the proxy as an internal host could ask it for anything.
+fn check_proxy(arguments: &RunArguments) -> Result<()> {
+    let Some(proxy) = arguments.egress_proxy else {
+        return Ok(());
+    };
+    let mut networks = arguments.internal_network.as_slice().iter();
+    let holds = networks.find(|network| network.contains(*proxy.address().ip()));
+    if let Some(network) = holds {
+        let name = network.name();
+        bail!("internal_network: `{name}` has egress_proxy in it; write ranges beside it");
+    }
+    Ok(())
 }
 
 /// What a start would refuse beside what is not understood. Gives the certificate that it has read,
@@ -315,6 +330,9 @@ mod tests {
             let error = format!("{error:#}");
             assert!(error.contains(&path), "{bad}: {error}");
         }
+        let (_kept, path) = file(&format!("egress_proxy = 'http://10.20.0.9:3128'\n{table}"));
+        let error = resolve(&given(&["--config", &path])).unwrap_err();
+        assert!(format!("{error:#}").contains("egress_proxy"), "{error:#}");
         let here = table.replace("10.20.0.0/16", "10.20.0.7");
         let (_kept, path) = file(&here);
         let found = resolve(&given(&["--config", &path])).unwrap();

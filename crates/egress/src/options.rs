@@ -1,6 +1,6 @@
 //! What the operator decides for all sandboxes of a node.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::num::NonZeroU64;
 
 use dayfly_types::egress::InternalNetworks;
@@ -14,4 +14,6 @@ pub struct Options {
     pub bytes_per_second: Option<NonZeroU64>,
     /// What of private space the operator has opened, and to whom.
     pub internal_networks: InternalNetworks,
+    /// The HTTP proxy that connections to public addresses go through, all of them.
+    pub proxy: Option<SocketAddrV4>,
 }

@@ -15,6 +15,7 @@ use crate::certificates::Identity;
 use crate::http_server::{Seen, converse};
 use crate::name_server::{self, NameServer};
 use crate::namespace::run_in;
+use crate::proxy;
 use crate::site::{Site, serve};
 
 pub const ALLOWED: &str = "93.184.216.34";
@@ -167,6 +168,19 @@ impl Internet {
                 let _ = stream.read_to_end(&mut rest).await;
             }
         });
+    }
+
+    /// A proxy that takes CONNECT for any address but one, and keeps what it was asked for.
+    pub fn proxy(&self, address: &str, port: u16, refused: &'static str) -> Arc<Seen> {
+        let listener = self.listen(address, port);
+        let seen = Arc::<Seen>::default();
+        let kept = Arc::clone(&seen);
+        self.runtime().spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(proxy::serve(stream, refused, seen.begin()));
+            }
+        });
+        kept
     }
 
     pub fn http(&self, address: &str, port: u16, name: &'static str) -> Arc<Seen> {

@@ -18,6 +18,7 @@ pub mod http_server;
 pub mod internet;
 pub mod name_server;
 pub mod namespace;
+mod proxy;
 pub mod site;
 pub mod wire;
 

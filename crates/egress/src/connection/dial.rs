@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use dayfly_types::egress::{DenyReason, HostName};
 use dayfly_types::limits::EGRESS_DIAL_DEADLINE;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::{Session, Socket};
 use crate::outlet::{NoAddress, Passage};
+
+/// What a proxy says before a connection stands.
+const PROXY_HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// A connection to the outside, on the list until it is dropped.
 #[derive(Debug)]
@@ -63,8 +67,13 @@ async fn dial(
     mut passage: Passage,
     addresses: &[SocketAddrV4],
 ) -> Result<Dialed, NotDialed> {
+    // Whoever could speak to the proxy could ask it for anything.
+    let proxy = passage.outlet().proxy().map(|proxy| *proxy.ip());
+    let is_other = |address: &&SocketAddrV4| Some(*address.ip()) != proxy;
+    let addresses: Vec<_> = addresses.iter().filter(is_other).copied().collect();
     let may_dial = match passage.outlet().take_dial() {
-        true => passage.aim(addresses),
+        true if addresses.is_empty() => Err(DenyReason::NeverAddress),
+        true => passage.aim(&addresses),
         false => Err(DenyReason::Limit),
     };
     if let Err(reason) = may_dial {
@@ -74,9 +83,13 @@ async fn dial(
     let mut last = None;
     let trying = async {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        for &address in addresses {
+        for &address in &addresses {
             last = Some(address);
-            match connect(address).await {
+            let connected = match passage.way_to(address) {
+                Some(proxy) => through_proxy(proxy, address).await,
+                None => connect(address).await,
+            };
+            match connected {
                 Ok(stream) => return Ok((stream, address)),
                 Err(error) => failure = error,
             }
@@ -99,6 +112,28 @@ async fn dial(
             passage.failed(last, reason);
             Err(NotDialed::Failed(reason))
         }
+    }
+}
+
+/// Asks a proxy for a connection to the address that was looked at. It is not asked by name: it
+/// would look the name up by itself.
+async fn through_proxy(proxy: SocketAddrV4, address: SocketAddrV4) -> io::Result<TcpStream> {
+    let mut stream = connect(proxy).await?;
+    let request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = Vec::new();
+    // One byte at a time: what follows the head is the host's own.
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= PROXY_HEAD_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.push(stream.read_u8().await?);
+    }
+    let is_http = head.starts_with(b"HTTP/1.1 ") || head.starts_with(b"HTTP/1.0 ");
+    if is_http && head.get(9) == Some(&b'2') {
+        Ok(stream)
+    } else {
+        Err(io::ErrorKind::ConnectionRefused.into())
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) use passage::{Facts, Passage};
 pub(crate) use verdict::{Allowed, Target};
 
 use std::collections::HashMap;
+use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ pub(crate) struct Outlet {
     inside: Mutex<Inside>,
     /// What the operator has opened to its project.
     internal: Arc<[InternalNetwork]>,
+    /// Whom connections to public addresses go through.
+    proxy: Option<SocketAddrV4>,
     recorder: Recorder,
     resolver: NameResolver,
     questions: Mutex<TokenBucket>,
@@ -119,6 +122,7 @@ impl Outlet {
                 Arc::clone(&internal),
             ),
             internal,
+            proxy: options.proxy,
             questions: bucket(EGRESS_QUESTIONS_PER_SECOND),
             lookups: bucket(EGRESS_QUESTIONS_PER_SECOND),
             dials: bucket(EGRESS_DIALS_PER_SECOND),
@@ -152,6 +156,11 @@ impl Outlet {
     /// What the operator has opened to its project.
     pub(crate) fn internal(&self) -> &[InternalNetwork] {
         &self.internal
+    }
+
+    /// Whom connections to public addresses go through.
+    pub(crate) const fn proxy(&self) -> Option<SocketAddrV4> {
+        self.proxy
     }
 
     pub(crate) fn record(&self, record: EgressRecord) {

@@ -121,6 +121,13 @@ impl Passage {
         Ok(())
     }
 
+    /// The way to an address that was aimed at: straight into an internal network, otherwise through
+    /// the proxy, if there is one.
+    pub(crate) fn way_to(&self, address: SocketAddrV4) -> Option<SocketAddrV4> {
+        let is_internal = self.internal_network(address).is_some();
+        self.outlet.proxy().filter(|_| !is_internal)
+    }
+
     fn internal_network(&self, dialed: SocketAddrV4) -> Option<&str> {
         let name = self.facts.name.as_ref();
         self.outlet

@@ -209,6 +209,7 @@ fn load_rules(world: &World, host: &Path, addresses: &[&str]) {
     let exceptions = EgressExceptions {
         resolvers: vec![name_server::ADDRESS.parse().unwrap()],
         internal: networks(),
+        ..EgressExceptions::default()
     };
     let uplink = Uplink::Namespace(world.internet.egress.clone());
     let path = host.with_extension("unused");

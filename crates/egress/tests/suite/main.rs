@@ -33,4 +33,6 @@ mod tcp_cases;
 #[cfg(test)]
 mod tls_cases;
 #[cfg(test)]
+mod upstream_cases;
+#[cfg(test)]
 pub(crate) mod world;

@@ -1,6 +1,7 @@
 //! What stands between guests and the internet: the library in this process, or the program.
 
 use std::fs::{self, File};
+use std::net::SocketAddrV4;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -27,6 +28,7 @@ pub(crate) const UID: u32 = 61_234;
 pub(crate) struct Given {
     pub(crate) rate: Option<NonZeroU64>,
     pub(crate) internal: InternalNetworks,
+    pub(crate) proxy: Option<SocketAddrV4>,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,7 @@ fn start_here(namespace: &Path, control: &Path, given: &Given) -> Running {
         resolvers: vec![name_server::ADDRESS.parse().unwrap()],
         bytes_per_second: given.rate,
         internal_networks: given.internal.clone(),
+        proxy: given.proxy,
     };
     let stop = CancellationToken::new();
     let stopping = stop.clone();
@@ -127,12 +130,14 @@ fn start_program(
     let control = directory.join(CONTROL);
     let rate = given.rate.map(|rate| format!("--bytes-per-second={rate}"));
     let internal = serde_json::to_string(&given.internal).unwrap();
+    let proxy = given.proxy.map(|proxy| format!("--proxy={proxy}"));
     let child = netns::in_namespace(namespace, move || {
         Command::new(program)
             .args(["--resolver", name_server::ADDRESS, "--socket"])
             .arg(control)
             .args(rate)
             .args(["--internal-networks", &internal])
+            .args(proxy)
             .env_clear()
             .stderr(log)
             .uid(UID)

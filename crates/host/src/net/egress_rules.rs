@@ -20,12 +20,15 @@ pub struct EgressExceptions {
     pub resolvers: Vec<SocketAddr>,
     /// TCP goes here, whoever it is open to; the program behind knows that.
     pub internal: InternalNetworks,
+    /// With one, TCP to public addresses does not leave: it goes through here.
+    pub proxy: Option<SocketAddrV4>,
 }
 
 /// Exceptions that rules can be written for, on the host as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Exceptions {
     resolvers: Vec<SocketAddrV4>,
+    proxy: Option<SocketAddrV4>,
     internal: InternalNetworks,
     /// Addresses of the host that are inside of them.
     own_addresses: Vec<Ipv4Addr>,
@@ -49,16 +52,19 @@ pub(super) fn check(exceptions: &EgressExceptions) -> Result<Exceptions, Network
     };
     Ok(Exceptions {
         resolvers,
+        proxy: exceptions.proxy,
         internal,
         own_addresses,
     })
 }
 
-/// Only new TCP and questions to the resolvers leave; only answers come in; nothing passes through.
+/// Only new TCP, or that to the proxy, and questions to the resolvers leave; only answers come in;
+/// nothing passes through.
 pub(super) fn write(exceptions: &Exceptions) -> String {
     let never = never_set();
     let to_resolvers = to_resolvers(exceptions);
     let to_internal = to_internal(exceptions);
+    let to_public = to_public(exceptions);
     format!(
         r#"table inet {TABLE}
 delete table inet {TABLE}
@@ -72,8 +78,7 @@ table inet {TABLE} {{
     meta nfproto ipv6 counter name deny_v6 drop
     oifname "lo" ct state established accept
 {to_resolvers}{to_internal}    ip daddr @never counter name deny_never drop
-    meta l4proto tcp accept
-    counter name deny_other drop
+{to_public}    counter name deny_other drop
   }}
   chain input {{
     type filter hook input priority filter; policy drop;
@@ -97,13 +102,27 @@ pub(super) fn never_set() -> String {
     )
 }
 
-/// Rules that accept questions to each resolver at its own port, and nothing else of it.
+/// The rule that accepts TCP to public addresses, behind those that drop the others. With a proxy
+/// there is none.
+pub(super) const fn to_public(exceptions: &Exceptions) -> &'static str {
+    match exceptions.proxy {
+        None => "    meta nfproto ipv4 meta l4proto tcp accept\n",
+        Some(_) => "",
+    }
+}
+
+/// Rules that accept questions to each resolver at its own port, and TCP to the proxy at its own,
+/// and nothing else of them.
 pub(super) fn to_resolvers(exceptions: &Exceptions) -> String {
+    let to_proxy = exceptions.proxy.map(|proxy| {
+        let (address, port) = (proxy.ip(), proxy.port());
+        format!("    ip daddr {address} tcp dport {port} accept\n")
+    });
     let lines = exceptions.resolvers.iter().flat_map(|resolver| {
         let (address, port) = (resolver.ip(), resolver.port());
         ["udp", "tcp"].map(|kind| format!("    ip daddr {address} {kind} dport {port} accept\n"))
     });
-    lines.collect()
+    lines.chain(to_proxy).collect()
 }
 
 /// Rules that accept TCP into each internal network at its ports. First the host's own addresses are
@@ -132,7 +151,7 @@ mod tests {
     fn to(resolvers: &[&str]) -> EgressExceptions {
         EgressExceptions {
             resolvers: resolvers.iter().map(|one| one.parse().unwrap()).collect(),
-            internal: InternalNetworks::default(),
+            ..EgressExceptions::default()
         }
     }
 
@@ -144,8 +163,17 @@ mod tests {
         let dropped = place("ip daddr @never counter name deny_never drop");
         assert!(place("ip daddr 10.0.0.2 udp dport 53 accept") < dropped);
         assert!(place("ip daddr 10.0.0.2 tcp dport 53 accept") < dropped);
-        assert!(dropped < place("meta l4proto tcp accept"));
+        assert!(dropped < place("meta nfproto ipv4 meta l4proto tcp accept"));
         assert_eq!(rules.matches("policy drop;").count(), 3);
+    }
+
+    #[test]
+    fn with_a_proxy_only_what_goes_there_leaves() {
+        let mut exceptions = to(&[]);
+        exceptions.proxy = Some("10.40.0.1:3128".parse().unwrap());
+        let rules = write(&check(&exceptions).unwrap());
+        assert!(rules.contains("ip daddr 10.40.0.1 tcp dport 3128 accept"));
+        assert_eq!(rules.matches("l4proto tcp accept").count(), 0);
     }
 
     #[test]
@@ -166,6 +194,7 @@ mod tests {
             "ranges": ["10.20.0.0/16", "10.30.0.1"], "ports": [443, 8080]}]);
         let exceptions = Exceptions {
             resolvers: Vec::new(),
+            proxy: None,
             internal: serde_json::from_value(network).unwrap(),
             own_addresses: vec![Ipv4Addr::new(10, 20, 0, 7)],
         };

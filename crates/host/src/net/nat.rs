@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::addresses::address_in;
-use super::egress_rules::{Exceptions, never_set, to_internal, to_resolvers};
+use super::egress_rules::{Exceptions, never_set, to_internal, to_public, to_resolvers};
 use super::error::{Failed, NetworkError, within};
 use super::program::IP;
 use super::subnet::{self, Ends, PREFIX_BITS};
@@ -231,6 +231,7 @@ fn host_rules(names: &Names, ends: Ends, exceptions: &Exceptions) -> String {
     let never = never_set();
     let to_resolvers = to_resolvers(exceptions);
     let to_internal = to_internal(exceptions);
+    let to_public = to_public(exceptions);
     format!(
         r#"table inet {table}
 delete table inet {table}
@@ -245,8 +246,7 @@ table inet {table} {{
   chain outgoing {{
     ip saddr != {inside} counter drop
 {to_resolvers}{to_internal}    ip daddr @never counter drop
-    meta nfproto ipv4 meta l4proto tcp accept
-    counter drop
+{to_public}    counter drop
   }}
   chain input {{
     type filter hook input priority filter; policy accept;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ pub struct EgressProcess {
     pub bytes_per_second: Option<NonZeroU64>,
     /// What of private space the operator has opened, and to whom.
     pub internal_networks: InternalNetworks,
+    /// The HTTP proxy that connections to public addresses go through.
+    pub proxy: Option<SocketAddrV4>,
 }
 
 /// Why the process does not run.
@@ -151,6 +153,9 @@ impl EgressProcess {
         }
         if let Some(rate) = self.bytes_per_second {
             arguments.extend(["--bytes-per-second".to_owned(), rate.to_string()]);
+        }
+        if let Some(proxy) = self.proxy {
+            arguments.extend(["--proxy".to_owned(), proxy.to_string()]);
         }
         if !self.internal_networks.is_empty() {
             let text = serde_json::to_string(&self.internal_networks);

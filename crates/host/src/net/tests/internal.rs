@@ -8,7 +8,7 @@ use super::super::{
     EgressExceptions, GATEWAY_ADDRESS, GUEST_ADDRESS, Uplink, egress_rules_hold,
     ensure_egress_namespace, remove_egress_namespace,
 };
-use super::egress::{NEVER, Sink, probe};
+use super::egress::{NEVER, PUBLIC, Sink, probe};
 use super::{LIMIT, QUIET, Scratch, accept_within, dial, ip_in};
 use crate::netns;
 
@@ -22,15 +22,19 @@ fn exceptions() -> EgressExceptions {
         {"name": "mirror", "projects": ["a"], "ranges": ["10.20.0.0/24"], "ports": [80]},
         {"name": "other", "projects": ["b"], "ranges": ["172.20.0.0/16"], "ports": [81]}]);
     EgressExceptions {
-        resolvers: Vec::new(),
         internal: serde_json::from_value(internal).unwrap(),
+        ..EgressExceptions::default()
     }
 }
 
 fn ensure(host: &Path, path: &Path, uplink: &Uplink) {
+    ensure_with(host, path, uplink, exceptions());
+}
+
+fn ensure_with(host: &Path, path: &Path, uplink: &Uplink, exceptions: EgressExceptions) {
     let (path, uplink) = (path.to_owned(), uplink.clone());
     let made = netns::in_namespace(host, move || {
-        ensure_egress_namespace(&path, INSTANCE, &uplink, &exceptions()).map(drop)
+        ensure_egress_namespace(&path, INSTANCE, &uplink, &exceptions).map(drop)
     });
     made.unwrap().unwrap();
 }
@@ -118,10 +122,50 @@ fn the_host_forwards_into_an_internal_network_and_keeps_itself_shut() {
         dial(&host, "10.20.0.44:80", LIMIT).is_ok(),
         "the service is there"
     );
-    let gone = netns::in_namespace(&host, move || {
+    remove(&host, &path);
+}
+
+fn remove(host: &Path, path: &Path) {
+    let path = path.to_owned();
+    let gone = netns::in_namespace(host, move || {
         remove_egress_namespace(&path, INSTANCE, &Uplink::Nat)
     });
     gone.unwrap().unwrap();
+}
+
+#[test]
+fn with_a_proxy_nothing_leaves_but_to_it() {
+    let Some(mut scratch) = Scratch::new() else {
+        return;
+    };
+    let host = scratch.namespace("host");
+    let sink = Sink::behind(&mut scratch, &host, ["9.9.9.1", "9.9.9.2"]);
+    let path = scratch.path("egress");
+    let exceptions = EgressExceptions {
+        proxy: Some("10.40.0.1:80".parse().unwrap()),
+        ..EgressExceptions::default()
+    };
+    ensure_with(&host, &path, &Uplink::Nat, exceptions);
+    for is_behind_rules in [true, false] {
+        if !is_behind_rules {
+            super::nft_in(&path, "flush ruleset");
+        }
+        assert!(dial(&path, "10.40.0.1:80", LIMIT).is_ok());
+        for place in [
+            "10.40.0.1:81".to_owned(),
+            "10.40.0.2:80".to_owned(),
+            format!("{PUBLIC}:80"),
+        ] {
+            assert!(dial(&path, &place, QUIET).is_err(), "{place}");
+        }
+        assert!(!sink.has_seen(PUBLIC) && !sink.has_seen("10.40.0.2"));
+    }
+    ensure_with(&host, &path, &Uplink::Nat, EgressExceptions::default());
+    assert!(
+        dial(&path, &format!("{PUBLIC}:80"), LIMIT).is_ok(),
+        "the probe works"
+    );
+    remove(&host, &path);
 }
 
 #[test]
