@@ -14,6 +14,12 @@ CREATE UNIQUE INDEX api_keys_by_prefix ON api_keys (prefix) WHERE prefix <> 'adm
 
 CREATE INDEX api_keys_by_project ON api_keys (project_id, prefix);
 
+CREATE TABLE audit_numbers (
+    singleton BIGINT PRIMARY KEY CHECK (singleton = 1),
+    last BIGINT NOT NULL,
+    series TEXT NOT NULL
+);
+
 CREATE TABLE audit_records (
     project_id TEXT NOT NULL REFERENCES projects (id),
     seq BIGINT NOT NULL,
@@ -23,11 +29,13 @@ CREATE TABLE audit_records (
     operation TEXT NOT NULL,
     subject TEXT,
     status BIGINT NOT NULL,
-    detail TEXT NOT NULL, bytes BIGINT NOT NULL DEFAULT 0,
+    detail TEXT NOT NULL, bytes BIGINT NOT NULL DEFAULT 0, number BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (project_id, seq)
 );
 
 CREATE INDEX audit_records_by_age ON audit_records (at_ms);
+
+CREATE INDEX audit_records_by_number ON audit_records (number) WHERE number > 0;
 
 CREATE INDEX audit_records_by_subject ON audit_records (project_id, subject, seq);
 

@@ -11,6 +11,7 @@ use crate::args_help::{
     TTL_HELP,
 };
 use crate::exec::signal_names;
+use crate::export::args::{EXPORT_HELP, ExportArgs};
 use crate::files::args::{CopyArgs, FilesArgs};
 use crate::mcp::args::{MCP_HELP, McpArgs};
 use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
@@ -172,6 +173,9 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Follow state changes of sandboxes.
     Events(EventsArgs),
+    /// Export audit log and events of all projects to a file or webhook.
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArgs),
     #[command(flatten)]
     Local(LocalCommand),
     /// Show the host: capacity, sandboxes, parked engines.

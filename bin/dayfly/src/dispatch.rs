@@ -12,7 +12,7 @@ use crate::sandbox::state;
 use crate::settings::Settings;
 use crate::tenancy::args::LocalCommand;
 use crate::{
-    exec, files, mcp, network, ports, sandbox, server, snapshot, template, tenancy, volume,
+    exec, export, files, mcp, network, ports, sandbox, server, snapshot, template, tenancy, volume,
 };
 
 /// What every command works with.
@@ -101,6 +101,7 @@ pub(crate) async fn dispatch(
         Command::Project(command) => tenancy::project::project(&session, &command).await,
         Command::Audit(args) => tenancy::audit::audit(&session, &args).await,
         Command::Events(args) => tenancy::events::events(&session, args).await,
+        Command::Export(args) => export::export(&session, &args).await,
         Command::Local(command) => local(&command, &args.global, environment, printer).await,
         Command::Node => server::node::show(&session).await,
         Command::Whoami => server::whoami::show(&session).await,

@@ -48,6 +48,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "token",
             "project",
             "audit",
+            "export",
             "node",
             "version",
             "completions",

@@ -16,6 +16,7 @@ mod env_vars;
 mod error_text;
 mod exec;
 mod exit_status;
+mod export;
 mod failure;
 mod files;
 mod help_groups;

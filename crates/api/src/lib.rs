@@ -52,8 +52,8 @@ pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotL
 pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{Template, TemplateRun, TemplateState};
 pub use tenancy::{
-    AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project,
-    ProjectLimits, ProjectList, ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent,
-    SandboxLoad, SandboxLoadList, SuspendProject, Token, TokenList,
+    AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, ExportPage, ExportedAudit,
+    NewToken, Project, ProjectLimits, ProjectList, ProjectSuspension, ProjectUsage,
+    ProjectUsageList, SandboxEvent, SandboxLoad, SandboxLoadList, SuspendProject, Token, TokenList,
 };
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

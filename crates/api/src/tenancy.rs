@@ -316,3 +316,23 @@ pub struct SandboxEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
 }
+
+/// An entry of `GET /v1/export`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExportedAudit {
+    /// Among the entries of all projects. Ask with this as `after_audit` for what comes behind it.
+    pub number: u64,
+    #[serde(flatten)]
+    pub entry: AuditEntry,
+}
+
+/// Response of `GET /v1/export`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExportPage {
+    /// Of which the numbers are. Another one means that a backup was put back: begin anew.
+    pub series: String,
+    /// In the order in which they were written.
+    pub audit: Vec<ExportedAudit>,
+    /// In the order in which they happened.
+    pub events: Vec<SandboxEvent>,
+}

@@ -46,30 +46,7 @@ impl Client {
             .as_ref()
             .map(config::ApiKey::header)
             .transpose()?;
-        // Refused when the program has chosen one, which is then used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("dayfly-client/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(limits::CONNECT_DEADLINE)
-            .tcp_nodelay(true)
-            .tcp_keepalive(limits::KEEP_ALIVE_AFTER)
-            // The key must not follow a redirect to another host.
-            .redirect(reqwest::redirect::Policy::none());
-        builder = platform::give_up_on_silence(builder);
-        if config::is_loopback(&base) {
-            builder = builder.no_proxy();
-        }
-        if base.scheme() == "http" {
-            // A host without certificates is no reason not to speak to a server that shows none.
-            builder = builder.tls_certs_only([]);
-        }
-        #[cfg(target_feature = "crt-static")]
-        {
-            builder = builder.dns_resolver(crate::names::Names::of_host());
-        }
-        let http = builder
-            .build()
-            .map_err(|source| InvalidConfig::Http { source })?;
+        let http = connector(&base)?;
         Ok(Self {
             http,
             base,
@@ -228,6 +205,34 @@ impl Client {
         }
         Ok(whole.freeze())
     }
+}
+
+/// What requests to this address go through.
+pub(crate) fn connector(base: &Url) -> Result<reqwest::Client, InvalidConfig> {
+    // Refused when the program has chosen one, which is then used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("dayfly-client/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(limits::CONNECT_DEADLINE)
+        .tcp_nodelay(true)
+        .tcp_keepalive(limits::KEEP_ALIVE_AFTER)
+        // The key must not follow a redirect to another host.
+        .redirect(reqwest::redirect::Policy::none());
+    builder = platform::give_up_on_silence(builder);
+    if config::is_loopback(base) {
+        builder = builder.no_proxy();
+    }
+    if base.scheme() == "http" {
+        // A host without certificates is no reason not to speak to a server that shows none.
+        builder = builder.tls_certs_only([]);
+    }
+    #[cfg(target_feature = "crt-static")]
+    {
+        builder = builder.dns_resolver(crate::names::Names::of_host());
+    }
+    builder
+        .build()
+        .map_err(|source| InvalidConfig::Http { source })
 }
 
 /// Reads JSON that the server sent.

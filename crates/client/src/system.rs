@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// Whether a sandbox could be made now, within `limit` and in one attempt. Needs no key.
+    /// Whether work can be sent there now, within `limit` and in one attempt. Needs no key.
     ///
     /// # Errors
     /// [`ClientError::Api`] with what it waits for.

@@ -1,5 +1,7 @@
-//! Whether a sandbox could be made here: found out when somebody asks, and not too often.
+//! Whether there is something to make a sandbox from: found out when somebody asks, and not too
+//! often.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dayfly_node_api::{BakeState, NodeCalls, TemplateReport};
@@ -20,32 +22,42 @@ pub(crate) struct NotReady {
     pub(crate) remedy: &'static str,
 }
 
+/// When a look ended, and what it found.
+type Look = (Instant, Result<(), NotReady>);
+
 /// What is remembered of the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
-    last: Mutex<Option<(Instant, Result<(), NotReady>)>>,
+    /// Held while one is under way.
+    last: Arc<Mutex<Option<Look>>>,
 }
 
 /// Whether there is a template to make a sandbox from, now or a second ago. At most one call to
-/// the node is under way, however many ask.
-pub(crate) async fn look(control: &Control) -> Result<(), NotReady> {
-    let mut last = control.readiness.last.lock().await;
+/// the node is under way, however many ask, and it goes on when they hang up.
+pub(crate) async fn look(control: &Arc<Control>) -> Result<(), NotReady> {
+    let mut last = Arc::clone(&control.readiness.last).lock_owned().await;
     if let Some((at, found)) = last.as_ref()
         && at.elapsed() < KEPT
     {
         return found.clone();
     }
-    let found = match control.node.templates().await {
-        Ok(templates) => judge(&templates),
-        Err(_) => Err(NotReady {
-            code: ErrorCode::NodeUnavailable,
-            detail: "the node does not say what templates it has",
-            remedy: "look at the log of the node process",
-        }),
-    };
-    *last = Some((Instant::now(), found.clone()));
-    found
+    let looking = Arc::clone(control);
+    let look = control.tasks.spawn(async move {
+        let found = match looking.node.templates().await {
+            Ok(templates) => judge(&templates),
+            Err(_) => Err(SILENT),
+        };
+        *last = Some((Instant::now(), found.clone()));
+        found
+    });
+    look.await.unwrap_or(Err(SILENT))
 }
+
+const SILENT: NotReady = NotReady {
+    code: ErrorCode::NodeUnavailable,
+    detail: "the node does not say what templates it has",
+    remedy: "look at the log of the node process",
+};
 
 fn judge(templates: &[TemplateReport]) -> Result<(), NotReady> {
     if templates.iter().any(|template| template.is_usable) {

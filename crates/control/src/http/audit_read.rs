@@ -131,7 +131,7 @@ fn milliseconds(nanoseconds: i128) -> i64 {
     i64::try_from(nanoseconds.div_euclid(NANOSECONDS)).unwrap_or(i64::MAX)
 }
 
-fn present(row: AuditRow, whose: &Whose) -> WireEntry {
+pub(super) fn present(row: AuditRow, whose: &Whose) -> WireEntry {
     WireEntry {
         project: whose.named(&row.project_id),
         seq: row.seq.unsigned_abs(),

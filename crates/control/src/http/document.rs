@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
 use super::mcp_http::{self, McpRoute, McpService};
-use super::{access_log, audit_read, auth, envelope, known_names, system};
+use super::{access_log, audit_read, auth, envelope, export_http, known_names, system};
 use crate::code::http as contexts;
 use crate::control::Control;
 use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
@@ -151,6 +151,7 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(projects_http::loads))
         .routes(routes!(projects_http::usage_of_all))
         .routes(routes!(audit_read::read))
+        .routes(routes!(export_http::read))
         .routes(routes!(events_http::follow))
         .routes(routes!(document))
         .routes(routes!(templates::list))

@@ -18,6 +18,7 @@ pub(crate) mod document;
 pub(crate) mod envelope;
 pub(crate) mod error;
 pub(crate) mod error_state;
+pub(crate) mod export_http;
 pub(crate) mod key_bound;
 pub(crate) mod known_names;
 pub(crate) mod mcp_http;

@@ -31,9 +31,9 @@ pub(crate) async fn health(State(control): State<Arc<Control>>) -> Result<Json<H
     }
 }
 
-/// Can a sandbox be made here now? It refuses while anything is wrong, also for a moment, and
-/// while no template is baked: what a load balancer or a script that has just started the server
-/// waits for.
+/// Can work be sent here? It refuses while anything is wrong, also for a moment, and while there
+/// is no template to make a sandbox from: what a load balancer or a script that has just started
+/// the server waits for. Whether there is room is for each create to find out.
 #[utoipa::path(get, path = "/ready", operation_id = "ready", tag = "system", security(()),
     responses((status = 200, body = Health), HealthRefusals))]
 pub(crate) async fn ready(State(control): State<Arc<Control>>) -> Result<Json<Health>, ApiError> {

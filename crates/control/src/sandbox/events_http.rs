@@ -139,17 +139,20 @@ impl Stream {
 }
 
 fn event(row: EventRow, whose: &Whose) -> Bytes {
-    let cursor = row.seq.to_string();
-    let id = format!("id: {cursor}\n");
-    let data = SandboxEvent {
+    let data = present(row, whose);
+    let id = format!("id: {}\n", data.cursor);
+    [Bytes::from(id), sse::event("sandbox", &data)]
+        .concat()
+        .into()
+}
+
+pub(crate) fn present(row: EventRow, whose: &Whose) -> SandboxEvent {
+    SandboxEvent {
         project: whose.named(&row.project_id),
-        cursor,
+        cursor: row.seq.to_string(),
         at: rfc3339(row.at_ms),
         sandbox_id: row.sandbox_id,
         state: row.state,
         reason: row.reason,
-    };
-    [Bytes::from(id), sse::event("sandbox", &data)]
-        .concat()
-        .into()
+    }
 }

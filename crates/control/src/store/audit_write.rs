@@ -7,12 +7,13 @@ use dayfly_types::limits::AUDIT_DROPPED_AT_ONCE_MAX;
 use serde_json::json;
 
 use super::writer::Writing;
-use super::{AuditEvent, Store, StoreError, projects};
+use super::{AuditEvent, Store, StoreError, export, projects};
 use crate::time::{now_ms, rfc3339};
 
 const INSERT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, request_id, \
-    operation, subject, status, detail, bytes) \
-    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9)";
+    operation, subject, status, detail, bytes, number) \
+    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9, \
+    (SELECT last FROM audit_numbers))";
 const SELECT_OLDEST: &str = "SELECT seq, at_ms, bytes FROM audit_records WHERE project_id = $1 \
     ORDER BY seq LIMIT $2";
 const DELETE_OLDEST: &str = "DELETE FROM audit_records WHERE project_id = $1 AND seq <= $2";
@@ -72,7 +73,9 @@ impl Store {
         for project in projects {
             make_room(project, bytes_max, &mut writing).await?;
         }
-        writing.commit().await
+        writing.commit().await?;
+        self.new_audit.notify_waiters();
+        Ok(())
     }
 }
 
@@ -85,6 +88,7 @@ async fn add(entry: &AuditEvent, writing: &mut Writing) -> Result<(), StoreError
         tracing::error!(project = %entry.project, "an audit entry is of no project");
         return Ok(());
     }
+    writing.execute(sqlx::query(export::NEXT_AUDIT)).await?;
     let insert = sqlx::query(INSERT)
         .bind(entry.project.as_str())
         .bind(entry.at_ms)

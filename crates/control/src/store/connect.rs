@@ -31,9 +31,18 @@ pub struct Store {
     pub(super) writer: Writer,
     /// Told of every event that was written.
     pub(super) new_event: Arc<Notify>,
+    /// Told of every addition to the audit record.
+    pub(super) new_audit: Arc<Notify>,
     /// Held while limits of a project are written and read again.
     pub(super) limits_turn: Arc<Mutex<()>>,
     request_key: RequestKey,
+}
+
+/// A name that nothing else has.
+pub(super) fn new_name() -> Result<String, StoreError> {
+    let mut name = [0; 16];
+    getrandom::fill(&mut name).map_err(|_| StoreError::Randomness)?;
+    Ok(hex::encode(name))
 }
 
 impl Store {
@@ -70,12 +79,12 @@ impl Store {
             reader,
             writer: Writer::new(writer),
             new_event: Arc::default(),
+            new_audit: Arc::default(),
             limits_turn: Arc::default(),
             request_key: request_key(path).await?,
         };
-        let mut name = [0; 16];
-        getrandom::fill(&mut name).map_err(|_| StoreError::Randomness)?;
-        store.name_database(&hex::encode(name)).await?;
+        store.name_database(&new_name()?).await?;
+        store.name_series(&new_name()?).await?;
         Ok(store)
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
-use super::StoreError;
 use super::connect::MIGRATIONS;
+use super::{StoreError, export};
 
 const COPY: &str = "VACUUM INTO $1";
 const CHECK: &str = "PRAGMA integrity_check";
@@ -53,6 +53,27 @@ pub async fn copy_database(from: &Path, to: &Path) -> Result<(), StoreError> {
         .execute(&mut connection)
         .await;
     copied.map_err(StoreError::during("copy the database"))?;
+    connection.close().await.map_err(failed)?;
+    forget_series(to).await
+}
+
+/// Whoever goes on from a copy gives out numbers that others have given out already.
+async fn forget_series(copy: &Path) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Open {
+        path: copy.to_owned(),
+        source,
+    };
+    let options = SqliteConnectOptions::new().filename(copy);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let forgotten = sqlx::query(export::FORGET_SERIES)
+        .execute(&mut connection)
+        .await;
+    match forgotten {
+        Ok(_) => {}
+        // A copy of an older program's database, which has no export.
+        Err(sqlx::Error::Database(error)) if error.message().contains("no such table") => {}
+        Err(source) => return Err(StoreError::during("name the copy's series")(source)),
+    }
     connection.close().await.map_err(failed)
 }
 

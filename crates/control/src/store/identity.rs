@@ -3,8 +3,9 @@
 use dayfly_types::NodeId;
 use sqlx::FromRow;
 
+use super::connect::new_name;
 use super::row::bigint;
-use super::{Store, StoreError};
+use super::{Store, StoreError, export};
 
 const NAME: &str = "UPDATE database_identity SET id = $1 WHERE id = ''";
 const SELECT: &str = "SELECT id, epoch, is_new, node_id, node_incarnation, is_older, \
@@ -87,7 +88,12 @@ impl Store {
             .bind(bigint(epoch))
             .bind(node.as_str())
             .bind(incarnation);
+        let series = new_name()?;
         let mut writing = self.writer.begin("begin an epoch").await?;
+        // Before the mark goes: numbers that were given out may be given out again.
+        writing
+            .execute(sqlx::query(export::REPLACE_SERIES).bind(series))
+            .await?;
         writing.execute(query).await?;
         writing.commit().await
     }

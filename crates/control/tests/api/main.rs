@@ -17,6 +17,7 @@ mod environment;
 mod events;
 mod exec;
 mod exec_stream;
+mod export;
 mod file_links;
 mod files;
 mod files_edit;

@@ -467,6 +467,23 @@ export interface components {
              */
             event: string;
         };
+        /** @description Response of `GET /v1/export`. */
+        ExportPage: {
+            /** @description In the order in which they were written. */
+            audit: components["schemas"]["ExportedAudit"][];
+            /** @description In the order in which they happened. */
+            events: components["schemas"]["SandboxEvent"][];
+            /** @description Of which the numbers are. Another one means that a backup was put back: begin anew. */
+            series: string;
+        };
+        /** @description An entry of `GET /v1/export`. */
+        ExportedAudit: components["schemas"]["AuditEntry"] & {
+            /**
+             * Format: int64
+             * @description Among the entries of all projects. Ask with this as `after_audit` for what comes behind it.
+             */
+            number: number;
+        };
         /** @description Data of a `change` event of `GET /v1/sandboxes/{id}/fs/watch`. */
         FileChange: {
             /** @description Where a moved entry was before, if that is watched too. */

@@ -21,6 +21,7 @@ mod exec_channel;
 mod exec_durable;
 mod exec_exit;
 mod exec_terminal;
+mod export;
 mod file_trees;
 mod files;
 mod fork;
