@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::CgroupTree;
 use dayfly_host::engine_root::{EngineRootSpec, ensure_engine_root};
-use dayfly_host::net::{EgressExceptions, Uplink, host_addresses};
+use dayfly_host::net::{EgressExceptions, Uplink};
 use dayfly_installation::{DataDirectory, Instance, sibling_program};
 use dayfly_node::egress::{self, EgressGate, EgressHome, EgressProcess, HostEgress, NetworkLogs};
-use dayfly_types::egress::InternalNetworks;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
 use crate::egress_proxy::EgressProxy;
+use crate::internal_network;
 
 const PROGRAM: &str = "dayfly-egress";
 const DNS_PORT: u16 = 53;
@@ -55,7 +55,7 @@ impl Egress {
             uplink: arguments.egress_uplink.clone().into(),
             exceptions: EgressExceptions {
                 resolvers,
-                internal: open_networks(&arguments.internal_network),
+                internal: internal_network::open(&arguments.internal_network),
                 proxy: arguments.egress_proxy.map(EgressProxy::address),
             },
         };
@@ -117,32 +117,6 @@ fn ensure_home(home: &mut EgressHome) -> Result<PathBuf> {
         }
         Err(error) => Err(error).context("cannot make the egress namespace"),
     }
-}
-
-/// What can be opened on the host as it is now. One that would open an address of the host itself
-/// stays closed: an address that changed must not keep everything else from starting.
-fn open_networks(written: &InternalNetworks) -> InternalNetworks {
-    let mut networks = written.clone();
-    if networks.is_empty() {
-        return networks;
-    }
-    let own = match host_addresses() {
-        Ok(own) => own,
-        Err(error) => {
-            let error = dayfly_node::error_chain(&error);
-            tracing::error!(error, "all internal networks stay closed");
-            return InternalNetworks::default();
-        }
-    };
-    for (network, address) in networks.without(&own) {
-        let (name, address) = (network.name(), address.to_string());
-        tracing::error!(
-            name,
-            address,
-            "an internal network has the host in it and stays closed"
-        );
-    }
-    networks
 }
 
 /// A directory with the program, what it is linked with, and nothing else.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use dayfly_core::egress::{EgressApproach, reach};
+use dayfly_core::egress::may_ever_reach;
 use dayfly_types::egress::{DenyReason, HostName, InternalNetwork};
 use dayfly_types::limits::EGRESS_RESOLVE_DEADLINE;
 use hickory_proto::op::ResponseCode;
@@ -154,18 +154,13 @@ impl NameResolver {
 }
 
 /// The addresses that may be reached under the name that was asked for, whatever names an answer
-/// went through. Those of internal networks are looked at again when a rule and a port are known.
+/// went through. Those of internal networks are looked at again with the policy and a port.
 /// There is no way out by IPv6, so only answers of IPv4 are read.
 fn filter(
     records: &[hickory_proto::rr::Record],
     name: &HostName,
     internal: &[InternalNetwork],
 ) -> (Outcome, u32) {
-    let approach = EgressApproach {
-        name: Some(name),
-        port: None,
-        has_rule: true,
-    };
     let ttl = records.iter().map(|record| record.ttl).min();
     let ttl = ttl.unwrap_or_default().clamp(*TTL.start(), *TTL.end());
     let mut is_answered = false;
@@ -176,7 +171,7 @@ fn filter(
         };
         is_answered = true;
         let is_new = addresses.len() < ADDRESSES_MAX && !addresses.contains(&address.0);
-        if is_new && reach(approach, address.0, internal).is_some() {
+        if is_new && may_ever_reach(name, address.0, internal) {
             addresses.push(address.0);
         }
     }

@@ -43,8 +43,8 @@ pub(crate) fn of_network(
     internal: &[InternalNetwork],
 ) -> Result<EgressPolicy, Invalid> {
     let mode = from_wire(wish.mode);
-    let rules = collect("network", Vec::new(), &wish.rules)?;
-    finish("network", mode, rules, internal)
+    let rules = collect("network", Vec::new(), &wish.rules, internal)?;
+    finish("network", mode, rules)
 }
 
 fn of_allowlist(list: &[RuleWish], internal: &[InternalNetwork]) -> Result<EgressPolicy, Invalid> {
@@ -53,10 +53,10 @@ fn of_allowlist(list: &[RuleWish], internal: &[InternalNetwork]) -> Result<Egres
     if let [only] = list
         && rule::parse(only) == Ok(Entry::Public)
     {
-        return finish(FIELD, EgressMode::Public, Vec::new(), internal);
+        return finish(FIELD, EgressMode::Public, Vec::new());
     }
-    let rules = collect(FIELD, Vec::new(), list)?;
-    finish(FIELD, EgressMode::Allowlist, rules, internal)
+    let rules = collect(FIELD, Vec::new(), list, internal)?;
+    finish(FIELD, EgressMode::Allowlist, rules)
 }
 
 /// The same policy with more rules. A policy that let nothing through becomes an allowlist.
@@ -82,15 +82,17 @@ pub(crate) fn with_rules(
             ));
         }
     };
-    let rules = collect("rules", policy.rules().to_vec(), more)?;
-    finish("rules", mode, rules, internal)
+    let rules = collect("rules", policy.rules().to_vec(), more, internal)?;
+    finish("rules", mode, rules)
 }
 
 fn collect(
     field: &'static str,
     mut rules: Vec<EgressRule>,
     wishes: &[RuleWish],
+    internal: &[InternalNetwork],
 ) -> Result<Vec<EgressRule>, Invalid> {
+    let known = rules.len();
     // As the document has it: also when many of them are the same rule.
     if wishes.len() > EGRESS_RULES_MAX {
         let count = wishes.len();
@@ -120,6 +122,9 @@ fn collect(
             }
         }
     }
+    // The new ones alone: an old one may name what the operator has closed since, and leads nowhere.
+    check_networks(&rules[known..], internal)
+        .map_err(|error| Invalid::field(field, format!("cannot be used: {error}")))?;
     Ok(rules)
 }
 
@@ -151,11 +156,8 @@ fn finish(
     field: &'static str,
     mode: EgressMode,
     rules: Vec<EgressRule>,
-    internal: &[InternalNetwork],
 ) -> Result<EgressPolicy, Invalid> {
     let policy = EgressPolicy::new(mode, rules)
-        .map_err(|error| Invalid::field(field, format!("cannot be used: {error}")))?;
-    check_networks(&policy, internal)
         .map_err(|error| Invalid::field(field, format!("cannot be used: {error}")))?;
     let bytes = serde_json::to_vec(&policy).map_or(0, |text| text.len());
     if bytes > POLICY_BYTES_MAX {
@@ -244,6 +246,22 @@ mod tests {
             &[],
         );
         assert!(both.unwrap_err().to_string().contains("leave one of them"));
+    }
+
+    #[test]
+    fn a_rule_for_what_the_operator_closed_does_not_keep_others_out() {
+        let open = json!({"name": "db", "projects": ["*"], "ranges": ["10.30.0.0/24"],
+            "ports": [5432]});
+        let open = [serde_json::from_value(open).unwrap()];
+        let wishes = |text: &str| vec![serde_json::from_value::<RuleWish>(json!(text)).unwrap()];
+        let database = wishes("10.30.0.10:5432");
+        let policy = of_request(None, Some(database.clone()), &open);
+        let policy = policy.unwrap().unwrap();
+        let more = with_rules(&policy, &wishes("pypi.org"), &[]).unwrap();
+        assert_eq!(ids(&more), ["10.30.0.10/32", "pypi.org"]);
+        let other = with_rules(&policy, &wishes("10.30.0.11:5432"), &[]);
+        assert!(refused(other).contains("unless the operator"));
+        assert!(of_request(None, Some(database), &[]).is_err());
     }
 
     #[test]

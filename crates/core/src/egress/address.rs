@@ -3,7 +3,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use dayfly_types::egress::{HostName, InternalNetwork, NEVER_NETWORKS};
+use dayfly_types::egress::{
+    EgressPolicy, EgressRule, EgressTarget, HostName, InternalNetwork, NEVER_NETWORKS,
+};
 
 /// Whether nobody may reach this address without the operator's leave.
 #[must_use]
@@ -16,40 +18,56 @@ pub fn is_never(address: Ipv4Addr) -> bool {
 /// What is known about a connection whose address is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EgressApproach<'a> {
+    /// Of the sandbox. Into an internal network its rules lead, and its mode does not.
+    pub policy: &'a EgressPolicy,
     pub name: Option<&'a HostName>,
     /// None for a question: it is asked before a port is chosen.
     pub port: Option<u16>,
-    /// A rule of the sandbox itself speaks of it. An open mode is no rule.
-    pub has_rule: bool,
-}
-
-/// By whose leave an address is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EgressReach<'a> {
-    Public,
-    /// The operator has opened this network to the sandbox's project.
-    Internal(&'a InternalNetwork),
 }
 
 /// Whether an address may be dialled. `internal` is what is open to the sandbox's project. Into an
 /// internal network it takes two: the operator, and a rule of the sandbox.
 #[must_use]
-pub fn reach<'a>(
+pub fn may_reach(
     approach: EgressApproach<'_>,
     address: Ipv4Addr,
-    internal: &'a [InternalNetwork],
-) -> Option<EgressReach<'a>> {
-    if !is_never(address) {
-        return Some(EgressReach::Public);
-    }
-    let EgressApproach {
-        name,
-        port,
-        has_rule,
-    } = approach;
-    let mut open = internal.iter().filter(|_| has_rule);
-    let found = open.find(|network| network.opens(name, port, address));
-    found.map(EgressReach::Internal)
+    internal: &[InternalNetwork],
+) -> bool {
+    let leads_into = |network: &InternalNetwork| {
+        let mut rules = approach.policy.rules().iter();
+        network.opens(approach.name, approach.port, address)
+            && rules.any(|rule| leads_into(rule, network, approach, address))
+    };
+    !is_never(address) || internal.iter().any(leads_into)
+}
+
+/// Whether some policy of the project would let an address be dialled under this name.
+#[must_use]
+pub fn may_ever_reach(name: &HostName, address: Ipv4Addr, internal: &[InternalNetwork]) -> bool {
+    let opens = |network: &InternalNetwork| network.opens(Some(name), None, address);
+    !is_never(address) || internal.iter().any(opens)
+}
+
+/// Whether a rule speaks of what the operator opened. A name stands for whatever its zone says, so a
+/// rule for a name counts only where the operator believes that name too; elsewhere the rule has to
+/// say the address.
+fn leads_into(
+    rule: &EgressRule,
+    network: &InternalNetwork,
+    approach: EgressApproach<'_>,
+    address: Ipv4Addr,
+) -> bool {
+    let is_meant = match (&rule.target, network.hosts()) {
+        (EgressTarget::Host(pattern), Some(_)) => {
+            approach.name.is_some_and(|name| pattern.matches(name))
+        }
+        (EgressTarget::Network(range), None) => range.contains(address),
+        (EgressTarget::Host(_), None) | (EgressTarget::Network(_), Some(_)) => false,
+    };
+    let is_port = |port: &u16| {
+        network.ports().contains(*port) && approach.port.is_none_or(|asked| asked == *port)
+    };
+    is_meant && rule.ports.as_slice().iter().any(is_port)
 }
 
 /// The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64, 6to4, Teredo.
@@ -127,43 +145,72 @@ mod tests {
         vec![serde_json::from_value(network).unwrap()]
     }
 
+    /// An allowlist of these targets at a port that is open and one that is not.
+    fn policy(targets: &[&str]) -> EgressPolicy {
+        let rule = |target: &&str| {
+            let kind = if target.contains('/') {
+                "network"
+            } else {
+                "host"
+            };
+            serde_json::json!({"id": target, kind: target, "ports": [80, 443]})
+        };
+        let rules: Vec<_> = targets.iter().map(rule).collect();
+        serde_json::from_value(serde_json::json!({"mode": "allowlist", "rules": rules})).unwrap()
+    }
+
+    const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 20, 0, 10);
+
     #[test]
     fn an_internal_address_takes_the_operators_leave_and_a_rule() {
         let mirror = HostName::parse("mirror.corp.example").unwrap();
-        let approach = |name, port, has_rule| EgressApproach {
-            name,
-            port,
-            has_rule,
-        };
-        let inside = Ipv4Addr::new(10, 20, 0, 10);
         let named = internal(Some(&["mirror.corp.example"]));
-        let goes = |approach, address, internal: &[InternalNetwork]| {
-            reach(approach, address, internal).is_some()
+        let list = policy(&["**.corp.example", "10.20.0.0/16"]);
+        let goes = |policy: &EgressPolicy, name, port, address, internal: &[InternalNetwork]| {
+            let approach = EgressApproach { policy, name, port };
+            may_reach(approach, address, internal)
         };
-        let good = approach(Some(&mirror), Some(443), true);
-        assert!(goes(good, inside, &named));
-        assert!(goes(approach(Some(&mirror), None, true), inside, &named));
-        assert!(!goes(good, inside, &[]), "no leave");
-        assert!(
-            !goes(approach(Some(&mirror), Some(443), false), inside, &named),
-            "no rule"
-        );
-        assert!(!goes(
-            approach(Some(&mirror), Some(80), true),
-            inside,
-            &named
-        ));
-        assert!(!goes(approach(None, Some(443), true), inside, &named));
-        assert!(goes(
-            approach(None, Some(443), true),
-            inside,
-            &internal(None)
-        ));
+        let name = Some(&mirror);
+        assert!(goes(&list, name, Some(443), INSIDE, &named));
+        assert!(goes(&list, name, None, INSIDE, &named));
+        assert!(!goes(&list, name, Some(443), INSIDE, &[]), "no leave");
+        assert!(!goes(&list, name, Some(80), INSIDE, &named), "no such port");
+        assert!(!goes(&list, None, Some(443), INSIDE, &named), "no name");
+        for other in [policy(&[]), policy(&["10.20.0.0/16", "other.example"])] {
+            assert!(!goes(&other, name, Some(443), INSIDE, &named), "no rule");
+            assert!(!goes(&other, name, None, INSIDE, &named), "no rule");
+        }
+        let other = HostName::parse("other.corp.example").unwrap();
+        assert!(!goes(&list, Some(&other), Some(443), INSIDE, &named));
         for never in ["169.254.169.254", "127.0.0.1", "10.21.0.0", "10.19.255.255"] {
-            assert!(!goes(good, never.parse().unwrap(), &named), "{never}");
+            let never = never.parse().unwrap();
+            assert!(!goes(&list, name, Some(443), never, &named), "{never}");
         }
         let public = Ipv4Addr::new(93, 184, 216, 34);
-        assert_eq!(reach(good, public, &named), Some(EgressReach::Public));
+        assert!(goes(&policy(&[]), name, Some(80), public, &named));
+    }
+
+    #[test]
+    fn where_the_operator_names_no_hosts_a_name_never_leads_inside() {
+        let unnamed = internal(None);
+        let name = HostName::parse("db.cloud.example").unwrap();
+        let goes = |targets: &[&str], name, port| {
+            let policy = &policy(targets);
+            may_reach(EgressApproach { policy, name, port }, INSIDE, &unnamed)
+        };
+        for name in [Some(&name), None] {
+            for port in [Some(443), None] {
+                assert!(!goes(&["**.cloud.example", "db.cloud.example"], name, port));
+                assert!(!goes(&["db.cloud.example", "10.20.0.11/32"], name, port));
+                assert!(goes(&["db.cloud.example", "10.20.0.10/32"], name, port));
+            }
+            assert!(!goes(&["10.20.0.10/32"], name, Some(80)));
+        }
+        assert!(may_ever_reach(&name, INSIDE, &unnamed), "by such a rule");
+        let elsewhere = Ipv4Addr::new(10, 21, 0, 0);
+        assert!(!may_ever_reach(&name, elsewhere, &unnamed));
+        let named = internal(Some(&["mirror.corp.example"]));
+        assert!(!may_ever_reach(&name, INSIDE, &named));
     }
 
     #[test]
@@ -194,20 +241,20 @@ mod tests {
             has_rule in any::<bool>(),
         ) {
             let open = internal(None);
+            let rules: &[&str] = if has_rule { &["172.0.0.0/8"] } else { &[] };
+            let policy = &policy(rules);
             for address in [bits, private].map(Ipv4Addr::from_bits) {
-                let approach = EgressApproach { name: None, port: Some(443), has_rule };
-                match reach(approach, address, &open) {
-                    Some(EgressReach::Internal(network)) => {
-                        prop_assert!(has_rule && network.contains(address));
-                        prop_assert!(address.is_private());
-                    }
-                    Some(EgressReach::Public) => {
-                        prop_assert!(!address.is_private() && !address.is_loopback());
-                        prop_assert!(!address.is_link_local() && !address.is_multicast());
-                        prop_assert!(!address.is_documentation() && !address.is_broadcast());
-                        prop_assert!(!address.is_unspecified());
-                    }
-                    None => prop_assert!(is_never(address)),
+                let approach = EgressApproach { policy, name: None, port: Some(443) };
+                let reached = may_reach(approach, address, &open);
+                if is_never(address) {
+                    let is_open = open[0].contains(address) && address.octets()[0] == 172;
+                    prop_assert_eq!(reached, has_rule && is_open);
+                } else {
+                    prop_assert!(reached);
+                    prop_assert!(!address.is_private() && !address.is_loopback());
+                    prop_assert!(!address.is_link_local() && !address.is_multicast());
+                    prop_assert!(!address.is_documentation() && !address.is_broadcast());
+                    prop_assert!(!address.is_unspecified());
                 }
             }
         }

@@ -6,7 +6,7 @@ use dayfly_types::egress::{
     DenyReason, EgressMode, EgressPolicy, EgressRule, EgressTarget, HostName, InternalNetwork,
 };
 
-use super::address::{EgressApproach, reach};
+use super::address::{EgressApproach, may_reach};
 
 /// Ports that `public` keeps shut: mail, and what worms look for.
 pub const ABUSE_PORTS: [u16; 9] = [19, 25, 135, 137, 139, 445, 465, 587, 6667];
@@ -21,7 +21,7 @@ pub struct Verdict<'a> {
 }
 
 /// Whether a connection to a name and port is let through. The address is looked at when the name
-/// has been resolved, by [`reach`].
+/// has been resolved, by [`may_reach`].
 ///
 /// # Errors
 /// Why it is not.
@@ -52,11 +52,11 @@ pub fn decide_address<'a>(
     let contains = |rule: &EgressRule| matches!(&rule.target, EgressTarget::Network(network) if network.contains(address));
     let found = find(policy, contains, Some(port), DenyReason::NoName);
     let approach = EgressApproach {
+        policy,
         name: None,
         port: Some(port),
-        has_rule: found.is_ok(),
     };
-    if reach(approach, address, internal).is_none() {
+    if !may_reach(approach, address, internal) {
         return Err(DenyReason::NeverAddress);
     }
     by_mode(policy, port, found)

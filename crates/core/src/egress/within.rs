@@ -42,8 +42,8 @@ impl TooWide {
 ///
 /// # Errors
 /// [`TooWide`].
-pub fn check_networks(policy: &EgressPolicy, internal: &[InternalNetwork]) -> Result<(), TooWide> {
-    for rule in policy.rules() {
+pub fn check_networks(rules: &[EgressRule], internal: &[InternalNetwork]) -> Result<(), TooWide> {
+    for rule in rules {
         let EgressTarget::Network(network) = rule.target else {
             continue;
         };
@@ -95,13 +95,13 @@ fn opens(outer: &EgressPolicy, rule: &EgressRule, internal: &[InternalNetwork]) 
 fn may_lead_into(rule: &EgressRule, network: &InternalNetwork) -> bool {
     let mut ports = rule.ports.as_slice().iter();
     let is_meant = match (&rule.target, network.hosts()) {
-        (EgressTarget::Network(range), _) => {
+        (EgressTarget::Network(range), None) => {
             network.ranges().iter().any(|open| open.overlaps(*range))
         }
-        (EgressTarget::Host(_), None) => true,
         (EgressTarget::Host(name), Some(hosts)) => hosts
             .iter()
             .any(|host| covers_host(host, name) || covers_host(name, host)),
+        (EgressTarget::Network(_), Some(_)) | (EgressTarget::Host(_), None) => false,
     };
     is_meant && ports.any(|port| network.ports().contains(*port))
 }
@@ -214,15 +214,11 @@ mod tests {
             "169.254.169.254/32",
             "168.0.0.0/5",
         ] {
-            assert!(
-                check_networks(&policy("allowlist", &[(range, &[443])]), &[]).is_err(),
-                "{range}"
-            );
+            let policy = policy("allowlist", &[(range, &[443])]);
+            assert!(check_networks(policy.rules(), &[]).is_err(), "{range}");
         }
-        assert_eq!(
-            check_networks(&policy("allowlist", &[("93.184.216.0/24", &[443])]), &[]),
-            Ok(())
-        );
+        let public = policy("allowlist", &[("93.184.216.0/24", &[443])]);
+        assert_eq!(check_networks(public.rules(), &[]), Ok(()));
     }
 
     fn internal(hosts: Option<&str>) -> [InternalNetwork; 1] {
@@ -237,7 +233,7 @@ mod tests {
     #[test]
     fn a_range_inside_what_the_operator_opened_may_be_written() {
         let check = |range: &str, internal: &[InternalNetwork]| {
-            check_networks(&policy("allowlist", &[(range, &[443])]), internal)
+            check_networks(policy("allowlist", &[(range, &[443])]).rules(), internal)
         };
         let open = internal(None);
         assert_eq!(check("10.20.0.0/16", &open), Ok(()));
@@ -263,11 +259,11 @@ mod tests {
             assert_eq!(is_within(&inner, &public, &named), is_inside, "{inner:?}");
             assert!(is_within(&inner, &inner, &named));
         }
-        assert!(!is_within(&rule("pypi.org", 443), &public, &internal(None)));
-        assert!(!is_within(
-            &rule("10.20.0.0/24", 443),
-            &public,
-            &internal(None)
-        ));
+        // Without names, only a range leads inside.
+        let unnamed = internal(None);
+        assert!(is_within(&rule("pypi.org", 443), &public, &unnamed));
+        for range in ["10.20.0.0/24", "10.20.3.4/32"] {
+            assert!(!is_within(&rule(range, 443), &public, &unnamed), "{range}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use dayfly_core::egress::{EgressApproach, may_reach};
 use dayfly_types::egress::{DenyReason, EgressPolicy, EgressRecord, InternalNetwork};
 use dayfly_types::limits::{
     EGRESS_CONNECTIONS_MAX, EGRESS_DIALS_PER_SECOND, EGRESS_QUESTIONS_PER_SECOND,
@@ -79,8 +80,8 @@ struct Inside {
 #[derive(Debug)]
 struct Open {
     target: Target,
-    /// It goes into an internal network, so that an open mode is not enough for it.
-    is_internal: bool,
+    /// The addresses in internal networks that it is dialled at. A rule has to lead to each.
+    inside: Vec<SocketAddrV4>,
     cut: Cut,
     is_cut: bool,
 }
@@ -88,11 +89,17 @@ struct Open {
 impl Open {
     /// Whether a policy lets it go on.
     fn check(&self, policy: &EgressPolicy, internal: &[InternalNetwork]) -> Result<(), DenyReason> {
-        let allowed = verdict::decide(policy, internal, &self.target)?;
-        if self.is_internal && allowed.rule.is_none() {
-            return Err(DenyReason::NeverAddress);
-        }
-        Ok(())
+        verdict::decide(policy, internal, &self.target)?;
+        let may_reach = |address: &SocketAddrV4| {
+            let approach = EgressApproach {
+                policy,
+                name: self.target.name(),
+                port: Some(address.port()),
+            };
+            may_reach(approach, *address.ip(), internal)
+        };
+        let is_inside = self.inside.iter().all(may_reach);
+        is_inside.then_some(()).ok_or(DenyReason::NeverAddress)
     }
 }
 
@@ -233,7 +240,7 @@ impl Outlet {
         inside.next += 1;
         let open = Open {
             target,
-            is_internal: false,
+            inside: Vec::new(),
             cut: cut.clone(),
             is_cut: false,
         };
@@ -250,19 +257,19 @@ impl Outlet {
         verdict::decide(&self.inside().policy, &self.internal, target)
     }
 
-    /// Says of a listed connection that it is about to go into an internal network. From now on only
-    /// a rule keeps it.
+    /// Says of a listed connection that it is about to be dialled at these addresses of internal
+    /// networks. From now on only rules that lead there keep it.
     ///
     /// # Errors
     /// Why it may not, by the policy of this moment.
-    fn lead_inside(&self, id: u64) -> Result<(), DenyReason> {
+    fn lead_inside(&self, id: u64, addresses: Vec<SocketAddrV4>) -> Result<(), DenyReason> {
         let mut inside = self.inside();
         let Inside {
             policy, passages, ..
         } = &mut *inside;
         // One that was struck off is over.
         let open = passages.get_mut(&id).ok_or(DenyReason::NeverAddress)?;
-        open.is_internal = true;
+        open.inside = addresses;
         open.check(policy, &self.internal)
     }
 

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use dayfly_core::egress::{EgressApproach, EgressReach, reach};
-use dayfly_types::egress::{DenyReason, EgressTarget, HostName, HostPattern};
+use dayfly_core::egress::{EgressApproach, may_reach};
+use dayfly_types::egress::{DenyReason, EgressTarget, HostName, HostPattern, InternalNetwork};
 
 use super::Outlet;
 use crate::resolve::{ResolveError, Resolved};
@@ -46,37 +46,32 @@ impl Outlet {
         }
         let resolved = self.resolver.resolve(name).await;
         let mut resolved = resolved.map_err(NoAddress::Failed)?;
+        let policy = self.policy();
         let approach = EgressApproach {
+            policy: &policy,
             name: Some(name),
             port,
-            has_rule: rule.is_some(),
         };
         resolved
             .addresses
-            .retain(|address| reach(approach, *address, self.internal()).is_some());
+            .retain(|address| may_reach(approach, *address, self.internal()));
         if resolved.addresses.is_empty() {
             return Err(NoAddress::Denied(DenyReason::NeverAddress));
         }
         Ok(resolved)
     }
 
-    /// The internal network through which a name, or an address without one, is reached, if it is
-    /// through one.
+    /// The internal network that a name, or an address without one, leads into by a rule, if it
+    /// leads into one. Whether there is such a rule was looked at before.
     pub(crate) fn internal_network(
         &self,
         name: Option<&HostName>,
         port: Option<u16>,
         address: Ipv4Addr,
     ) -> Option<&str> {
-        let approach = EgressApproach {
-            name,
-            port,
-            has_rule: true,
-        };
-        match reach(approach, address, self.internal())? {
-            EgressReach::Public => None,
-            EgressReach::Internal(network) => Some(network.name()),
-        }
+        let mut networks = self.internal().iter();
+        let found = networks.find(|network| network.opens(name, port, address));
+        found.map(InternalNetwork::name)
     }
 
     fn is_wildcard(&self, rule: &str) -> bool {

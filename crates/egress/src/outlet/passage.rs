@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Instant;
 
+use dayfly_core::egress::is_never;
 use dayfly_types::egress::{
     Decision, DenyReason, EgressRecord, EgressRecordKind, HostName, NameSource,
 };
@@ -112,11 +113,10 @@ impl Passage {
     /// # Errors
     /// Why it may not be, by the policy of this moment.
     pub(crate) fn aim(&self, addresses: &[SocketAddrV4]) -> Result<(), DenyReason> {
-        if addresses
-            .iter()
-            .any(|one| self.internal_network(*one).is_some())
-        {
-            self.outlet.lead_inside(self.id)?;
+        let inside = addresses.iter().filter(|one| is_never(*one.ip()));
+        let inside: Vec<_> = inside.copied().collect();
+        if !inside.is_empty() {
+            self.outlet.lead_inside(self.id, inside)?;
         }
         Ok(())
     }

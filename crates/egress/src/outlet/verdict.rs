@@ -20,6 +20,16 @@ pub(crate) enum Target {
     Address(SocketAddrV4),
 }
 
+impl Target {
+    /// The name that counts.
+    pub(crate) const fn name(&self) -> Option<&HostName> {
+        match self {
+            Self::Name { name, .. } => Some(name),
+            Self::Address(_) => None,
+        }
+    }
+}
+
 /// What let it through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {

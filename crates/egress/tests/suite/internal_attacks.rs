@@ -9,8 +9,8 @@ use dayfly_types::egress::DenyReason;
 
 use super::certificates::client;
 use super::guest::{ask, connect, get, hello, read_to_end, say, say_raw};
-use super::internal_cases::{MIRROR, NAME, add_addresses, fetch, start};
-use super::internet::EVIL;
+use super::internal_cases::{DATABASE, MIRROR, NAME, add_addresses, fetch, start};
+use super::internet::{EVIL, NEVER};
 use super::name_server::Entry;
 use super::world::{World, wait_until};
 
@@ -30,7 +30,7 @@ const TARGETS: [(&str, &str); 21] = [
     ("one before the range", "10.19.255.255"),
     ("one behind the range", "10.20.1.0"),
     ("another private address", "10.0.0.5"),
-    ("the network of another project", "10.30.0.10"),
+    ("the network of another project", DATABASE),
     ("a private address of another block", "172.16.0.1"),
     ("a home network", "192.168.0.1"),
     ("link local", "169.254.0.1"),
@@ -66,15 +66,10 @@ fn a_name_of_the_mirror_that_stands_for_anything_else_leads_nowhere() {
         let asked = name.clone();
         let (_, found) = world.guest(move || ask(&asked));
         assert!(found.is_empty(), "{what}: {found:?}");
-        // The address itself, which the widest rule names.
-        let address = target.parse::<Ipv4Addr>().unwrap();
-        if !address.is_multicast() && !address.is_broadcast() && !address.is_unspecified() {
-            // What is the guest's own stays in the guest, where nobody listens.
-            let _ = world.guest(move || {
-                let mut stream = connect(&format!("{target}:8080"))?;
-                stream.write_all(b"\x01give me the keys\n")
-            });
-        }
+        // At the port of the other project's network.
+        let said = world.guest(move || get(&format!("{MIRROR}:5432"), &name, "/"));
+        assert!(said.contains("never_address"), "{what}: {said}");
+        say_to_address(&world, target);
     }
     world.kept.wait_denied(DenyReason::NeverAddress);
     let after = world.internet.arrivals();
@@ -90,6 +85,30 @@ fn a_name_of_the_mirror_that_stands_for_anything_else_leads_nowhere() {
     let mirror = world.internet.http(MIRROR, 8080, "mirror");
     assert!(fetch(&world, 0, NAME).contains("hello from mirror"));
     assert_eq!(mirror.requests(), 1, "the probe works");
+    add_addresses(&world, &[DATABASE]);
+    let database = world.internet.sink(DATABASE, 5432);
+    world.guest_of(1, || {
+        let mut stream = connect("10.30.0.10:5432").unwrap();
+        stream.write_all(b"\x01team-b\n").unwrap();
+    });
+    wait_until("it works for the other project", || {
+        database.text() == "\u{1}team-b\n"
+    });
+}
+
+/// Speaks to an address itself, which the widest rule names, at the ports of both networks.
+fn say_to_address(world: &World, target: &'static str) {
+    let address = target.parse::<Ipv4Addr>().unwrap();
+    if address.is_multicast() || address.is_broadcast() || address.is_unspecified() {
+        return;
+    }
+    for port in [5432, 8080] {
+        // What is the guest's own stays in the guest, where nobody listens.
+        let _ = world.guest(move || {
+            let mut stream = connect(&format!("{target}:{port}"))?;
+            stream.write_all(b"\x01give me the keys\n")
+        });
+    }
 }
 
 #[test]
@@ -164,7 +183,9 @@ fn a_request_that_says_two_things_reaches_neither() {
     };
     let mirror = world.internet.http(MIRROR, 8080, "mirror");
     let attacker = world.internet.http(EVIL, 8080, "evil");
-    let canaries = world.internet.canaries();
+    let mut canaries = world.internet.canaries();
+    // Whatever a request says, it would be dialled at the port that the guest connects to.
+    canaries.extend(NEVER.map(|address| world.internet.sink(address, 8080)));
     for head in [
         format!("GET http://10.0.0.5/ HTTP/1.1\r\nHost: {NAME}\r\n\r\n"),
         format!("GET http://169.254.169.254/ HTTP/1.1\r\nHost: {NAME}\r\n\r\n"),
@@ -178,28 +199,51 @@ fn a_request_that_says_two_things_reaches_neither() {
         assert!(said.starts_with("HTTP/1.1 400 "), "{shown}: {said}");
     }
     mirror.assert_nothing_came();
-    // On a connection that stands, the next request is decided by itself.
-    let said = world.guest(|| {
-        let mut stream = connect(&format!("{MIRROR}:8080")).unwrap();
-        let both = format!(
-            "GET /redirect HTTP/1.1\r\nHost: {NAME}\r\n\r\n\
-             GET /latest HTTP/1.1\r\nHost: x.corp.test\r\nConnection: close\r\n\r\n"
-        );
-        stream.write_all(both.as_bytes()).unwrap();
-        String::from_utf8(read_to_end(&mut stream)).unwrap()
-    });
-    assert!(
-        said.contains("302 Found") && !said.contains("hello from evil"),
-        "{said}"
-    );
-    assert_eq!(mirror.requests(), 1);
+    attacker.assert_nothing_came();
     // Where the mirror sends it is the guest's affair, and decided anew.
     let said = world.guest(|| get("169.254.169.254:80", "169.254.169.254", "/latest/"));
     assert!(said.contains("never_address"), "{said}");
-    attacker.assert_nothing_came();
     for canary in &canaries {
         canary.assert_nothing_came();
     }
+}
+
+/// Two requests on one connection: the first for the mirror, the second for another name.
+fn mirror_and_then(world: &World, name: &'static str) -> String {
+    world.guest(move || {
+        let mut stream = connect(&format!("{MIRROR}:8080")).unwrap();
+        let both = format!(
+            "GET /redirect HTTP/1.1\r\nHost: {NAME}\r\n\r\n\
+             GET /latest HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(both.as_bytes()).unwrap();
+        String::from_utf8(read_to_end(&mut stream)).unwrap()
+    })
+}
+
+#[test]
+fn on_a_connection_that_stands_the_next_request_is_decided_by_itself() {
+    let Some(world) = start() else {
+        return;
+    };
+    let mirror = world.internet.http(MIRROR, 8080, "mirror");
+    let attacker = world.internet.http(EVIL, 8080, "evil");
+    let names = &world.internet.names;
+    names.set_addresses("x.corp.test", &[MIRROR]);
+    names.set_addresses("y.corp.test", &[EVIL]);
+    let said = mirror_and_then(&world, "x.corp.test");
+    assert!(
+        said.contains("302 Found") && said.contains("never_address"),
+        "{said}"
+    );
+    assert_eq!(mirror.requests(), 1, "the first alone");
+    attacker.assert_nothing_came();
+    let said = mirror_and_then(&world, "y.corp.test");
+    assert!(
+        said.contains("302 Found") && said.contains("hello from evil"),
+        "a second request is served where it may be: {said}"
+    );
+    assert_eq!((mirror.requests(), attacker.requests()), (2, 1));
 }
 
 #[test]

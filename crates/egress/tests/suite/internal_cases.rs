@@ -18,6 +18,7 @@ use super::world::{World, lifecycle_in, policy, public, wait_until};
 
 pub(crate) const MIRROR: &str = "10.20.0.10";
 pub(crate) const NAME: &str = "mirror.corp.test";
+pub(crate) const DATABASE: &str = "10.30.0.10";
 
 /// A mirror for one project, by name, and a database for another, by address.
 pub(crate) fn networks() -> InternalNetworks {
@@ -41,15 +42,18 @@ pub(crate) fn greedy() -> EgressPolicy {
 
 /// Two sandboxes that ask for everything, of two projects, and the mirror's name.
 pub(crate) fn start() -> Option<World> {
-    let policies = vec![("team-a", greedy()), ("team-b", greedy())];
+    let world = start_in(vec![("team-a", greedy()), ("team-b", greedy())])?;
+    add_addresses(&world, &[MIRROR]);
+    world.internet.names.set_addresses(NAME, &[MIRROR]);
+    Some(world)
+}
+
+fn start_in(policies: Vec<(&str, EgressPolicy)>) -> Option<World> {
     let given = Given {
         internal: networks(),
         ..Given::default()
     };
-    let world = World::start_in(policies, given)?;
-    add_addresses(&world, &[MIRROR]);
-    world.internet.names.set_addresses(NAME, &[MIRROR]);
-    Some(world)
+    World::start_in(policies, given)
 }
 
 /// Gives more addresses to the world outside.
@@ -103,9 +107,9 @@ fn a_range_without_names_is_reached_by_address_at_its_ports() {
         return;
     };
     const PLACE: &str = "10.30.0.10:5432";
-    add_addresses(&world, &["10.30.0.10"]);
-    let database = world.internet.sink("10.30.0.10", 5432);
-    let other_port = world.internet.sink("10.30.0.10", 22);
+    add_addresses(&world, &[DATABASE]);
+    let database = world.internet.sink(DATABASE, 5432);
+    let other_port = world.internet.sink(DATABASE, 22);
     let before = world.internet.arrivals().never;
     world.guest_of(0, || say_raw(PLACE, b"\x01team-a\n"));
     world.guest_of(1, || say_raw("10.30.0.10:22", b"SSH-2.0-x\r\n"));
@@ -118,6 +122,70 @@ fn a_range_without_names_is_reached_by_address_at_its_ports() {
     assert_eq!(closed.internal_network.as_deref(), Some("database"));
     assert_eq!(database.text(), "\u{1}team-b\n");
     other_port.assert_nothing_came();
+}
+
+/// Asks for a name at the database's port, whose zone says that it is the database.
+fn ask_in_zone(world: &World) -> (String, Vec<Ipv4Addr>) {
+    let said = world.guest(|| get("10.30.0.10:5432", "db.zone.test", "/"));
+    let (_, found) = world.guest(|| ask("db.zone.test"));
+    (said, found)
+}
+
+/// Rules for a zone of public names, and for these ranges, at the database's port.
+fn zone_and(mode: &str, ranges: &[&str]) -> EgressPolicy {
+    let range =
+        |range: &&str| serde_json::json!({"id": range, "network": range, "ports": [5432, 8080]});
+    let zone = serde_json::json!({"id": "zone", "host": "**.zone.test", "ports": [5432, 8080]});
+    let rules = std::iter::once(zone).chain(ranges.iter().map(range));
+    policy(mode, rules.collect())
+}
+
+#[test]
+fn without_hosts_a_name_leads_inside_only_to_an_address_that_a_rule_names() {
+    let Some(world) = start_in(vec![("team-b", zone_and("allowlist", &[]))]) else {
+        return;
+    };
+    add_addresses(&world, &[DATABASE]);
+    let names = &world.internet.names;
+    names.set_addresses("db.zone.test", &[DATABASE]);
+    let database = world.internet.http(DATABASE, 5432, "database");
+    let other_port = world.internet.http(DATABASE, 8080, "database");
+    let before = world.internet.arrivals().never;
+    for mode in ["allowlist", "observe"] {
+        for ranges in [&[][..], &["10.30.0.11/32", "10.30.0.8/31"]] {
+            world.set_policy(zone_and(mode, ranges));
+            let (said, found) = ask_in_zone(&world);
+            assert!(said.contains("never_address"), "{mode} {ranges:?}: {said}");
+            assert!(found.is_empty(), "{mode} {ranges:?}: {found:?}");
+        }
+    }
+    world.set_policy(zone_and("allowlist", &["10.30.0.0/24"]));
+    let said = world.guest(|| get("10.30.0.10:8080", "db.zone.test", "/"));
+    assert!(
+        said.contains("never_address"),
+        "a port that is shut: {said}"
+    );
+    assert_eq!(world.internet.arrivals().never, before);
+    database.assert_nothing_came();
+    other_port.assert_nothing_came();
+    for (mode, range) in [("allowlist", "10.30.0.0/24"), ("observe", "10.30.0.10/32")] {
+        world.set_policy(zone_and(mode, &[range]));
+        let (said, found) = ask_in_zone(&world);
+        assert!(said.contains("hello from database"), "{mode}: {said}");
+        assert_eq!(found, [DATABASE.parse::<Ipv4Addr>().unwrap()]);
+    }
+    assert_eq!(database.requests(), 2);
+    let closed = world.kept.wait_decision(Decision::Closed);
+    assert_eq!(closed.internal_network.as_deref(), Some("database"));
+    let stream = download_from(&world, "10.30.0.10:5432", "db.zone.test");
+    let narrower = zone_and("allowlist", &["10.30.0.11/32"]);
+    assert_eq!(
+        world.set_policy(narrower),
+        1,
+        "cut, though its name has a rule"
+    );
+    assert_ends(stream);
+    wait_until("the database sees the end", || database.open() == 0);
 }
 
 #[test]
@@ -140,9 +208,13 @@ fn both_edges_of_a_range_are_inside() {
 
 /// Opens an endless download from the mirror.
 fn download(world: &World) -> std::net::TcpStream {
-    world.guest(|| {
-        let mut stream = connect(&format!("{MIRROR}:8080")).unwrap();
-        let request = format!("GET /endless HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
+    download_from(world, "10.20.0.10:8080", NAME)
+}
+
+fn download_from(world: &World, place: &'static str, name: &'static str) -> std::net::TcpStream {
+    world.guest(move || {
+        let mut stream = connect(place).unwrap();
+        let request = format!("GET /endless HTTP/1.1\r\nHost: {name}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         stream.read_exact(&mut [0; 4096]).unwrap();
         stream

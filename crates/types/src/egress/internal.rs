@@ -6,7 +6,8 @@
 
 use std::net::Ipv4Addr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{HostName, HostPattern, InvalidPolicy, Ipv4Network, Ports};
 use crate::ProjectId;
@@ -14,23 +15,25 @@ use crate::limits;
 
 /// What can be opened: private addresses, and the shared address space of providers. Everything
 /// else that is shut stays shut for everybody.
-const OPENABLE: [(Ipv4Addr, u8); 4] = [
-    (Ipv4Addr::new(10, 0, 0, 0), 8),
-    (Ipv4Addr::new(100, 64, 0, 0), 10),
-    (Ipv4Addr::new(172, 16, 0, 0), 12),
-    (Ipv4Addr::new(192, 168, 0, 0), 16),
+const OPENABLE: [Ipv4Network; 4] = [
+    Ipv4Network::constant(Ipv4Addr::new(10, 0, 0, 0), 8),
+    Ipv4Network::constant(Ipv4Addr::new(100, 64, 0, 0), 10),
+    Ipv4Network::constant(Ipv4Addr::new(172, 16, 0, 0), 12),
+    Ipv4Network::constant(Ipv4Addr::new(192, 168, 0, 0), 16),
 ];
-/// Inside of that, what nobody opens: a metadata service, and the addresses that every sandbox and
-/// its gateway have.
-const CLOSED_INSIDE: [(Ipv4Addr, u8, &str); 2] = [
+/// Inside of that, what nobody opens: services that a cloud or a tunnel has at the same address on
+/// every host, and the addresses that every sandbox and its gateway have.
+const CLOSED_INSIDE: [(Ipv4Network, &str); 3] = [
     (
-        Ipv4Addr::new(100, 100, 100, 200),
-        32,
+        Ipv4Network::constant(Ipv4Addr::new(100, 100, 100, 200), 32),
         "the metadata service of a cloud",
     ),
     (
-        Ipv4Addr::new(10, 11, 0, 0),
-        24,
+        Ipv4Network::constant(Ipv4Addr::new(100, 100, 100, 100), 32),
+        "the local service of a tunnel",
+    ),
+    (
+        Ipv4Network::constant(Ipv4Addr::new(10, 11, 0, 0), 24),
         "the addresses of sandboxes themselves",
     ),
 ];
@@ -51,7 +54,7 @@ pub struct InternalNetwork {
     name: String,
     projects: Projects,
     ranges: Vec<Ipv4Network>,
-    /// None: every name that leads into the ranges, and addresses without a name.
+    /// The names that lead into the ranges. None: no name does, only rules for addresses do.
     hosts: Option<Vec<HostPattern>>,
     ports: Ports,
 }
@@ -62,9 +65,23 @@ struct Unchecked {
     name: String,
     projects: Vec<String>,
     ranges: Vec<Ipv4Network>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "listed_hosts",
+        skip_serializing_if = "Option::is_none"
+    )]
     hosts: Option<Vec<HostPattern>>,
     ports: Vec<u16>,
+}
+
+/// `null` is no way to leave them out: whoever wrote it may have meant that there are none.
+fn listed_hosts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<HostPattern>>, D::Error> {
+    let hosts = Option::<Vec<HostPattern>>::deserialize(deserializer)?;
+    hosts
+        .map(Some)
+        .ok_or_else(|| D::Error::custom(InvalidInternalNetwork::Hosts))
 }
 
 /// Why such a network is refused.
@@ -162,24 +179,16 @@ fn check_ranges(ranges: &[Ipv4Network]) -> Result<(), InvalidInternalNetwork> {
         return Err(InvalidInternalNetwork::Ranges);
     }
     for (index, range) in ranges.iter().enumerate() {
-        let holds = |(address, prefix): (Ipv4Addr, u8)| {
-            Ipv4Network::new(address, prefix).is_ok_and(|wide| range.is_within(wide))
-        };
-        if !OPENABLE.into_iter().any(holds) {
+        if !OPENABLE.into_iter().any(|wide| range.is_within(wide)) {
             return Err(InvalidInternalNetwork::NotPrivate(*range));
         }
-        for (address, prefix, what) in CLOSED_INSIDE {
-            match Ipv4Network::new(address, prefix) {
-                Ok(closed) if range.overlaps(closed) => {
-                    let range = *range;
-                    return Err(InvalidInternalNetwork::Closed {
-                        range,
-                        closed,
-                        what,
-                    });
-                }
-                Ok(_) | Err(_) => {}
-            }
+        let mut closed = CLOSED_INSIDE.into_iter();
+        if let Some((closed, what)) = closed.find(|(closed, _)| range.overlaps(*closed)) {
+            return Err(InvalidInternalNetwork::Closed {
+                range: *range,
+                closed,
+                what,
+            });
         }
         if let Some(other) = ranges[..index].iter().find(|other| other.overlaps(*range)) {
             return Err(InvalidInternalNetwork::Overlap(*other, *range));
@@ -223,7 +232,7 @@ impl InternalNetwork {
         &self.ranges
     }
 
-    /// The names that may lead into the ranges; none when any may, and no name is needed.
+    /// The names that lead into the ranges; none when no name does, and only a rule for an address.
     #[must_use]
     pub fn hosts(&self) -> Option<&[HostPattern]> {
         self.hosts.as_deref()
@@ -239,8 +248,8 @@ impl InternalNetwork {
         self.ranges.iter().any(|range| range.contains(address))
     }
 
-    /// Whether a connection to this address under this name, or under none, is permitted. Without a
-    /// port: whether it is at some port.
+    /// Whether the operator permits a connection to this address under this name, or under none.
+    /// Without a port: at some port. Which rule of the sandbox it takes besides is another matter.
     #[must_use]
     pub fn opens(&self, name: Option<&HostName>, port: Option<u16>, address: Ipv4Addr) -> bool {
         let is_named = match (&self.hosts, name) {
@@ -277,7 +286,7 @@ impl InternalNetworks {
 
     /// Takes out those that hold one of these addresses, and gives them with the address.
     #[must_use]
-    pub fn without(&mut self, addresses: &[Ipv4Addr]) -> Vec<(InternalNetwork, Ipv4Addr)> {
+    pub fn remove_holding(&mut self, addresses: &[Ipv4Addr]) -> Vec<(InternalNetwork, Ipv4Addr)> {
         let mut taken = Vec::new();
         self.0.retain(|network| {
             let held = addresses.iter().find(|one| network.contains(**one));
@@ -370,13 +379,18 @@ mod tests {
         ] {
             assert!(with_range(range).is_err(), "{range}");
         }
-        for range in ["100.64.0.0/10", "100.100.100.200", "100.100.0.0/16"] {
+        for (range, what) in [
+            ("100.64.0.0/10", "metadata"),
+            ("100.100.0.0/16", "metadata"),
+            ("100.100.100.200", "metadata"),
+            ("100.100.100.100", "tunnel"),
+            ("100.100.100.0/25", "tunnel"),
+            ("10.0.0.0/8", "sandboxes"),
+            ("10.11.0.2", "sandboxes"),
+            ("10.11.0.0/16", "sandboxes"),
+        ] {
             let error = with_range(range).unwrap_err();
-            assert!(error.contains("metadata"), "{error}");
-        }
-        for range in ["10.0.0.0/8", "10.11.0.2", "10.11.0.0/16"] {
-            let error = with_range(range).unwrap_err();
-            assert!(error.contains("sandboxes"), "{error}");
+            assert!(error.contains(what), "{error}");
         }
         for range in [
             "10.20.0.0/16",
@@ -390,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let wrong: [(&str, Value); 11] = [
+        let wrong: [(&str, Value); 12] = [
             ("name", json!("Mirror")),
             ("name", json!("")),
             ("projects", json!([])),
@@ -399,6 +413,7 @@ mod tests {
             ("ranges", json!([])),
             ("ranges", json!(["10.20.0.0/16", "10.20.1.0/24"])),
             ("hosts", json!([])),
+            ("hosts", json!(null)),
             ("hosts", json!(["*"])),
             ("ports", json!([])),
             ("port", json!([443])),
@@ -438,8 +453,9 @@ mod tests {
         assert_eq!(names("team-a"), ["mirror", "all"]);
         assert_eq!(names("team-b"), ["all"]);
         let here = Ipv4Addr::new(10, 20, 0, 7);
-        assert!(networks.without(&[Ipv4Addr::new(10, 21, 0, 7)]).is_empty());
-        assert_eq!(networks.without(&[here]).len(), 2);
+        let elsewhere = Ipv4Addr::new(10, 21, 0, 7);
+        assert!(networks.remove_holding(&[elsewhere]).is_empty());
+        assert_eq!(networks.remove_holding(&[here]).len(), 2);
         assert!(networks.is_empty());
     }
 }

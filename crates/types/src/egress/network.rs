@@ -36,6 +36,12 @@ impl Ipv4Network {
         Ok(Self { address, prefix })
     }
 
+    /// One that stands in the source as a constant: what is wrong does not compile.
+    pub(super) const fn constant(address: Ipv4Addr, prefix: u8) -> Self {
+        assert!(prefix <= 32 && address.to_bits() & !mask(prefix) == 0);
+        Self { address, prefix }
+    }
+
     #[must_use]
     pub const fn prefix(self) -> u8 {
         self.prefix
