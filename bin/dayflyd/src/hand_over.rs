@@ -12,7 +12,9 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, ensure};
+use dayfly_types::limits::INTERNAL_NETWORKS_BYTES_MAX;
 use rustix::io::retry_on_intr;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg,
@@ -21,10 +23,16 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArguments;
-use crate::tls::CertificateText;
+use crate::tls::{CertificateText, FILE_BYTES_MAX};
 
-/// Many times what settings are.
-const MESSAGE_BYTES_MAX: usize = 65_536;
+/// Internal networks and the two files of a certificate at their largest, with as much again for
+/// what JSON makes longer (a line end in a file becomes two characters), and what else is set.
+const MESSAGE_BYTES_MAX: usize = 256 << 10;
+const OTHER_SETTINGS_BYTES_MAX: usize = 64 << 10;
+const _: () = assert!(
+    2 * (INTERNAL_NETWORKS_BYTES_MAX as u64 + 2 * FILE_BYTES_MAX) + OTHER_SETTINGS_BYTES_MAX as u64
+        <= MESSAGE_BYTES_MAX as u64
+);
 
 /// The words of a hand-over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +106,9 @@ impl HandOver {
         let flags = SocketFlags::CLOEXEC;
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .context("cannot make a pair of sockets")?;
+        // The kernel refuses a message that is longer than the buffer, which is shorter by default.
+        set_socket_send_buffer_size(&here, MESSAGE_BYTES_MAX)
+            .context("cannot make room for the settings")?;
         let mut descriptors = vec![lock];
         if let Some(Listeners {
             plain,
@@ -214,6 +225,42 @@ mod tests {
         let (input, _) = sent.send(lock.of_processes(), None).unwrap();
         let received = HandOver::receive(&input).unwrap();
         assert!(received.listeners.is_none());
+    }
+
+    #[test]
+    fn the_longest_settings_arrive() {
+        let network = |number: usize| {
+            let ranges: Vec<_> = (100..160)
+                .map(|third| format!("10.20.{third}.0/24"))
+                .collect();
+            serde_json::json!({"name": format!("network-{number}"), "projects": ["*"],
+                "ranges": ranges, "ports": [443]})
+        };
+        let networks: Vec<_> = (0..29).map(network).collect();
+        let networks = serde_json::to_string(&networks).unwrap();
+        assert!(networks.len() > INTERNAL_NETWORKS_BYTES_MAX / 10 * 9);
+        let given = [
+            "dayflyd".into(),
+            format!("--internal-network={networks}").into(),
+        ];
+        let file = "\n".repeat(FILE_BYTES_MAX.try_into().unwrap());
+        let certificate = CertificateText {
+            chain: file.clone(),
+            key: file,
+        };
+        let sent = HandOver {
+            settings: crate::settings::resolve(&given).unwrap().arguments,
+            admin_key_sha256: None,
+            local_key_sha256: None,
+            certificate: Some(certificate.clone()),
+        };
+        let place = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::open(place.path()).unwrap();
+        let lock = directory.lock().unwrap();
+        let (input, process) = sent.send(lock.of_processes(), None).unwrap();
+        assert_eq!(HandOver::receive(&input).unwrap().words, sent);
+        process.give(&certificate).unwrap();
+        assert_eq!(next_certificate(&input).unwrap(), Some(certificate));
     }
 
     fn certificate(text: &str) -> CertificateText {

@@ -19,7 +19,7 @@ pub(crate) use commands::run;
 pub(crate) use expiry::Expiry;
 
 /// Some twenty certificates; what is handed over must fit into one message.
-const FILE_BYTES_MAX: u64 = 24 << 10;
+pub(crate) const FILE_BYTES_MAX: u64 = 24 << 10;
 
 /// What is in the two files.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

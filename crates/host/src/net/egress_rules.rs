@@ -34,6 +34,12 @@ pub(super) struct Exceptions {
     own_addresses: Vec<Ipv4Addr>,
 }
 
+impl Exceptions {
+    pub(super) const fn internal(&self) -> &InternalNetworks {
+        &self.internal
+    }
+}
+
 /// Refuses resolvers that nothing could reach.
 pub(super) fn check(exceptions: &EgressExceptions) -> Result<Exceptions, NetworkError> {
     let resolvers = exceptions.resolvers.iter().map(|&address| match address {

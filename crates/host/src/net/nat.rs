@@ -64,7 +64,7 @@ pub(super) fn ensure(
     let names = Names::of(instance);
     let ends = match find_ends(&names, namespace)? {
         Some(ends) => ends,
-        None => make_link(&names, namespace)?,
+        None => make_link(&names, namespace, exceptions)?,
     };
     let rules = host_rules(&names, ends, exceptions);
     nft::load(&rules).map_err(Failed::on_host)?;
@@ -129,8 +129,12 @@ fn find_ends(names: &Names, namespace: &Path) -> Result<Option<Ends>, NetworkErr
     Ok(ends.filter(|ends| u32::from(ends.inside) == u32::from(ends.host) + 1))
 }
 
-fn make_link(names: &Names, namespace: &Path) -> Result<Ends, NetworkError> {
-    let ends = make_host_end(names, namespace)?;
+fn make_link(
+    names: &Names,
+    namespace: &Path,
+    exceptions: &Exceptions,
+) -> Result<Ends, NetworkError> {
+    let ends = make_host_end(names, namespace, exceptions)?;
     within(namespace, move || {
         let address = format!("{}/{PREFIX_BITS}", ends.inside);
         let gateway = ends.host.to_string();
@@ -147,14 +151,18 @@ fn make_link(names: &Names, namespace: &Path) -> Result<Ends, NetworkError> {
     Ok(ends)
 }
 
-fn make_host_end(names: &Names, namespace: &Path) -> Result<Ends, NetworkError> {
+fn make_host_end(
+    names: &Names,
+    namespace: &Path,
+    exceptions: &Exceptions,
+) -> Result<Ends, NetworkError> {
     // Half a link, or one whose other end is in a namespace that is gone.
     remove_link(names).map_err(Failed::on_host)?;
     let routes = IP.run(&["-4", "route", "show", "table", "all"], "");
     let routes = routes
         .map_err(Failed::at("list the routes"))
         .map_err(Failed::on_host)?;
-    let ends = subnet::choose(&routes).ok_or(NetworkError::NoRange)?;
+    let ends = subnet::choose(&routes, exceptions.internal()).ok_or(NetworkError::NoRange)?;
     let interface = names.interface.as_str();
     let namespace = namespace.to_string_lossy();
     let made = || {
@@ -279,7 +287,10 @@ fn address_of(interface: &str) -> Result<Option<Ipv4Addr>, Failed> {
         .run(&["-4", "-o", "address", "show", "dev", interface], "")
         .map_err(Failed::at(format!("read the address of {interface}")));
     let words = unless_gone(interface, words)?;
-    Ok(words.lines().find_map(address_in))
+    let first = words.lines().next().map(address_in);
+    first
+        .transpose()
+        .map_err(Failed::at(format!("read the address of {interface}")))
 }
 
 fn run(arguments: &[&str], what: &str) -> Result<(), Failed> {
@@ -288,6 +299,8 @@ fn run(arguments: &[&str], what: &str) -> Result<(), Failed> {
 
 #[cfg(test)]
 mod tests {
+    use dayfly_types::egress::InternalNetworks;
+
     use super::super::EgressExceptions;
     use super::*;
 
@@ -304,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_host_lets_through_less_than_everything() {
-        let ends = subnet::choose("").unwrap();
+        let ends = subnet::choose("", &InternalNetworks::default()).unwrap();
         let exceptions = EgressExceptions {
             resolvers: vec!["10.1.1.1:53".parse().unwrap()],
             ..EgressExceptions::default()
