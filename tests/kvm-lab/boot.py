@@ -31,7 +31,7 @@ class Machine:
     host: Host
     payload: Path
     processor: str = PROCESSOR
-    cores: int = 2
+    cores: int = 1
     memory_mib: int = 6144
     accelerator: str = "tcg,thread=multi,tb-size=1024"
     kernel_arguments: tuple[str, ...] = ()

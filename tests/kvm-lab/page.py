@@ -29,9 +29,9 @@ def host_line(found: list[Report]) -> str:
     host, baked, first = (last(found, event) for event in ("host", "baked", "first"))
     if not host or not baked or not first:
         return f"The machine came no further than `{found[-1]['event'] if found else 'nothing'}`."
-    return (f"Outer host: kernel {host.get('kernel')}, processor {host.get('processor')}, clock {host.get('clock')}, "
+    return (f"Outer host: kernel {host.get('kernel')}, CPU `{host.get('processor')}`, clock {host.get('clock')}, "
             f"{host.get('engine')}. The daemon says `{baked.get('accelerator')}`, `{baked.get('isolation')}`; base was "
-            f"baked in {baked.get('seconds')} s, a first sandbox answered after {first.get('seconds')} s; the guest's "
+            f"baked in {baked.get('seconds')} s, a first sandbox responded after {first.get('seconds')} s; the guest's "
             f"clock is {first.get('guest_clock')}.")
 
 
@@ -62,7 +62,7 @@ def hunt_table(found: list[Report]) -> list[str]:
     tally = last(found, "tally")
     if not tally:
         return []
-    lines = ["| what | n | answers | stalls | late | ends | p50 s | max s |",
+    lines = ["| what | n | responds | stalls | late | ends | p50 s | max s |",
              "| --- | --: | --: | --: | --: | --: | --: | --: |"]
     for ours, bare in BESIDE.items():
         lines += [tally_row(what, tally[what]) for what in (ours, bare) if what in tally]

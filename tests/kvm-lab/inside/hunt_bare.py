@@ -53,13 +53,19 @@ class BareHunt:
         self.tally.add(kind, end, seconds, why, tuple(machine.directory.glob("*.log")))
         return False
 
-    def create(self) -> None:
-        """A machine from the snapshot, as a create is."""
-        start = time.monotonic()
-        self.number += 1
-        machine = bare.restore(f"create-{self.number}", self.template)
-        self.judge("bare restore", machine, self.template.ticks, start)
-        machine.remove()
+    def create(self, at_once: int = 1) -> None:
+        """Machines from the snapshot, as creates are. All of them run until each has been judged."""
+        running = []
+        try:
+            for _ in range(at_once):
+                start = time.monotonic()
+                self.number += 1
+                running.append((bare.restore(f"create-{self.number}", self.template), start))
+            for machine, start in running:
+                self.judge("bare restore", machine, self.template.ticks, start)
+        finally:
+            for machine, _ in running:
+                machine.remove()
 
     def fork(self, count: int) -> None:
         """Copies of a machine at work, which goes on."""

@@ -6,6 +6,8 @@ from product import Daemon, Refused
 from trial import Tally
 
 TTL_SECONDS = 7200
+# A sandbox can be captured 48 times between two sleeps; the next one is refused.
+FORKS_OF_A_SESSION = 40
 SESSIONS_MAX = 5
 # Counts, and writes every page of what it holds in turn.
 SESSION = """
@@ -37,6 +39,7 @@ class ProductHunt:
         self.daemon = daemon
         self.session = SESSION.replace("@MIB@", str(session_mib))
         self.source: str | None = None
+        self.forks = 0
         self.count = 0
 
     def logs(self) -> tuple[Path, ...]:
@@ -81,6 +84,7 @@ class ProductHunt:
                 self.daemon.shell(sandbox, START.replace("@SESSION@", self.session))
                 self.count = int(self.daemon.shell(sandbox, COUNT))
                 self.source = sandbox
+                self.forks = 0
                 self.tally.add("session", "answers", time.monotonic() - start)
             except (Refused, OSError) as error:
                 self.lost("session", start, error)
@@ -111,7 +115,11 @@ class ProductHunt:
             self.source = None
 
     def fork(self, count: int) -> None:
+        if self.source is not None and self.forks >= FORKS_OF_A_SESSION:
+            self.delete(self.source)
+            self.source = None
         source = self.ensure_source()
+        self.forks += 1
         start = time.monotonic()
         try:
             forked = self.daemon.call("POST", f"/v1/sandboxes/{source}/fork",

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "inside"))
 
@@ -14,10 +15,14 @@ import prepare  # noqa: E402
 from report import tell  # noqa: E402
 
 
-def run(plan: dict[str, object]) -> bool:
+def run(plan: dict[str, Any]) -> bool:
     tell("host", **prepare.make_host(list(plan.get("kvm_options", []))))
     os.environ["DAYFLYD_PROBE_SECONDS"] = str(plan["probe_seconds"])
     os.environ["DAYFLYD_IMAGE_CACHE"] = "/lab/images"
+    hunted = plan.get("hunt", {})
+    if hunted and not hunted["product"]:
+        import hunt
+        return hunt.run_bare(hunted)
     bake.bake()
     passed = True
     if "cases" in plan:
