@@ -91,7 +91,9 @@ pub(crate) async fn require_key(
     };
     // Also when the caller hangs up before the answer: the work may go on.
     let unanswered = notebook.until_answered();
-    let admitted = match ensure_active(&state, &caller, &request) {
+    // The rate first: what a suspended project is refused is recorded, and must not be without end.
+    let is_usable = within_rate(&control, &caller);
+    let admitted = match is_usable.and_then(|()| ensure_active(&state, &caller, &request)) {
         Ok(()) => admit(&control, &caller, &mut request).await,
         Err(error) => Err(error),
     };
@@ -210,18 +212,21 @@ async fn record_ended(control: &Control, key: &KeyRow, asked: &AuditedRequest) {
     }
 }
 
+fn within_rate(control: &Control, caller: &Caller) -> Result<(), ApiError> {
+    // Who sets the limits must not be locked out by one.
+    if caller.reach.scopes.has(Scope::Operator) {
+        return Ok(());
+    }
+    let per_second = caller.limits.requests_per_second;
+    let rates = &control.rates;
+    Ok(rates.request(&caller.project, per_second, Instant::now())?)
+}
+
 async fn admit(
     control: &Control,
     caller: &Caller,
     request: &mut Request,
 ) -> Result<Permit, ApiError> {
-    // Who sets the limits must not be locked out by one.
-    if !caller.reach.scopes.has(Scope::Operator) {
-        let per_second = caller.limits.requests_per_second;
-        control
-            .rates
-            .request(&caller.project, per_second, Instant::now())?;
-    }
     // Whether there is such a name changes nothing about what the key may do.
     let only = caller.reach.sandbox.as_ref();
     let named = match names_a_project(request.uri()) {

@@ -116,7 +116,9 @@ impl Store {
             .bind(id.as_str())
             .bind(from.as_str())
             .bind(to.as_str())
-            .bind(to.reason().unwrap_or_default());
+            .bind(to.reason().unwrap_or_default())
+            // Another operator's suspension is another state.
+            .bind(from.reason().unwrap_or_default());
         let rows = writing.execute(query).await?;
         writing.commit().await?;
         // A suspension that is told and not kept lets in whoever was to be kept out.
@@ -183,5 +185,32 @@ impl Store {
             .await
             .map_err(StoreError::during("list the links of a project"))?;
         links_with_sandboxes(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn another_suspension_is_another_state() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::open(&place.path().join("database")).await.unwrap();
+        let project = ProjectId::parse("one").unwrap();
+        store.ensure_project(&project, 1).await.unwrap();
+        let suspended = |reason: &str| ProjectState::Suspended {
+            reason: reason.to_owned(),
+        };
+        let (active, first, second) = (
+            ProjectState::Active,
+            suspended("first"),
+            suspended("second"),
+        );
+        let mut steps = Vec::new();
+        for (from, to) in [(&active, &first), (&first, &second), (&first, &active)] {
+            let set = store.set_project_state(&project, from, to).await;
+            steps.push(set.unwrap());
+        }
+        assert_eq!(steps, [true, true, false], "a leaked key works again");
     }
 }

@@ -17,7 +17,7 @@ const SELECT_LIMITS: &str = "SELECT sandboxes_max, vcpus_max, memory_mb_max, sna
 const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
 pub(super) const SELECT_STATE: &str = "SELECT state, state_reason FROM projects WHERE id = $1";
 pub(super) const SET_STATE: &str = "UPDATE projects SET state = $3, state_reason = $4 \
-    WHERE id = $1 AND state = $2";
+    WHERE id = $1 AND state = $2 AND state_reason = $5";
 pub(super) const FINISH: &str = "UPDATE projects SET state = 'deleted' \
     WHERE id = $1 AND state = 'deleting' AND NOT EXISTS (SELECT 1 FROM sandboxes \
     WHERE project_id = $1 AND deleted_at_ms IS NULL)";

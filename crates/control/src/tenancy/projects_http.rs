@@ -81,6 +81,7 @@ pub(crate) async fn delete(
     DeleteProjectParameter { force }: DeleteProjectParameter,
 ) -> Result<StatusCode, ApiError> {
     note(&control, &caller, &project).await?;
+    caller.notebook.adds_to_detail("force", &force.to_string());
     let force = match force {
         true => Force::Everything,
         false => Force::OnlyEmpty,

@@ -78,6 +78,23 @@ async fn the_keys_of_a_suspended_project_open_nothing() {
 }
 
 #[tokio::test]
+async fn refusals_of_a_suspended_project_have_its_rate() {
+    let world = World::start().await;
+    let one = team(&world, "team-a").await;
+    let limits = json!({"requests_per_second": 5});
+    let set = world.patch("/v1/projects/team-a", limits).await;
+    assert_eq!(set.status, StatusCode::OK, "{}", set.text());
+    suspend(&world, one.name, json!({"reason": "a flood"})).await;
+    let mut told = std::collections::BTreeMap::new();
+    for _ in 0..60 {
+        *told.entry(list(&world, &one.key).await).or_insert(0) += 1;
+    }
+    let limited = told.get(&StatusCode::TOO_MANY_REQUESTS);
+    assert!(limited.is_some_and(|count| *count > 20), "{told:?}");
+    assert!(told.contains_key(&StatusCode::FORBIDDEN), "{told:?}");
+}
+
+#[tokio::test]
 async fn the_links_of_a_suspended_project_are_shut_and_open_again() {
     let world = World::start().await;
     let one = team(&world, "team-a").await;
