@@ -163,6 +163,19 @@ impl Printer {
         Ok(answer.trim().to_lowercase())
     }
 
+    /// Asks whether something may be done that cannot be undone. Where nobody can be asked, it is
+    /// not done.
+    pub(crate) fn confirm(&self, deed: &str, question: &str) -> Result<bool, CommandError> {
+        if !self.can_ask() {
+            return Err(CommandError::Refused {
+                what: format!("will not {deed} without being asked twice"),
+                hint: "add --yes",
+            });
+        }
+        let answer = self.ask(&format!("{question} [y/N]"))?;
+        Ok(matches!(answer.as_str(), "y" | "yes"))
+    }
+
     /// A closed standard error is no reason to fail: nobody listens.
     fn words(&self, text: &str) {
         say(text);

@@ -8,6 +8,8 @@ use crate::{colours, text};
 const GAP: usize = 2;
 /// Columns whose words have colours.
 const STATUS_COLUMNS: [&str; 3] = ["STATUS", "STATE", "DECISION"];
+/// Room for the name of a project in lines that are not known in advance.
+const PROJECT_COLUMNS: usize = 16;
 
 /// A table whose cells may come from anywhere: they are made safe here.
 #[derive(Debug)]
@@ -34,11 +36,14 @@ impl Table {
             .push(cells.iter().map(|cell| text::visible(cell)).collect());
     }
 
-    /// Puts a column in front, with a cell for each row that is there.
-    pub(crate) fn lead<'a>(&mut self, header: &'static str, cells: impl Iterator<Item = &'a str>) {
-        self.headers.insert(0, header);
-        for (row, cell) in self.rows.iter_mut().zip(cells) {
-            row.insert(0, text::visible(cell));
+    /// Puts a column in front that says whose each row is, in a view over all projects.
+    pub(crate) fn lead_with_projects<'a>(
+        &mut self,
+        projects: impl Iterator<Item = &'a Option<String>>,
+    ) {
+        self.headers.insert(0, "PROJECT");
+        for (row, project) in self.rows.iter_mut().zip(projects) {
+            row.insert(0, text::visible(project.as_deref().unwrap_or("-")));
         }
     }
 
@@ -100,6 +105,12 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(room))
 }
 
+/// Whose a line is, with room for others of its column; nothing outside a view over all projects.
+pub(crate) fn padded_project(project: Option<&str>) -> String {
+    let padded = project.map(|name| padded(&text::visible(name), PROJECT_COLUMNS) + "  ");
+    padded.unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +129,7 @@ mod tests {
     fn a_column_can_be_put_in_front() {
         let mut table = Table::new(&["ID"]);
         table.push(vec!["sb-1".to_owned()]);
-        table.lead("PROJECT", std::iter::once("team\x1b-a"));
+        table.lead_with_projects(std::iter::once(&Some("team\x1b-a".to_owned())));
         assert_eq!(table.aligned(false), "PROJECT  ID\nteam-a   sb-1\n");
     }
 

@@ -14,7 +14,6 @@ use std::io;
 use std::time::Duration;
 
 use dayfly_client::ClientError;
-use dayfly_client::api::ExportPage;
 
 use crate::dispatch::Session;
 use crate::export::args::ExportArgs;
@@ -23,7 +22,8 @@ use crate::export::lines::Page;
 use crate::export::place::{Place, PlaceFile};
 use crate::export::webhook::SignedWebhook;
 use crate::failure::{CommandError, Subject};
-use crate::{exit_status, signals};
+use crate::printer::Printer;
+use crate::{error_text, exit_status, signals};
 
 /// Entries of each kind that are carried at once.
 const PAGE: u64 = 100;
@@ -66,7 +66,10 @@ pub(crate) async fn export(session: &Session<'_>, args: &ExportArgs) -> Result<u
         session,
         sink: Sink::of(args)?,
         place: PlaceFile::open(&args.place()?)?,
-        is_once: args.once,
+        patience: Patience {
+            printer: session.printer,
+            is_once: args.once,
+        },
     };
     signals::until_left(carrier.run()).await
 }
@@ -75,104 +78,91 @@ struct Carrier<'a> {
     session: &'a Session<'a>,
     sink: Sink,
     place: PlaceFile,
-    is_once: bool,
+    patience: Patience<'a>,
 }
 
 impl Carrier<'_> {
     async fn run(mut self) -> Result<u8, CommandError> {
+        let patience = self.patience;
         let mut carried = 0;
         loop {
             let page = self.read().await?;
             if page.count > 0 {
-                self.deliver(&page).await?;
-                self.note(&page).await?;
+                patience
+                    .insist(async || self.sink.deliver(&page.text).await)
+                    .await?;
+                patience.insist(async || self.place.note(&page.end)).await?;
                 carried += page.count;
-            } else if self.is_once {
+            } else if patience.is_once {
                 let words = format!("{carried} lines are exported");
-                self.session.printer.note(&words);
+                patience.printer.note(&words);
                 return Ok(exit_status::OK);
             }
         }
     }
 
-    /// The next page. A server that is away is waited for; one that refuses is not.
+    /// The next page, or that it is of another series than the one before.
     async fn read(&self) -> Result<Page, CommandError> {
         let noted = self.place.noted();
         let begin = noted.map(Place::numbers).unwrap_or_default();
-        let wait = if self.is_once { Duration::ZERO } else { WAIT };
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let error = match self.session.client.export(begin, PAGE, wait).await {
-                Ok(page) => return lines_of(noted, &page),
-                Err(error) => error,
-            };
-            let is_over = self.is_once || !passes(&error);
-            let failed = CommandError::call("cannot read the export", error).about(Subject::Key);
-            if is_over {
-                return Err(failed);
-            }
-            self.pause(&mut pause, &failed).await;
-        }
-    }
-
-    async fn deliver(&self, page: &Page) -> Result<(), CommandError> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.sink.deliver(&page.text).await {
-                Ok(()) => return Ok(()),
-                Err(error) if self.is_once => return Err(error),
-                Err(error) => self.pause(&mut pause, &error).await,
-            }
-        }
-    }
-
-    async fn note(&mut self, page: &Page) -> Result<(), CommandError> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.place.note(&page.end) {
-                Ok(()) => return Ok(()),
-                Err(error) if self.is_once => return Err(error),
-                Err(error) => self.pause(&mut pause, &error).await,
-            }
-        }
-    }
-
-    async fn pause(&self, pause: &mut Duration, why: &CommandError) {
-        let words = format!("{}; again in {} s", chain(why), pause.as_secs());
-        self.session.printer.note(&crate::text::visible(&words));
-        tokio::time::sleep(*pause).await;
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
+        let wait = match self.patience.is_once {
+            true => Duration::ZERO,
+            false => WAIT,
+        };
+        let read = async || {
+            let page = self.session.client.export(begin, PAGE, wait).await;
+            page.map_err(|error| {
+                CommandError::call("cannot read the export", error).about(Subject::Key)
+            })
+        };
+        let page = self.patience.insist(read).await?;
+        let lines = match noted {
+            Some(noted) if noted.series != page.series => Page::of_reset(&page.series),
+            _ => Page::of(noted, &page),
+        };
+        lines.map_err(|error| {
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            CommandError::local("cannot understand the export", error)
+        })
     }
 }
 
-/// What a page says, or that it is of another series than the one before.
-fn lines_of(noted: Option<&Place>, page: &ExportPage) -> Result<Page, CommandError> {
-    let lines = match noted {
-        Some(noted) if noted.series != page.series => Page::of_reset(&page.series),
-        _ => Page::of(noted, page),
-    };
-    lines.map_err(|error| {
-        let error = io::Error::new(io::ErrorKind::InvalidData, error);
-        CommandError::local("cannot understand the export", error)
-    })
+/// How long something is tried again.
+#[derive(Clone, Copy)]
+struct Patience<'a> {
+    printer: &'a Printer,
+    is_once: bool,
+}
+
+impl Patience<'_> {
+    /// Tries until it is done, or waiting cannot help.
+    async fn insist<T>(
+        self,
+        mut attempt: impl AsyncFnMut() -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match attempt().await {
+                Err(error) if !self.is_once && passes(&error) => error,
+                outcome => return outcome,
+            };
+            let why = error_text::report(&error).error;
+            self.printer
+                .note(&format!("{why}; again in {} s", pause.as_secs()));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
 }
 
 /// Whether waiting can help: a key that may not do this stays one.
-fn passes(error: &ClientError) -> bool {
-    let ClientError::Api(refusal) = error else {
+fn passes(error: &CommandError) -> bool {
+    let CommandError::Call {
+        source: ClientError::Api(refusal),
+        ..
+    } = error
+    else {
         return true;
     };
     refusal.status >= 500 || refusal.status == 429
-}
-
-/// An error and what it comes from.
-fn chain(error: &CommandError) -> String {
-    let mut words = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        words.push_str(": ");
-        words.push_str(&error.to_string());
-        source = error.source();
-    }
-    words
 }

@@ -53,11 +53,7 @@ pub(crate) async fn list(session: &Session<'_>, arguments: LsArgs) -> Result<u8,
         ]);
     }
     if filter.projects == ProjectChoice::All {
-        let projects = sandboxes.iter().map(|sandbox| &sandbox.project);
-        table.lead(
-            "PROJECT",
-            projects.map(|name| name.as_deref().unwrap_or("-")),
-        );
+        table.lead_with_projects(sandboxes.iter().map(|sandbox| &sandbox.project));
     }
     printer.table(&table)?;
     if sandboxes.is_empty() {

@@ -53,14 +53,6 @@ async fn all_ids(
 }
 
 fn is_confirmed(session: &Session<'_>, count: usize) -> Result<bool, CommandError> {
-    if !session.printer.can_ask() {
-        return Err(CommandError::Refused {
-            what: format!("will not delete all {count} sandboxes without being asked twice"),
-            hint: "add --yes",
-        });
-    }
-    let answer = session
-        .printer
-        .ask(&format!("delete all {count} sandboxes? [y/N]"))?;
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+    let deed = format!("delete all {count} sandboxes");
+    session.printer.confirm(&deed, &format!("{deed}?"))
 }

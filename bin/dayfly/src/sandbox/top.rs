@@ -118,11 +118,7 @@ fn show(session: &Session<'_>, uses: &[Use], is_once: bool) -> Result<(), Comman
         ]);
     }
     if uses.iter().any(|one| one.sandbox.project.is_some()) {
-        let projects = uses.iter().map(|one| &one.sandbox.project);
-        table.lead(
-            "PROJECT",
-            projects.map(|name| name.as_deref().unwrap_or("-")),
-        );
+        table.lead_with_projects(uses.iter().map(|one| &one.sandbox.project));
     }
     if !is_once {
         printer.data(CLEAR)?;

@@ -39,11 +39,7 @@ pub(crate) async fn audit(session: &Session<'_>, args: &AuditArgs) -> Result<u8,
         table.push(cells(entry).into());
     }
     if args.whose.all_projects {
-        let projects = entries.iter().map(|entry| &entry.project);
-        table.lead(
-            "PROJECT",
-            projects.map(|name| name.as_deref().unwrap_or("-")),
-        );
+        table.lead_with_projects(entries.iter().map(|entry| &entry.project));
     }
     printer.table(&table)?;
     if entries.is_empty() {
@@ -115,10 +111,7 @@ fn print(printer: &Printer, entry: &AuditEntry) -> Result<(), CommandError> {
     }
     let [at, key, status, operation, detail] = cells(entry).map(|cell| text::visible(&cell));
     let (at, key) = (table::padded(&at, 24), table::padded(&key, 12));
-    let whose = match &entry.project {
-        Some(project) => table::padded(&text::visible(project), 16) + "  ",
-        None => String::new(),
-    };
+    let whose = table::padded_project(entry.project.as_deref());
     let line = format!(
         "{at}  {whose}{key}  {}  {operation}  {detail}",
         printer.status(&status, 3)

@@ -26,10 +26,7 @@ async fn follow_events(session: &Session<'_>, args: EventsArgs) -> Result<u8, Co
         let at = table::padded(&text::visible(&event.at), 24);
         let id = table::padded(&text::visible(&event.sandbox_id), 40);
         let state = session.printer.status(&text::visible(&event.state), 12);
-        let whose = match &event.project {
-            Some(project) => table::padded(&text::visible(project), 16) + "  ",
-            None => String::new(),
-        };
+        let whose = table::padded_project(event.project.as_deref());
         let line = format!("{at}  {whose}{id}  {state}  {}", text::visible(reason));
         session.printer.line(line.trim_end())?;
     }

@@ -60,13 +60,8 @@ pub(super) async fn remove(
 
 fn is_confirmed(session: &Session<'_>, id: &str) -> Result<bool, CommandError> {
     let id = text::visible(id);
-    if !session.printer.can_ask() {
-        return Err(CommandError::Refused {
-            what: format!("will not delete everything of {id} without being asked twice"),
-            hint: "add --yes",
-        });
-    }
-    let question = format!("delete project {id} with all that it has? [y/N]");
-    let answer = session.printer.ask(&question)?;
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+    let question = format!("delete project {id} with all that it has?");
+    session
+        .printer
+        .confirm(&format!("delete everything of {id}"), &question)
 }

@@ -96,11 +96,7 @@ async fn list(session: &Session<'_>, projects: &ProjectChoice) -> Result<u8, Com
     }
     let mut table = table(&tokens);
     if *projects == ProjectChoice::All {
-        let projects = tokens.iter().map(|token| &token.project);
-        table.lead(
-            "PROJECT",
-            projects.map(|name| name.as_deref().unwrap_or("-")),
-        );
+        table.lead_with_projects(tokens.iter().map(|token| &token.project));
     }
     printer.table(&table)?;
     Ok(exit_status::OK)

@@ -8,10 +8,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::admission::limit::Permit;
-use crate::http::parameter::{Flag, Number, OutputName, parameters};
+use crate::http::parameter::{Flag, Number, OutputName, WAIT_SECONDS_MAX, parameters};
 
-/// The longest wait for an exit. Clients give up after 30 seconds without an answer.
-const WAIT_SECONDS_MAX: u64 = 25;
 /// What one read of output gives when it does not say.
 pub(crate) const OUTPUT_BYTES_DEFAULT: u64 = 1 << 20;
 /// What one question may ask for.

@@ -50,8 +50,9 @@ pub(crate) struct Caller {
 }
 
 /// Middleware: refuses every request without a key that may do it, except the questions for
-/// health and readiness. It stands before routing, so that a stranger cannot learn which paths exist, and before
-/// every look-up but that of a name, so that a key without a right learns nothing either.
+/// health and readiness. It stands before routing, so that a stranger cannot learn which paths
+/// exist, and before every look-up but that of a name, so that a key without a right learns nothing
+/// either.
 pub(crate) async fn require_key(
     State(control): State<Arc<Control>>,
     mut request: Request,

@@ -252,7 +252,8 @@ async fn document() -> Response {
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }
 
-/// Middleware: refuses what is over the cap, before any work. Health and readiness are always answered.
+/// Middleware: refuses what is over the cap, before any work. Health and readiness are always
+/// answered.
 async fn cap_requests(
     State(control): State<Arc<Control>>,
     request: Request,

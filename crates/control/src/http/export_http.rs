@@ -1,18 +1,20 @@
 //! What is carried elsewhere: the audit record and the events of all projects, in order.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{ExportPage, ExportedAudit, SandboxEvent};
+use futures::future::select;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::SearchRefusals;
 use super::audit_read;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::parameter::{Number, parameters};
+use super::parameter::{Number, SEQUENCE_MAX, WAIT_SECONDS_MAX, parameters};
 use crate::control::Control;
 use crate::sandbox::events_http;
 use crate::store::{NumberedAudit, StoreError};
@@ -23,18 +25,14 @@ const LIMIT_DEFAULT: u64 = 100;
 /// What the details of a page take together, unless the first entry is longer: receivers of
 /// webhooks seldom take more than 1 MiB.
 const DETAIL_BYTES_MAX: usize = 512 << 10;
-/// Clients give up after 30 seconds without an answer.
-const WAIT_SECONDS_MAX: u64 = 25;
-/// Numbers are kept in 63 bits.
-const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
 
 parameters! {
     /// What has been carried already.
     Query ExportParameter {
         /// The `number` of the last entry of the audit record. Default 0: from the first that is kept.
-        after_audit: Option<Number<0, NUMBER_MAX>>,
+        after_audit: Option<Number<0, SEQUENCE_MAX>>,
         /// The `cursor` of the last event. Default 0: from the first that is kept.
-        after_event: Option<Number<0, NUMBER_MAX>>,
+        after_event: Option<Number<0, SEQUENCE_MAX>>,
         /// At most this many of each. Default 100.
         limit: Option<Number<1, LIMIT_MAX>>,
         /// Wait this long for a first one when there is none yet. Default 0.
@@ -75,15 +73,13 @@ pub(crate) async fn read(
     let end = Instant::now() + wait;
     loop {
         let (audit, events) = (control.store.new_audit(), control.store.new_event());
-        let told = async {
-            tokio::select! { () = audit.notified() => {}, () = events.notified() => {} }
-        };
-        let mut told = std::pin::pin!(told);
+        let (mut audit, mut events) = (pin!(audit.notified()), pin!(events.notified()));
         // Before the look, so that what is written in between is not missed.
-        let is_told = futures::poll!(told.as_mut()).is_ready();
+        audit.as_mut().enable();
+        events.as_mut().enable();
         let page = look(&control, wanted).await?;
         let is_empty = page.audit.is_empty() && page.events.is_empty();
-        if !is_empty || (!is_told && timeout_at(end, told).await.is_err()) {
+        if !is_empty || timeout_at(end, select(audit, events)).await.is_err() {
             return Ok(Json(page));
         }
     }

@@ -22,17 +22,15 @@ use crate::control::Control;
 use crate::http::answer::NetworkLogRefusals;
 use crate::http::auth::Caller;
 use crate::http::error::ApiError;
-use crate::http::parameter::{Number, SandboxParameter, parameters};
+use crate::http::parameter::{
+    Number, SEQUENCE_MAX, SandboxParameter, WAIT_SECONDS_MAX, parameters,
+};
 use crate::http::sse;
 use crate::network::read::{self, present_record};
 use crate::sandbox::read::locate;
 
 const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 500;
-/// Clients give up after 30 seconds without an answer.
-const WAIT_SECONDS_MAX: u64 = 25;
-/// Sequences are kept in 63 bits.
-const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
 /// After this much silence a comment shows that the connection lives.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// Records that a stream asks for at once.

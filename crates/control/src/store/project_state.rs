@@ -143,16 +143,6 @@ impl Store {
         Ok(kept.is_some_and(|kept| kept.state == ProjectState::Deleted))
     }
 
-    /// The projects whose deletion is not finished.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn projects_to_delete(&self) -> Result<Vec<ProjectId>, StoreError> {
-        let all = self.projects().await?.into_iter();
-        let deleting = all.filter(|row| row.state == ProjectState::Deleting);
-        Ok(deleting.map(|row| row.id).collect())
-    }
-
     /// Ends every key of a project, and removes its links.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ const INSERT: &str = "INSERT INTO projects (id, created_at_ms, sandboxes_max, vc
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
 const SELECT_ALL: &str = "SELECT * FROM projects WHERE state <> 'deleted' \
     ORDER BY created_at_ms, id";
+const SELECT_DELETING: &str = "SELECT * FROM projects WHERE state = 'deleting' \
+    ORDER BY created_at_ms, id";
 const SELECT_LIMITS: &str = "SELECT sandboxes_max, vcpus_max, memory_mb_max, snapshot_mb_max, \
     volume_mb_max, requests_per_second, disk_mb_max, keeps_output FROM projects WHERE id = $1";
 const SELECT: &str = "SELECT * FROM projects WHERE id = $1";
@@ -171,6 +173,18 @@ impl Store {
             .fetch_all(&self.reader)
             .await
             .map_err(StoreError::during("list projects"))?;
+        raw.into_iter().map(ProjectRow::try_from).collect()
+    }
+
+    /// Those whose deletion is not finished.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn projects_to_delete(&self) -> Result<Vec<ProjectRow>, StoreError> {
+        let raw: Vec<RawProject> = sqlx::query_as(SELECT_DELETING)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list projects to delete"))?;
         raw.into_iter().map(ProjectRow::try_from).collect()
     }
 

@@ -208,7 +208,7 @@ pub(crate) async fn finish(control: Arc<Control>) {
             return;
         }
     };
-    for project in projects {
+    for ProjectRow { id: project, .. } in projects {
         if let Err(error) = empty(&control, &project, "server").await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(%project, error, "a project is not deleted yet");

@@ -148,13 +148,9 @@ pub(crate) async fn usage(
     Extension(caller): Extension<Caller>,
     whose: OtherProjectParameter,
 ) -> Result<Json<ProjectUsage>, ApiError> {
-    let project = whose.of(&control, &caller).await?;
-    let limits = if project == caller.project {
-        caller.limits
-    } else {
-        projects::find_ever(&control, project.as_str())
-            .await?
-            .limits
+    let (project, limits) = match whose.named(&control, &caller).await? {
+        Some(row) => (row.id, row.limits),
+        None => (caller.project, caller.limits),
     };
     let usage = usage::of_project(&control, &project, &limits).await?;
     Ok(Json(usage))

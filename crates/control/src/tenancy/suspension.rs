@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dayfly_api::{ProjectSuspension, SuspendProject};
 use dayfly_types::limits::SUSPEND_REASON_CHARACTERS_MAX;
-use dayfly_types::{ProjectId, SandboxId};
+use dayfly_types::{ProjectId, SandboxId, SandboxState};
 use futures::StreamExt;
 
 use crate::control::Control;
@@ -137,8 +137,8 @@ async fn hibernate_all(
     let list = list::list(control, &whose, &Wanted::default()).await?;
     let awake = list.items.into_iter().filter(|sandbox| {
         !matches!(
-            sandbox.status.as_str(),
-            "hibernated" | "deleting" | "failed"
+            SandboxState::parse(&sandbox.status),
+            Some(SandboxState::Hibernated | SandboxState::Deleting | SandboxState::Failed)
         )
     });
     let hibernate = async |id: String| {

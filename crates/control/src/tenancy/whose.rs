@@ -10,6 +10,7 @@ use crate::http::access::Denied;
 use crate::http::auth::{Caller, denied};
 use crate::http::error::ApiError;
 use crate::http::parameter::{LooseFlag, ProjectName, parameters};
+use crate::store::ProjectRow;
 use crate::tenancy::projects;
 use crate::tenancy::scope::Scope;
 
@@ -81,14 +82,27 @@ impl OtherProjectParameter {
         control: &Control,
         caller: &Caller,
     ) -> Result<ProjectId, ApiError> {
+        let named = self.named(control, caller).await?;
+        Ok(named.map_or_else(|| caller.project.clone(), |row| row.id))
+    }
+
+    /// The project that is named, if one is.
+    ///
+    /// # Errors
+    /// As [`WhoseParameter::of`].
+    pub(crate) async fn named(
+        self,
+        control: &Control,
+        caller: &Caller,
+    ) -> Result<Option<ProjectRow>, ApiError> {
         let Some(name) = self.project else {
-            return Ok(caller.project.clone());
+            return Ok(None);
         };
         if ProjectId::parse(&name).is_ok() {
             caller.notebook.adds_to_detail("project", &name);
         }
         ensure_operator(caller)?;
-        Ok(projects::find_ever(control, &name).await?.id)
+        Ok(Some(projects::find_ever(control, &name).await?))
     }
 }
 

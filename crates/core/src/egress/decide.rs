@@ -49,8 +49,6 @@ pub fn decide_address<'a>(
     port: u16,
     internal: &[InternalNetwork],
 ) -> Result<Verdict<'a>, DenyReason> {
-    let contains = |rule: &EgressRule| matches!(&rule.target, EgressTarget::Network(network) if network.contains(address));
-    let found = find(policy, contains, Some(port), DenyReason::NoName);
     let approach = EgressApproach {
         policy,
         name: None,
@@ -59,7 +57,12 @@ pub fn decide_address<'a>(
     if !may_reach(approach, address, internal) {
         return Err(DenyReason::NeverAddress);
     }
-    by_mode(policy, port, found)
+    let contains = |rule: &EgressRule| matches!(&rule.target, EgressTarget::Network(network) if network.contains(address));
+    by_mode(
+        policy,
+        port,
+        find(policy, contains, Some(port), DenyReason::NoName),
+    )
 }
 
 /// Whether a name may be asked for at all: any rule that names it, whatever its ports.

@@ -21,6 +21,11 @@ pub(crate) use name::{
 };
 pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
 
+/// The longest wait of one request. Clients give up after 30 seconds without an answer.
+pub(crate) const WAIT_SECONDS_MAX: u64 = 25;
+/// Numbers of records and entries are kept in 63 bits.
+pub(crate) const SEQUENCE_MAX: u64 = i64::MAX.unsigned_abs();
+
 parameters! {
     /// A sandbox in the path.
     Path SandboxParameter {
