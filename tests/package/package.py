@@ -63,7 +63,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--images", type=Path, default=cache / "images", help="built disk images of templates")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp"))
     parser.add_argument("--run-seconds", type=float, default=3300)
-    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--cores", type=int, default=1, help="one: see docs/kvm-lab.md")
     parser.add_argument("--memory-mib", type=int, default=6144)
     return parser.parse_args()
 

@@ -55,6 +55,7 @@ class Story:
         check(LOCAL.stat().st_mode & 0o777 == 0o640 and LOCAL.stat().st_uid == 0, "the key is not the group's")
         as_user("bob", "dayfly ls", status=4)
         as_user("ann", "dayfly token create", status=4)
+        run("find", str(CGROUPS), "-maxdepth", "4", "-name", "dayfly*")
         check(groups_below(DELEGATED), "no control groups below the unit")
         check(not groups_below(CGROUPS), "control groups at the root")
         now = (CGROUPS / "cgroup.subtree_control").read_text()
