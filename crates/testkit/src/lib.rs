@@ -12,6 +12,7 @@ pub mod fake_guest;
 pub mod fake_slots;
 mod fake_vm;
 pub mod faults;
+pub mod issuer;
 pub mod node_conformance;
 
 pub use clock::TestClock;

@@ -348,6 +348,32 @@ pub const KNOWN_PEERS_MAX: usize = 4096;
 
 /// Keys of one project that work at the same time.
 pub const TOKENS_MAX: usize = 1000;
+/// Keys of one person in one project that work at the same time; a further one ends the oldest.
+pub const PERSON_KEYS_MAX: usize = 16;
+/// How long a key lasts that a person gets by signing in, unless the settings say less, and the most
+/// that they can say.
+pub const PERSON_KEY_SECONDS_DEFAULT: u64 = 3600;
+pub const PERSON_KEY_SECONDS_MAX: u64 = 24 * 3600;
+/// Which people get what, and of how many projects.
+pub const SIGN_IN_GRANTS_MAX: usize = 1000;
+pub const SIGN_IN_BYTES_MAX: usize = 64 << 10;
+/// People who sign in at the same moment: each is a signature to check, before anybody is known.
+pub const SIGN_INS_AT_ONCE_MAX: usize = 8;
+/// Keys of an OpenID provider that are looked at; most have two.
+pub const PROVIDER_KEYS_MAX: usize = 32;
+/// What an OpenID provider says of itself, and its keys.
+pub const PROVIDER_DOCUMENT_BYTES_MAX: usize = 256 << 10;
+/// An ID token with a long list of groups.
+pub const PROVIDER_TOKEN_BYTES_MAX: usize = 16 << 10;
+pub const PROVIDER_DEADLINE: Duration = Duration::from_secs(10);
+/// A key that a provider takes back works for at most this long.
+pub const PROVIDER_KEYS_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Between two looks for a key that is not known, which anybody can cause.
+pub const PROVIDER_REFRESH_PERIOD_MIN: Duration = Duration::from_secs(10);
+/// After a provider could not be asked.
+pub const PROVIDER_RETRY_PERIOD_MIN: Duration = Duration::from_secs(2);
+/// How far the clocks of a provider and of this host may be apart.
+pub const PROVIDER_CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// Of the text that says why a project is suspended.
 pub const SUSPEND_REASON_CHARACTERS_MAX: usize = 256;
 pub const TOKEN_LABEL_CHARACTERS_MAX: usize = 128;
