@@ -6,7 +6,7 @@ CREATE TABLE api_keys (
     created_at_ms BIGINT NOT NULL,
     expires_at_ms BIGINT,
     revoked_at_ms BIGINT
-, label TEXT NOT NULL DEFAULT '', sandbox_id TEXT, made_by TEXT, file TEXT);
+, label TEXT NOT NULL DEFAULT '', sandbox_id TEXT, made_by TEXT, file TEXT, person TEXT, sign_in TEXT);
 
 CREATE INDEX api_keys_by_maker ON api_keys (made_by) WHERE made_by IS NOT NULL;
 

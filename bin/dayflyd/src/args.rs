@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dayfly_control::PreviewDomain;
+use dayfly_control::{PreviewDomain, SignInSettings};
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
+use crate::sign_in;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
 ///
@@ -197,6 +198,16 @@ pub(crate) struct RunArguments {
         default_value = "[]"
     )]
     pub(crate) internal_network: InternalNetworks,
+    /// How people sign in, as JSON; in the file it is a table, `[sign_in]`: issuer and client_id of an
+    /// OpenID provider, and a list of grants, `[[sign_in.grant]]`, which say who has which role in
+    /// which project. Default: nobody can.
+    #[arg(
+        long,
+        value_name = "JSON",
+        env = "DAYFLYD_SIGN_IN",
+        value_parser = sign_in::parse
+    )]
+    pub(crate) sign_in: Option<SignInSettings>,
     /// Under which domain services in sandboxes have host names, PORT-SANDBOX.DOMAIN; with
     /// a reverse proxy in front of the API, the address that visitors use: https://DOMAIN:PORT.
     #[arg(

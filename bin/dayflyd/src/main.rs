@@ -32,6 +32,7 @@ mod role_control;
 mod role_node;
 mod settings;
 mod settings_file;
+mod sign_in;
 mod slow_sync;
 mod stop;
 mod supervise;

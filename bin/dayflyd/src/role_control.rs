@@ -16,6 +16,7 @@ use dayfly_types::{CellName, NodeId};
 use crate::args::RunArguments;
 use crate::hand_over::{HandOver, next_certificate};
 use crate::pulse;
+use crate::sign_in;
 use crate::tls::CertificateText;
 
 /// Gives up root and serves until SIGTERM.
@@ -29,6 +30,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         .context("the data directory has no instance")?;
     // Before the runtime starts its threads: a process cannot change the ids of threads that it
     // already has in one step.
+    let sign_in = settings.sign_in.map(sign_in::with_files).transpose()?;
     let uid = instance.control_uid();
     drop_to(uid, uid).context("the control process must not run as root")?;
     crate::end_with_parent(arguments)?;
@@ -59,6 +61,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
             ..GatewaySettings::default()
         },
         internal_networks: settings.internal_network,
+        sign_in,
     };
     runtime::block_on(async move {
         let stop = runtime::stop_on_signal()?;

@@ -15,6 +15,9 @@ const NOT_IN_A_FILE: [&str; 1] = ["config"];
 /// Lists of tables. The whole list is one value, and its word is JSON.
 const TABLES: [&str; 1] = ["internal_network"];
 
+/// A table, which is one value in the same way.
+const TABLE: &str = "sign_in";
+
 /// What can be set, with the flag of each: `data_dir` is `--data-dir`.
 pub(crate) fn keys(command: &Command) -> Vec<String> {
     let arguments = command.get_arguments();
@@ -64,6 +67,7 @@ fn words(key: &str, value: &Value) -> Result<Vec<OsString>> {
         Value::Boolean(false) => Ok(Vec::new()),
         Value::String(_) | Value::Integer(_) => Ok(vec![one(plain(value)?)]),
         Value::Array(_) if TABLES.contains(&key) => Ok(vec![one(serde_json::to_string(value)?)]),
+        Value::Table(_) if key == TABLE => Ok(vec![one(serde_json::to_string(value)?)]),
         // What has no word would be the default, and is not what was written.
         Value::Array(values) if values.is_empty() => Ok(vec![one(String::new())]),
         Value::Array(values) => values.iter().map(|value| plain(value).map(one)).collect(),
@@ -141,6 +145,7 @@ mod tests {
             "supervisor = 1",
             "[listen]\na = 1",
             "[internal_network]\nname = 'a'",
+            "[[sign_in]]\nissuer = 'a'",
             "[[templates]]\nname = 'a'",
             "egress_rate = 1.5",
             "templates = [['base']]",

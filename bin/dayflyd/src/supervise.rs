@@ -313,6 +313,7 @@ fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
         || old.local_group != new.local_group
         || old.api_host != new.api_host
         || old.trusted_proxy != new.trusted_proxy
+        || old.sign_in != new.sign_in
         // The node opens them, and control says which rules may be written.
         || old.internal_network != new.internal_network
     {
@@ -323,6 +324,7 @@ fn changed_for(old: &RunArguments, new: &RunArguments) -> Vec<Role> {
         local_group: old.local_group.clone(),
         api_host: old.api_host.clone(),
         trusted_proxy: old.trusted_proxy.clone(),
+        sign_in: old.sign_in.clone(),
         // No process reads these.
         plain_http: old.plain_http,
         tls_certificate: old.tls_certificate.clone(),

@@ -54,6 +54,7 @@ pub use template::{Template, TemplateRun, TemplateState};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, ExportPage, ExportedAudit,
     NewToken, Project, ProjectLimits, ProjectList, ProjectSuspension, ProjectUsage,
-    ProjectUsageList, SandboxEvent, SandboxLoad, SandboxLoadList, SuspendProject, Token, TokenList,
+    ProjectUsageList, SandboxEvent, SandboxLoad, SandboxLoadList, SignInOffer, SignInRequest,
+    SuspendProject, Token, TokenList,
 };
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

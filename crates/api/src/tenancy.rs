@@ -336,3 +336,38 @@ pub struct ExportPage {
     /// In the order in which they happened.
     pub events: Vec<SandboxEvent>,
 }
+
+/// The OpenID provider that people sign in with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignInOffer {
+    /// Its name, which is also its address.
+    pub issuer: String,
+    /// What this server is called there. Ask for a token with this audience.
+    pub client_id: String,
+    /// Where a client asks for a code that is entered in a browser, if the provider has that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_authorization_endpoint: Option<String>,
+    /// Where a client gets its tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_endpoint: Option<String>,
+}
+
+/// Body of `POST /v1/sign-in`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignInRequest {
+    /// An ID token of the provider, for this server.
+    pub id_token: String,
+    /// Which project the key is to be of. Needed by people who have roles in several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+// By hand, so that no debug text holds the token.
+impl std::fmt::Debug for SignInRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignInRequest")
+            .field("project", &self.project)
+            .finish_non_exhaustive()
+    }
+}

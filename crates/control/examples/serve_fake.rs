@@ -58,6 +58,7 @@ async fn main() {
         reconcile: ReconcileSettings::default(),
         gateway: dayfly_control::GatewaySettings::default(),
         internal_networks: Default::default(),
+        sign_in: None,
     };
     let stop = async {
         tokio::signal::ctrl_c().await.unwrap();

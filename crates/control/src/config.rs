@@ -10,6 +10,7 @@ use dayfly_types::{CellName, NodeId, limits};
 use crate::audit::AuditSettings;
 use crate::gateway::GatewaySettings;
 use crate::tenancy::key::KeyHash;
+use crate::tenancy::sign_in_settings::SignInConfig;
 
 /// Everything [`crate::run()`] needs.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct ControlConfig {
     pub gateway: GatewaySettings,
     /// What of private space the operator has opened, and to which projects.
     pub internal_networks: InternalNetworks,
+    /// How people sign in, if they can.
+    pub sign_in: Option<SignInConfig>,
 }
 
 /// How the reconciler paces itself.

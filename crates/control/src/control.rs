@@ -27,6 +27,7 @@ use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
 use crate::store_check::StoreCheck;
 use crate::tenancy::key::KeyHash;
 use crate::tenancy::key_ends::{KeyEnd, KeyEnds};
+use crate::tenancy::sign_in::SignIn;
 use crate::time::now_ms;
 use crate::view::LiveView;
 
@@ -66,6 +67,8 @@ pub struct Control {
     pub(crate) metrics: Metrics,
     /// What of private space the operator has opened, and to which projects.
     pub(crate) internal_networks: InternalNetworks,
+    /// How people sign in, if they can.
+    pub(crate) sign_in: Option<SignIn>,
     keys: Mutex<Keys>,
     local_key: Option<KeyHash>,
 }
@@ -124,6 +127,7 @@ impl Control {
             environments: KnownEnvironments::default(),
             metrics: Metrics::default(),
             internal_networks: InternalNetworks::default(),
+            sign_in: None,
             keys: Mutex::default(),
             local_key: None,
         }
@@ -138,6 +142,12 @@ impl Control {
     #[must_use]
     pub fn with_internal_networks(mut self, networks: InternalNetworks) -> Self {
         self.internal_networks = networks;
+        self
+    }
+
+    #[must_use]
+    pub fn with_sign_in(mut self, sign_in: Option<SignIn>) -> Self {
+        self.sign_in = sign_in;
         self
     }
 
@@ -221,12 +231,21 @@ impl Control {
         }
         let expired = key.expires_at_ms.is_some_and(|expiry| expiry <= now_ms());
         let is_replaced = key.prefix == LOCAL_PREFIX && self.local_key != Some(hash);
-        if key.revoked_at_ms.is_some() || expired || is_replaced {
+        // Whatever the database says: the end of it may not have been possible to write down.
+        let person = key.person.as_ref();
+        let is_under_others = person.is_some_and(|person| !self.is_under(&person.sign_in));
+        if key.revoked_at_ms.is_some() || expired || is_replaced || is_under_others {
             return Ok(LookedUp::Ended(Box::new(row.key)));
         }
         self.cache_key(hash, &row, changes);
         let end = self.key_ends.of(&key.prefix, key.expires_at_ms);
         Ok(LookedUp::Usable(Box::new(row), end))
+    }
+
+    /// Whether a digest is that of the settings under which people sign in.
+    fn is_under(&self, digest: &str) -> bool {
+        let sign_in = self.sign_in.as_ref();
+        sign_in.is_some_and(|sign_in| sign_in.digest() == digest)
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

@@ -45,3 +45,5 @@ pub use http::{
 };
 pub use run::{MakeMcp, RunError, Server, run};
 pub use tenancy::key::{KeyHash, PresentedKey};
+pub use tenancy::sign_in::SignIn;
+pub use tenancy::sign_in_settings::{InvalidSignIn, SignInConfig, SignInSettings};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use dayfly_node_api::{NodeApi, NodeClient};
+use dayfly_oidc::InvalidAuthority;
 use futures::future::join_all;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -18,6 +19,7 @@ use crate::control::Control;
 use crate::http::{Listener, McpService, ShownCertificate, TrustedProxies};
 use crate::store::{Store, StoreError};
 use crate::tenancy::key::KeyHash;
+use crate::tenancy::sign_in::SignIn;
 use crate::{http, reconcile, time};
 
 /// How long creates and deletes may go on after the last connection closed.
@@ -32,6 +34,8 @@ pub enum RunError {
     Listen(#[source] std::io::Error),
     #[error("cannot set TLS up")]
     Tls(#[source] rustls::Error),
+    #[error("people cannot sign in")]
+    SignIn(#[from] InvalidAuthority),
 }
 
 /// Makes what serves `/mcp`, of the API that it is to use.
@@ -72,11 +76,18 @@ impl Server {
             // A full disk must keep nobody from starting; see `with_local_key`.
             tracing::error!(%error, "the key of the people on this host could not be changed");
         }
+        let sign_in = config.sign_in.map(SignIn::new).transpose()?;
+        let digest = sign_in.as_ref().map_or("", SignIn::digest);
+        if let Err(error) = store.end_other_sign_ins(digest, time::now_ms()).await {
+            // As above; see `look_up_hash`.
+            tracing::error!(%error, "what people signed in for could not be ended in the database");
+        }
         let node: Arc<dyn NodeApi> = Arc::new(NodeClient::new(config.node_socket));
         let control = Control::new(store, node, config.cell, config.node_id)
             .with_local_key(config.local_key)
             .with_reconcile(config.reconcile)
             .with_internal_networks(config.internal_networks)
+            .with_sign_in(sign_in)
             .with_gateway(config.gateway);
         Self::with_control(Arc::new(control), config.listener)
     }

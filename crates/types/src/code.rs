@@ -98,6 +98,8 @@ codes! {
     StoreUnavailable = "store_unavailable", 503;
     /// The audit record takes no entries now, so keys and projects are left as they are.
     AuditUnavailable = "audit_unavailable", 503;
+    /// The OpenID provider that people sign in with cannot be asked. Ask again.
+    ProviderUnavailable = "provider_unavailable", 503;
     /// The command ran past its time limit.
     Timeout = "timeout", 504;
     /// The guest's disk is full.

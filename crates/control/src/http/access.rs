@@ -10,6 +10,7 @@ use super::auth::OPEN_PATHS;
 use super::mcp_http;
 use super::parameter::decode;
 use crate::tenancy::scope::{FileReach, Reach, Scope};
+use crate::tenancy::sign_in_http;
 
 /// What the query of a file is, without anything else.
 pub(crate) const FILE_QUERY: &str = "path=";
@@ -109,6 +110,9 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
     if path == mcp_http::PATH {
         return Some(Scope::Read);
     }
+    if path == sign_in_http::PATH {
+        return Some(Scope::Read);
+    }
     let mut parts = path.strip_prefix("/v1/")?.split('/');
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let (first, second, third) = (parts.next()?, parts.next(), parts.next());
@@ -119,7 +123,8 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
         ("usage", Some("sandboxes"), None) => Scope::Read,
         ("usage", Some("projects"), None) | ("export", None, None) => Scope::Operator,
         ("network-default", None, None) if reads => Scope::Read,
-        ("network-default" | "audit", None, None) => Scope::Admin,
+        ("audit", None, None) => Scope::Audit,
+        ("network-default", None, None) => Scope::Admin,
         ("node" | "projects", _, _) => Scope::Operator,
         ("templates" | "snapshots" | "volumes", _, _) => by_method(reads),
         ("sandboxes", Some(_), Some(part)) => return in_sandbox(part, fourth, reads),
@@ -186,7 +191,7 @@ mod tests {
             ),
             (Method::PUT, "/v1/network-default", Scope::Admin),
             (Method::GET, "/v1/me/tokens", Scope::Admin),
-            (Method::GET, "/v1/audit", Scope::Admin),
+            (Method::GET, "/v1/audit", Scope::Audit),
             (Method::GET, "/v1/projects", Scope::Operator),
             (Method::GET, "/v1/export", Scope::Operator),
             (Method::GET, "/v1/usage", Scope::Read),

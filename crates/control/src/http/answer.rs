@@ -60,6 +60,8 @@ refusals! {
     /// A question with something to choose by, such as a project, answered from the server's own
     /// memory.
     SearchRefusals = [400, 401, 403, 404, 429, 500, 503];
+    /// Somebody who signs in.
+    SignInRefusals = [400, 401, 403, 404, 413, 415, 429, 500, 503];
     /// The end of a key.
     RevokeRefusals = [400, 401, 403, 404, 429, 500, 503];
     /// The end of a project.

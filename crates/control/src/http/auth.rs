@@ -29,6 +29,7 @@ use crate::store::{KeyRow, KnownKey, LimitsRow, ProjectState};
 use crate::tenancy::key::bearer;
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
+use crate::tenancy::sign_in_http;
 
 /// What anybody may ask.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/health", "/ready"];
@@ -50,7 +51,7 @@ pub(crate) struct Caller {
 }
 
 /// Middleware: refuses every request without a key that may do it, except the questions for
-/// health and readiness. It stands before routing, so that a stranger cannot learn which paths
+/// health and readiness and those of people who sign in. It stands before routing, so that a stranger cannot learn which paths
 /// exist, and before every look-up but that of a name, so that a key without a right learns nothing
 /// either.
 pub(crate) async fn require_key(
@@ -58,7 +59,7 @@ pub(crate) async fn require_key(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if is_open(&request) {
+    if is_open(&request) || sign_in_http::is_for_it(&request) {
         return next.run(request).await;
     }
     let presented = match bearer(request.headers()) {

@@ -27,7 +27,7 @@ use crate::ports::{gateway_http, http as ports};
 use crate::sandbox::{events_http, forks_http, http as sandboxes, states_http};
 use crate::snapshot::http as snapshots;
 use crate::template::http as templates;
-use crate::tenancy::{projects_http, tokens_http};
+use crate::tenancy::{projects_http, sign_in_http, tokens_http};
 use crate::volume::http as volumes;
 
 const SCHEME: &str = "key";
@@ -136,6 +136,7 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(system::ready))
         .routes(routes!(system::me))
         .routes(routes!(system::node))
+        .routes(routes!(sign_in_http::describe, sign_in_http::sign_in))
         .routes(routes!(tokens_http::list, tokens_http::create))
         .routes(routes!(tokens_http::revoke))
         .routes(routes!(projects_http::list, projects_http::create))

@@ -50,6 +50,11 @@ const DELETE_MADE_LINKS: &str = "DELETE FROM port_links \
     (SELECT CAST($1 AS TEXT) AS prefix \
     UNION SELECT api_keys.prefix FROM api_keys JOIN made ON api_keys.made_by = made.prefix) \
     SELECT prefix FROM made) RETURNING sandbox_id, id";
+const REVOKE_SIGN_INS: &str = "UPDATE api_keys SET revoked_at_ms = $2 \
+    WHERE sign_in IS NOT NULL AND sign_in <> $1 AND revoked_at_ms IS NULL \
+    AND expires_at_ms > $2";
+const DELETE_LINKS_OF_SIGN_INS: &str = "DELETE FROM port_links WHERE made_by IN \
+    (SELECT prefix FROM api_keys WHERE sign_in IS NOT NULL AND sign_in <> $1)";
 // Links to files: no key of theirs made another.
 const PURGE_FILE_LINKS: &str = "DELETE FROM api_keys WHERE file IS NOT NULL AND expires_at_ms < $1";
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
@@ -109,6 +114,7 @@ impl Store {
             reach: Reach::everywhere(Scopes::operator()),
             label: "the operator's own".to_owned(),
             made_by: None,
+            person: None,
             created_at_ms: now_ms,
             expires_at_ms: None,
             revoked_at_ms: None,
@@ -122,6 +128,20 @@ impl Store {
             .bind(hash)
             .bind(now_ms);
         writing.execute(revoke).await?;
+        writing.commit().await
+    }
+
+    /// Ends what people got by signing in under other settings than those with this digest, and what
+    /// they made with it. Before anything is served.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_other_sign_ins(&self, digest: &str, now_ms: i64) -> Result<(), StoreError> {
+        let mut writing = self.writer.begin("end what people signed in for").await?;
+        let links = sqlx::query(DELETE_LINKS_OF_SIGN_INS).bind(digest);
+        writing.execute(links).await?;
+        let keys = sqlx::query(REVOKE_SIGN_INS).bind(digest).bind(now_ms);
+        writing.execute(keys).await?;
         writing.commit().await
     }
 

@@ -14,9 +14,14 @@ use crate::tenancy::scope::{Reach, Scopes};
 // A maker that was revoked meanwhile makes nothing: what it made may have been ended already.
 const INSERT: &str = "INSERT INTO api_keys \
     (hash, project_id, prefix, scopes, label, sandbox_id, created_at_ms, expires_at_ms, \
-    made_by, file, revoked_at_ms) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL \
+    made_by, file, person, sign_in, revoked_at_ms) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+    COALESCE($11, (SELECT MAX(person) FROM api_keys WHERE prefix = $9)), \
+    COALESCE($12, (SELECT MAX(sign_in) FROM api_keys WHERE prefix = $9)), NULL \
     WHERE CAST($9 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM api_keys \
     WHERE prefix = $9 AND revoked_at_ms IS NULL)";
+const SELECT_SURPLUS: &str = "SELECT prefix FROM api_keys WHERE project_id = $1 AND person = $2 \
+    AND made_by IS NULL AND revoked_at_ms IS NULL AND expires_at_ms > $3 \
+    ORDER BY created_at_ms DESC, prefix LIMIT 1000 OFFSET $4";
 const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefix = $2 \
     ORDER BY created_at_ms DESC";
 const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
@@ -42,9 +47,20 @@ pub struct KeyRow {
     pub label: String,
     /// The prefix of the key that made it.
     pub made_by: Option<String>,
+    /// Who signed in for it, or for the key that made it.
+    pub person: Option<PersonOfKey>,
     pub created_at_ms: i64,
     pub expires_at_ms: Option<i64>,
     pub revoked_at_ms: Option<i64>,
+}
+
+/// Somebody who signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonOfKey {
+    /// What the provider calls them.
+    pub subject: String,
+    /// Digest of the settings under which they did.
+    pub sign_in: String,
 }
 
 /// A place in a list of keys, which is in the order of making.
@@ -97,6 +113,8 @@ pub(super) struct RawKey {
     sandbox_id: Option<String>,
     file: Option<String>,
     made_by: Option<String>,
+    person: Option<String>,
+    sign_in: Option<String>,
     created_at_ms: i64,
     expires_at_ms: Option<i64>,
     revoked_at_ms: Option<i64>,
@@ -124,6 +142,12 @@ impl TryFrom<RawKey> for KeyRow {
             },
             label: raw.label,
             made_by: raw.made_by,
+            person: match (raw.person, raw.sign_in) {
+                (Some(subject), Some(sign_in)) => Some(PersonOfKey { subject, sign_in }),
+                (None, None) => None,
+                // It would outlive what it was given under.
+                (Some(_), None) | (None, Some(_)) => return Err(corrupt("sign_in")),
+            },
             created_at_ms: raw.created_at_ms,
             expires_at_ms: raw.expires_at_ms,
             revoked_at_ms: raw.revoked_at_ms,
@@ -150,7 +174,9 @@ impl Store {
             .bind(key.created_at_ms)
             .bind(key.expires_at_ms)
             .bind(&key.made_by)
-            .bind(key.reach.file.as_ref().map(text));
+            .bind(key.reach.file.as_ref().map(text))
+            .bind(key.person.as_ref().map(|person| &person.subject))
+            .bind(key.person.as_ref().map(|person| &person.sign_in));
         let rows = writing.execute(query).await?;
         writing.commit().await?;
         if rows == 0 {
@@ -176,6 +202,29 @@ impl Store {
             .await
             .map_err(StoreError::during("read a key again"))?;
         Ok(found.map(|(revoked_at_ms,)| revoked_at_ms.is_some()))
+    }
+
+    /// The keys that a person got in a project by signing in and that work now, but for the newest
+    /// `kept`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn surplus_keys(
+        &self,
+        project: &ProjectId,
+        subject: &str,
+        kept: usize,
+        now_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let raw: Vec<(String,)> = sqlx::query_as(SELECT_SURPLUS)
+            .bind(project.as_str())
+            .bind(subject)
+            .bind(now_ms)
+            .bind(i64::try_from(kept).unwrap_or(i64::MAX))
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list a person's keys"))?;
+        Ok(raw.into_iter().map(|(prefix,)| prefix).collect())
     }
 
     /// A key of a project by its prefix, also one that is over.

@@ -59,6 +59,7 @@ fn local_key(hash: &str, project: ProjectId, now_ms: i64) -> KeyRow {
         reach: Reach::everywhere(Scopes::from_iter([Scope::Create, Scope::Exec])),
         label: "people on this host".to_owned(),
         made_by: None,
+        person: None,
         created_at_ms: now_ms,
         expires_at_ms: None,
         revoked_at_ms: None,

@@ -43,7 +43,7 @@ pub use events::EventRow;
 pub use export::NumberedAudit;
 pub use idempotency::{Idempotency, Inserted, Subject};
 pub use identity::DatabaseIdentity;
-pub use key::{KeyPlace, KeyRow, KnownKey, Revoked};
+pub use key::{KeyPlace, KeyRow, KnownKey, PersonOfKey, Revoked};
 pub(crate) use local_key::LOCAL_PREFIX;
 pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};

@@ -15,17 +15,20 @@ pub enum Scope {
     Create,
     /// Everything inside a sandbox: commands, code, files, ports.
     Exec,
-    /// Keys, defaults and the audit record of the project.
+    /// Read the audit record of the project.
+    Audit,
+    /// Keys and defaults of the project, and its audit record.
     Admin,
     /// Projects, and what they may use.
     Operator,
 }
 
 impl Scope {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Read,
         Self::Create,
         Self::Exec,
+        Self::Audit,
         Self::Admin,
         Self::Operator,
     ];
@@ -36,6 +39,7 @@ impl Scope {
             Self::Read => "read",
             Self::Create => "create",
             Self::Exec => "exec",
+            Self::Audit => "audit",
             Self::Admin => "admin",
             Self::Operator => "operator",
         }
@@ -97,9 +101,9 @@ impl FromIterator<Scope> for Scopes {
     fn from_iter<T: IntoIterator<Item = Scope>>(scopes: T) -> Self {
         let included = |scope: Scope| -> u8 {
             let below: &[Scope] = match scope {
-                Scope::Read | Scope::Create | Scope::Exec => &[],
-                Scope::Admin => &[Scope::Create, Scope::Exec],
-                Scope::Operator => &[Scope::Create, Scope::Exec, Scope::Admin],
+                Scope::Read | Scope::Create | Scope::Exec | Scope::Audit => &[],
+                Scope::Admin => &[Scope::Create, Scope::Exec, Scope::Audit],
+                Scope::Operator => &[Scope::Create, Scope::Exec, Scope::Audit, Scope::Admin],
             };
             below.iter().fold(bit(scope), |all, one| all | bit(*one))
         };
@@ -191,7 +195,7 @@ mod tests {
             assert!(Scopes::operator().include(scopes));
         }
         let admin = Scopes::from_iter([Scope::Admin]);
-        assert_eq!(admin.to_string(), "read create exec admin");
+        assert_eq!(admin.to_string(), "read create exec audit admin");
         assert!(!admin.include(Scopes::operator()));
         assert!(!Scopes::from_iter([Scope::Exec]).has(Scope::Create));
     }

@@ -147,6 +147,8 @@ async fn insert(
         reach,
         label,
         made_by: Some(maker.prefix.clone()),
+        // As the maker's.
+        person: None,
         created_at_ms: now,
         expires_at_ms: maker.no_longer(deadline_ms(seconds, now)),
         revoked_at_ms: None,
@@ -175,14 +177,20 @@ impl Maker {
 
 fn scopes(maker: Scopes, wished: Option<&[String]>) -> Result<Scopes, TokenError> {
     let Some(words) = wished else {
-        let without_operator = [Scope::Read, Scope::Create, Scope::Exec, Scope::Admin];
+        let without_operator = [
+            Scope::Read,
+            Scope::Create,
+            Scope::Exec,
+            Scope::Audit,
+            Scope::Admin,
+        ];
         let held = without_operator
             .into_iter()
             .filter(|scope| maker.has(*scope));
         return Ok(held.collect());
     };
     let unknown = || {
-        let reason = "takes read, create, exec, admin and operator";
+        let reason = "takes read, create, exec, audit, admin and operator";
         Invalid::field("scopes", reason)
     };
     let parsed: Option<Scopes> = words.iter().map(|word| Scope::parse(word)).collect();
@@ -320,7 +328,7 @@ pub(crate) async fn revoke_for_file(
 }
 
 /// To its end, whoever waits for it.
-async fn end_whole(
+pub(crate) async fn end_whole(
     control: &Arc<Control>,
     project: &ProjectId,
     prefix: &str,
@@ -365,7 +373,7 @@ fn cut_off(control: &Control, prefix: &str) {
     control.key_ends.revoke(prefix);
 }
 
-fn present(row: &KeyRow) -> Token {
+pub(crate) fn present(row: &KeyRow) -> Token {
     Token {
         prefix: row.prefix.clone(),
         label: row.label.clone(),

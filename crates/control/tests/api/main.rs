@@ -58,6 +58,7 @@ mod sandbox_list;
 mod sandboxes;
 mod schema;
 mod shares;
+mod sign_in;
 mod snapshots;
 mod states;
 mod store_faults;

@@ -49,7 +49,8 @@ async fn the_keys_of_a_suspended_project_open_nothing() {
     let mut checked = 0;
     let named = names(&one.sandbox);
     for operation in operations() {
-        if matches!(operation.id.as_str(), "health" | "ready" | "get_me") {
+        let needs_no_key = ["health", "ready", "get_sign_in", "sign_in"];
+        if needs_no_key.contains(&operation.id.as_str()) || operation.id == "get_me" {
             continue;
         }
         let answer = operation.ask(&world, &one.key, &named).await;

@@ -288,6 +288,10 @@ async fn i1_a_key_without_the_scope_learns_nothing() {
         if operation.path == "/health" || operation.id == "follow_events" {
             continue;
         }
+        // It looks at no key.
+        if operation.id == "sign_in" {
+            continue;
+        }
         for (scope, key) in &keys {
             let reads = operation.method == Method::GET;
             let may_change = *scope == "create" && !reads || *scope == "exec";

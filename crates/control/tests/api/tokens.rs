@@ -27,7 +27,10 @@ async fn a_key_is_told_once_and_listed_without_its_secret() {
     let secret = made["token"].as_str().unwrap();
     assert!(secret.starts_with(made["prefix"].as_str().unwrap()));
     assert_eq!(made["label"], "ci");
-    assert_eq!(made["scopes"], json!(["read", "create", "exec", "admin"]));
+    assert_eq!(
+        made["scopes"],
+        json!(["read", "create", "exec", "audit", "admin"])
+    );
     let list = world.get("/v1/me/tokens").await;
     assert!(!list.text().contains(secret));
     let items = list.json()["items"].as_array().unwrap().clone();

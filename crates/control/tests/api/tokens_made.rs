@@ -131,6 +131,7 @@ async fn a_revoked_maker_makes_nothing_more() {
         ),
         label: String::new(),
         made_by: Some(made_by.to_owned()),
+        person: None,
         created_at_ms: 1,
         expires_at_ms: None,
         revoked_at_ms: None,

@@ -12,7 +12,7 @@ use dayfly_control::store::{KeyRow, Store};
 use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{
     ConnectionLimits, Control, GatewaySettings, KeyHash, PresentedKey, ReconcileSettings, Server,
-    ShownCertificate,
+    ShownCertificate, SignIn, SignInConfig, SignInSettings,
 };
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_types::egress::InternalNetworks;
@@ -96,6 +96,8 @@ pub(crate) struct Setup {
     pub(crate) has_metrics: bool,
     /// What of private space the operator has opened.
     pub(crate) internal_networks: InternalNetworks,
+    /// How people sign in.
+    pub(crate) sign_in: Option<SignInSettings>,
 }
 
 impl Setup {
@@ -140,12 +142,21 @@ impl World {
         let foreign_key = add_key(&store, "other").await;
         let client = Arc::new(NodeClient::new(&socket));
         let node_id = NodeId::parse("fake").unwrap();
+        let sign_in = setup.sign_in.map(|settings| {
+            let authority = None;
+            let config = SignInConfig {
+                settings,
+                authority,
+            };
+            SignIn::new(config).unwrap()
+        });
         let control = Control::new(store, client, CellName::local(), node_id)
             .with_limits(setup.limits)
             .with_reconcile(setup.reconcile)
             .with_gateway(setup.gateway)
             .with_connections(setup.connections)
             .with_internal_networks(setup.internal_networks)
+            .with_sign_in(sign_in)
             .with_local_key(setup.local_key);
         let control = Arc::new(control);
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -334,6 +345,7 @@ pub(crate) async fn add_key(store: &Store, project: &str) -> String {
         reach: Reach::everywhere(Scopes::operator()),
         label: String::new(),
         made_by: None,
+        person: None,
         created_at_ms: 1,
         expires_at_ms: None,
         revoked_at_ms: None,
