@@ -10,6 +10,7 @@
 
 mod client;
 mod config;
+mod device;
 mod error;
 mod event_stream;
 mod exec;
@@ -46,6 +47,7 @@ mod webhook;
 pub use client::Client;
 pub use config::{ApiKey, ClientConfig, InvalidConfig};
 pub use dayfly_api as api;
+pub use device::{DeviceError, DeviceLogin};
 pub use error::{ApiError, ClientError, StreamLoss};
 pub use exec::{CommandEvent, ExecStream};
 pub use export::ExportNumbers;

@@ -2,8 +2,8 @@
 
 use dayfly_api::{
     AuditList, ChangeLimits, CreateProject, CreateToken, NewToken, Project, ProjectList,
-    ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoadList,
-    SuspendProject, Token, TokenList,
+    ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoadList, SignInOffer,
+    SignInRequest, SuspendProject, Token, TokenList,
 };
 
 use crate::client::{Client, decode};
@@ -48,6 +48,25 @@ pub struct EventFollow {
 }
 
 impl Client {
+    /// The OpenID provider that people of this server sign in with. Needs no key.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `not_found` when nobody can.
+    pub async fn sign_in_offer(&self) -> Result<SignInOffer, ClientError> {
+        self.get_json(self.address(&["v1", "sign-in"])).await
+    }
+
+    /// Exchanges an ID token for a key. Needs no key. Never sent twice: a second key would stay that
+    /// nobody knows of.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn sign_in(&self, request: &SignInRequest) -> Result<NewToken, ClientError> {
+        let url = self.address(&["v1", "sign-in"]);
+        let call = self.http.post(url).json(request);
+        decode(&self.call(call, limits::CALL_DEADLINE).await?)
+    }
+
     /// The keys that work now, oldest first.
     ///
     /// # Errors

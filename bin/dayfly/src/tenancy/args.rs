@@ -41,6 +41,15 @@ pub(crate) struct LoginArgs {
     /// Data directory of that daemon [default: as /etc/dayfly/dayflyd.toml says].
     #[arg(long, value_name = "DIR", requires = "local")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Sign in as a person, with the server's OpenID provider, by a code that is entered in a browser.
+    #[arg(long, conflicts_with = "local")]
+    pub(crate) sso: bool,
+    /// Sign in with an ID token of that provider from this file; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["local", "sso"])]
+    pub(crate) id_token_file: Option<PathBuf>,
+    /// Which project, for people who have roles in several.
+    #[arg(long, value_name = "PROJECT")]
+    pub(crate) project: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -92,6 +101,8 @@ pub(crate) enum ScopeArg {
     Create,
     /// Commands, files and ports in sandboxes.
     Exec,
+    /// Audit log of the project.
+    Audit,
     /// API keys, network default and audit log of the project.
     Admin,
     /// Projects, their limits, and the host.
@@ -285,6 +296,7 @@ read.
 
 Examples:
   dayfly login https://dayfly.example
+  dayfly login https://dayfly.example --sso
   sudo dayfly login --local
   ssh host sudo cat /var/lib/dayfly/admin.key | dayfly login http://host:7070 --name lab
   dayfly context use lab";

@@ -108,6 +108,9 @@ mod tests {
             name: "default".to_owned(),
             local: true,
             data_dir: None,
+            sso: false,
+            id_token_file: None,
+            project: None,
         };
         let daemon = find(&args, &environment).unwrap();
         (daemon.url, daemon.key_file.display().to_string())

@@ -12,7 +12,7 @@ use crate::printer::{self, Printer};
 use crate::table::Table;
 use crate::tenancy::args::{ContextCommand, LoginArgs};
 use crate::tenancy::context_file::{self, Context, ContextFile};
-use crate::tenancy::local_login;
+use crate::tenancy::{local_login, sign_in};
 use crate::{exit_status, settings, text};
 
 /// Asks for the key of a server, and stores both.
@@ -23,9 +23,17 @@ pub(crate) async fn login(
     printer: &Printer,
 ) -> Result<u8, CommandError> {
     match &args.server {
+        Some(_) if args.project.is_some() && !args.is_by_provider() => Err(CommandError::Usage {
+            what: "--project goes with --sso or --id-token-file".to_owned(),
+            hint: "a key is of one project; `dayfly whoami` says of which",
+        }),
         Some(server) if !args.local => {
             settings::required_context_path(environment)?;
-            let key = read_key()?;
+            let key = if args.is_by_provider() {
+                sign_in::key(server, args, printer).await?
+            } else {
+                read_key()?
+            };
             store(server, key, &args.name, global, environment, printer).await
         }
         Some(_) | None => local_login::login(args, global, environment, printer).await,

@@ -11,4 +11,5 @@ pub(crate) mod local_login;
 pub(crate) mod login;
 pub(crate) mod project;
 pub(crate) mod project_state;
+pub(crate) mod sign_in;
 pub(crate) mod token;

@@ -56,6 +56,7 @@ fn word(scope: ScopeArg) -> String {
         ScopeArg::Read => "read",
         ScopeArg::Create => "create",
         ScopeArg::Exec => "exec",
+        ScopeArg::Audit => "audit",
         ScopeArg::Admin => "admin",
         ScopeArg::Operator => "operator",
     };
