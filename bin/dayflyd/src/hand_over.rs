@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, ensure};
-use dayfly_types::limits::INTERNAL_NETWORKS_BYTES_MAX;
+use dayfly_types::limits::{INTERNAL_NETWORKS_BYTES_MAX, SIGN_IN_BYTES_MAX};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{
@@ -25,12 +25,13 @@ use serde::{Deserialize, Serialize};
 use crate::args::RunArguments;
 use crate::tls::{CertificateText, FILE_BYTES_MAX};
 
-/// Internal networks and the two files of a certificate at their largest, with as much again for
+/// Internal networks, who may sign in, and the two files of a certificate at their largest, with as much again for
 /// what JSON makes longer (a line end in a file becomes two characters), and what else is set.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;
 const OTHER_SETTINGS_BYTES_MAX: usize = 64 << 10;
 const _: () = assert!(
-    2 * (INTERNAL_NETWORKS_BYTES_MAX as u64 + 2 * FILE_BYTES_MAX) + OTHER_SETTINGS_BYTES_MAX as u64
+    2 * ((INTERNAL_NETWORKS_BYTES_MAX + SIGN_IN_BYTES_MAX) as u64 + 2 * FILE_BYTES_MAX)
+        + OTHER_SETTINGS_BYTES_MAX as u64
         <= MESSAGE_BYTES_MAX as u64
 );
 

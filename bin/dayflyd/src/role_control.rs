@@ -28,9 +28,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let instance = directory
         .instance()?
         .context("the data directory has no instance")?;
+    let sign_in = sign_in::usable(settings.sign_in.as_ref());
     // Before the runtime starts its threads: a process cannot change the ids of threads that it
     // already has in one step.
-    let sign_in = settings.sign_in.map(sign_in::with_files).transpose()?;
     let uid = instance.control_uid();
     drop_to(uid, uid).context("the control process must not run as root")?;
     crate::end_with_parent(arguments)?;

@@ -13,6 +13,7 @@ use crate::args::{Arguments, RunArguments};
 use crate::egress_uplink::EgressUplink;
 use crate::local_access;
 use crate::settings_file::{self, Line};
+use crate::sign_in;
 use crate::tls::CertificateText;
 
 /// Read when it is there and no other is named.
@@ -161,6 +162,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<Option<CertificateText>>
          proxy on another host speaks TLS",
         arguments.listen
     );
+    sign_in::check(arguments.sign_in.as_ref())?;
     let tls = [
         ("tls_listen", arguments.tls_listen.is_some()),
         ("tls_certificate", arguments.tls_certificate.is_some()),

@@ -1,5 +1,9 @@
 //! The setting that lets people sign in.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_control::{InvalidSignIn, SignInConfig, SignInSettings};
 
@@ -19,21 +23,42 @@ pub(crate) fn parse(text: &str) -> Result<SignInSettings> {
     Ok(parsed?)
 }
 
-/// The settings with what their file holds. A file that cannot be read keeps everybody out, so it is
-/// said at once.
+/// Refuses what nobody could sign in with.
 ///
 /// # Errors
 /// Which file, and why.
-pub(crate) fn with_files(settings: SignInSettings) -> Result<SignInConfig> {
-    let authority = settings.authority.as_ref().map(|path| {
-        let named = || format!("sign_in: cannot read the authority {}", path.display());
-        let size = std::fs::metadata(path).with_context(named)?.len();
-        ensure!(size <= AUTHORITY_BYTES_MAX, "{}: it is too long", named());
-        std::fs::read(path).with_context(named)
-    });
-    let authority = authority.transpose()?;
-    Ok(SignInConfig {
-        settings,
+pub(crate) fn check(settings: Option<&SignInSettings>) -> Result<()> {
+    settings.map_or(Ok(()), |settings| with_files(settings).map(|_| ()))
+}
+
+/// What people sign in with, as it is now. An authority that is gone since keeps people from signing
+/// in, and must keep nobody else from anything.
+pub(crate) fn usable(settings: Option<&SignInSettings>) -> Option<SignInConfig> {
+    let config = with_files(settings?);
+    let log = |error: &anyhow::Error| {
+        let error = format!("{error:#}");
+        tracing::error!(error, "nobody can sign in until the next start");
+    };
+    config.inspect_err(log).ok()
+}
+
+fn with_files(settings: &SignInSettings) -> Result<SignInConfig> {
+    let authority = settings.authority.as_deref().map(read).transpose()?;
+    let config = SignInConfig {
+        settings: settings.clone(),
         authority,
-    })
+    };
+    config.check().context("sign_in: authority")?;
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let named = || format!("sign_in: cannot read the authority {}", path.display());
+    let mut text = Vec::new();
+    let file = File::open(path).with_context(named)?;
+    let mut file = file.take(AUTHORITY_BYTES_MAX + 1);
+    file.read_to_end(&mut text).with_context(named)?;
+    let is_short = text.len() as u64 <= AUTHORITY_BYTES_MAX;
+    ensure!(is_short, "{}: it is too long", named());
+    Ok(text)
 }

@@ -350,6 +350,8 @@ pub struct SignInOffer {
     /// Where a client gets its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
+    /// What to ask the provider for.
+    pub scopes: Vec<String>,
 }
 
 /// Body of `POST /v1/sign-in`.

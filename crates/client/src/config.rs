@@ -15,6 +15,15 @@ pub struct ClientConfig {
     pub key: Option<ApiKey>,
 }
 
+impl ClientConfig {
+    /// Whether nobody on the way can read what is sent: over https, or to this host.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let is_private = |url: Url| url.scheme() == "https" || is_loopback(&url);
+        Url::parse(&self.url).is_ok_and(is_private)
+    }
+}
+
 /// A bearer key. Its text is in no debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);

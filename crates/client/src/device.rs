@@ -21,7 +21,6 @@ const SLOWER: Duration = Duration::from_secs(5);
 /// However long a provider would wait.
 const CODE_SECONDS_MAX: u64 = 1800;
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-const SCOPE: &str = "openid email profile";
 
 /// Why there is no ID token.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +89,8 @@ impl DeviceLogin {
         let (device, token_endpoint) = (private_url(device)?, private_url(token)?);
         let http = connector(&device)?;
         let client_id = offer.client_id.clone();
-        let fields = [("client_id", client_id.as_str()), ("scope", SCOPE)];
+        let scope = offer.scopes.join(" ");
+        let fields = [("client_id", client_id.as_str()), ("scope", scope.as_str())];
         let codes: Codes = match ask(&http, device, &fields).await? {
             Ok(body) => parse(&body)?,
             Err(refusal) => return Err(refused(refusal)),
@@ -134,14 +134,17 @@ impl DeviceLogin {
         // The protocol has no event: the provider says how often it wants to be asked.
         while Instant::now() < self.until {
             tokio::time::sleep(pause).await;
-            let response = ask(&self.http, self.token_endpoint.clone(), &fields).await?;
+            let response = ask(&self.http, self.token_endpoint.clone(), &fields).await;
             let refusal = match response {
-                Ok(body) => {
+                // It may be back before the code is over.
+                Err(DeviceError::Unreachable { .. }) => continue,
+                Err(error) => return Err(error),
+                Ok(Ok(body)) => {
                     let what = "there is no ID token in its response".to_owned();
                     let tokens: Tokens = parse(&body)?;
                     return tokens.id_token.ok_or(DeviceError::Protocol { what });
                 }
-                Err(refusal) => refusal,
+                Ok(Err(refusal)) => refusal,
             };
             match refusal.error.as_str() {
                 "authorization_pending" => {}
@@ -167,8 +170,12 @@ fn private_url(text: &str) -> Result<Url, DeviceError> {
         address: text.to_owned(),
     };
     let url = Url::parse(text).map_err(|_| wrong())?;
-    let is_private = url.scheme() == "https" || url.scheme() == "http" && config::is_loopback(&url);
-    if is_private { Ok(url) } else { Err(wrong()) }
+    let is_private = match url.scheme() {
+        "https" => true,
+        "http" => config::is_loopback(&url),
+        _ => false,
+    };
+    is_private.then_some(url).ok_or_else(wrong)
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, DeviceError> {

@@ -233,7 +233,7 @@ impl Control {
         let is_replaced = key.prefix == LOCAL_PREFIX && self.local_key != Some(hash);
         // Whatever the database says: the end of it may not have been possible to write down.
         let person = key.person.as_ref();
-        let is_under_others = person.is_some_and(|person| !self.is_under(&person.sign_in));
+        let is_under_others = person.is_some_and(|person| person.sign_in != self.sign_in_digest());
         if key.revoked_at_ms.is_some() || expired || is_replaced || is_under_others {
             return Ok(LookedUp::Ended(Box::new(row.key)));
         }
@@ -242,10 +242,9 @@ impl Control {
         Ok(LookedUp::Usable(Box::new(row), end))
     }
 
-    /// Whether a digest is that of the settings under which people sign in.
-    fn is_under(&self, digest: &str) -> bool {
-        let sign_in = self.sign_in.as_ref();
-        sign_in.is_some_and(|sign_in| sign_in.digest() == digest)
+    /// Of the settings under which people sign in; that of none is the empty text.
+    pub(crate) fn sign_in_digest(&self) -> &str {
+        self.sign_in.as_ref().map_or("", SignIn::digest)
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

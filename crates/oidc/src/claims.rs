@@ -12,25 +12,36 @@ use crate::address::Issuer;
 pub struct Person {
     /// Never given to another, as a name or an address may be.
     pub subject: String,
-    /// When the provider's word is over, in seconds since 1970.
+    /// When the provider gave its word, in seconds since 1970.
+    pub issued_at: u64,
+    /// When that is over.
     pub expires_at: u64,
     claims: Map<String, Value>,
 }
 
 /// The names by which people know each other, the first that there is.
-const NAMES: [&str; 3] = ["email", "preferred_username", "name"];
+const NAMES: [&str; 3] = [EMAIL, "preferred_username", "name"];
+const EMAIL: &str = "email";
+/// Some providers say in the claims what kind of token it is.
+const KIND: &str = "typ";
+const ID_TOKEN: &str = "ID";
+const NAME_CHARACTERS_MAX: usize = 128;
 
 impl Person {
     /// Whether the provider says this of them: the claim is the text, or a list that has it.
     #[must_use]
     pub fn has(&self, claim: &str, value: &str) -> bool {
-        match self.claims.get(claim) {
-            // An address that nobody has checked is what somebody typed.
-            Some(Value::String(_)) if claim == "email" && !self.has_checked_address() => false,
+        match self.believed(claim) {
             Some(Value::String(text)) => text == value,
             Some(Value::Array(texts)) => texts.iter().any(|text| text == value),
             Some(_) | None => false,
         }
+    }
+
+    fn believed(&self, claim: &str) -> Option<&Value> {
+        // An address that nobody has checked is what somebody typed.
+        let is_believed = claim != EMAIL || self.has_checked_address();
+        self.claims.get(claim).filter(|_| is_believed)
     }
 
     fn has_checked_address(&self) -> bool {
@@ -39,9 +50,11 @@ impl Person {
 
     /// What they are called, for people who read lists. Not to decide by.
     #[must_use]
-    pub fn name(&self) -> &str {
-        let named = |claim: &&str| self.claims.get(*claim).and_then(Value::as_str);
-        NAMES.iter().find_map(named).unwrap_or(&self.subject)
+    pub fn name(&self) -> String {
+        let named = |claim: &&str| self.believed(claim).and_then(Value::as_str);
+        let name = NAMES.iter().find_map(named).unwrap_or(&self.subject);
+        let name = name.chars().filter(|character| !character.is_control());
+        name.take(NAME_CHARACTERS_MAX).collect()
     }
 }
 
@@ -73,6 +86,7 @@ pub(crate) enum Disbelief {
     Audience,
     IssuedLater,
     NoSubject,
+    NoIdToken,
 }
 
 /// What every token is held against.
@@ -93,14 +107,16 @@ impl Claims {
         if self.iss != issuer.as_str() {
             return Err(Disbelief::Issuer);
         }
+        // Whoever else it is for could bring it here.
         let is_alone = match &self.aud {
             Audience::One(one) => one == client_id,
             Audience::Several(all) => matches!(all.as_slice(), [one] if one == client_id),
         };
-        // A token for several is ours when it was made for our client.
-        let was_asked_by_us = self.azp.as_deref().map(|azp| azp == client_id);
-        if !was_asked_by_us.unwrap_or(is_alone) {
+        if !is_alone || self.azp.is_some_and(|azp| azp != client_id) {
             return Err(Disbelief::Audience);
+        }
+        if self.others.get(KIND).is_some_and(|kind| kind != ID_TOKEN) {
+            return Err(Disbelief::NoIdToken);
         }
         if self.iat > get_current_timestamp() + PROVIDER_CLOCK_SKEW.as_secs() {
             return Err(Disbelief::IssuedLater);
@@ -112,6 +128,7 @@ impl Claims {
         claims.insert("sub".to_owned(), Value::String(self.sub.clone()));
         Ok(Person {
             subject: self.sub,
+            issued_at: self.iat,
             expires_at: self.exp,
             claims,
         })

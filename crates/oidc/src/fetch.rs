@@ -23,6 +23,8 @@ pub enum FetchError {
     },
     #[error("the provider could not be asked a moment ago; try again in a few seconds")]
     Lately,
+    #[error("the provider did not respond within {} s", PROVIDER_DEADLINE.as_secs())]
+    Slow,
     #[error("the provider responds with {status} at {url}")]
     Status { url: String, status: u16 },
     #[error("what the provider has at {url} is longer than {PROVIDER_DOCUMENT_BYTES_MAX} bytes")]

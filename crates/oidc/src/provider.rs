@@ -1,16 +1,17 @@
 //! One provider, and what is remembered of it.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use dayfly_types::limits::{
-    PROVIDER_KEYS_AGE_MAX, PROVIDER_REFRESH_PERIOD_MIN, PROVIDER_RETRY_PERIOD_MIN,
-    PROVIDER_TOKEN_BYTES_MAX,
+    PROVIDER_DEADLINE, PROVIDER_KEYS_AGE_MAX, PROVIDER_REFRESH_PERIOD_MIN,
+    PROVIDER_RETRY_PERIOD_MIN, PROVIDER_TOKEN_BYTES_MAX,
 };
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, decode, decode_header};
 use reqwest::Client;
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::address::Issuer;
 use crate::claims::{Claims, Disbelief, Person, validation};
@@ -55,10 +56,17 @@ pub enum TokenRefusal {
 }
 
 /// An OpenID provider.
+#[derive(Clone)]
 pub struct Provider {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     settings: ProviderSettings,
     http: Client,
     known: Mutex<Known>,
+    /// Held by the one that asks.
+    asking: AsyncMutex<()>,
 }
 
 #[derive(Default)]
@@ -71,10 +79,9 @@ struct Known {
 
 impl fmt::Debug for Provider {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let issuer = &self.settings.issuer;
         formatter
             .debug_struct("Provider")
-            .field("issuer", issuer)
+            .field("issuer", self.issuer())
             .finish_non_exhaustive()
     }
 }
@@ -86,21 +93,26 @@ impl Provider {
     /// [`InvalidAuthority`].
     pub fn new(settings: ProviderSettings) -> Result<Self, InvalidAuthority> {
         ring_verifier::install();
-        Ok(Self {
-            http: fetch::connector(settings.authority.as_deref())?,
+        let http = fetch::connector(settings.authority.as_deref())?;
+        let shared = Shared {
             settings,
+            http,
             known: Mutex::default(),
+            asking: AsyncMutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
         })
     }
 
     #[must_use]
     pub fn issuer(&self) -> &Issuer {
-        &self.settings.issuer
+        &self.shared.settings.issuer
     }
 
     #[must_use]
     pub fn client_id(&self) -> &str {
-        &self.settings.client_id
+        &self.shared.settings.client_id
     }
 
     /// Who it is that a token was made for.
@@ -114,7 +126,7 @@ impl Provider {
         let header = decode_header(token).map_err(|_| TokenRefusal::NoToken)?;
         check_header(&header)?;
         let key = self.key(&header).await?;
-        let (issuer, client_id) = (&self.settings.issuer, &self.settings.client_id);
+        let (issuer, client_id) = (self.issuer(), self.client_id());
         let validation = validation(header.alg, issuer, client_id);
         let decoded = decode::<Claims>(token, &key, &validation);
         let claims = decoded.map_err(|error| refused(error.kind()))?.claims;
@@ -126,57 +138,87 @@ impl Provider {
     /// # Errors
     /// [`FetchError`].
     pub async fn endpoints(&self) -> Result<Endpoints, FetchError> {
-        let mut known = self.known.lock().await;
-        if known.young(PROVIDER_KEYS_AGE_MAX).is_none() {
-            known.ask(self).await?;
+        let endpoints = |offer: &Offer| offer.endpoints.clone();
+        if let Some(found) = self.shared.known().young().map(endpoints) {
+            return Ok(found);
         }
-        let offer = known.young(PROVIDER_KEYS_AGE_MAX);
-        Ok(offer.map_or_else(Endpoints::default, |offer| offer.endpoints.clone()))
+        self.ask().await?;
+        let found = self.shared.known().young().map(endpoints);
+        Ok(found.unwrap_or_default())
     }
 
-    /// The key of a token. Others wait while the provider is asked: it is asked once.
     async fn key(&self, header: &Header) -> Result<DecodingKey, TokenRefusal> {
-        let mut known = self.known.lock().await;
-        if let Some(offer) = known.young(PROVIDER_KEYS_AGE_MAX) {
-            if let Some(key) = offer.keys.find(header) {
-                return Ok(key.clone());
-            }
-            // It may have a new one. Whoever sends nonsense must not make us ask without end.
-            if !known.may_be_asked() {
-                return Err(TokenRefusal::UnknownKey);
+        if let Some(found) = self.shared.known().key(header) {
+            return found;
+        }
+        self.ask().await?;
+        let found = self.shared.known().key(header);
+        found.unwrap_or(Err(TokenRefusal::UnknownKey))
+    }
+
+    /// Asks the provider, one at a time, to the end: whoever hangs up must not make us forget that it
+    /// was asked.
+    async fn ask(&self) -> Result<(), FetchError> {
+        let (shared, began) = (Arc::clone(&self.shared), Instant::now());
+        let asked = tokio::spawn(async move { shared.ask(began).await });
+        asked.await.unwrap_or(Err(FetchError::Lately))
+    }
+}
+
+impl Shared {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Every change leaves it whole.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, began: Instant) -> Result<(), FetchError> {
+        let _turn = self.asking.lock().await;
+        {
+            let known = self.known();
+            let was_asked = known.asked_at.is_some_and(|at| at >= began);
+            match known.has_failed {
+                // Somebody else did, while this one waited.
+                false if was_asked => return Ok(()),
+                true if was_asked || known.has_failed_lately() => return Err(FetchError::Lately),
+                false | true => {}
             }
         }
-        known.ask(self).await?;
-        let offer = known.young(PROVIDER_KEYS_AGE_MAX);
-        let key = offer.and_then(|offer| offer.keys.find(header));
-        key.cloned().ok_or(TokenRefusal::UnknownKey)
+        let offer = fetch::offer(&self.http, &self.settings.issuer);
+        let offer = tokio::time::timeout(PROVIDER_DEADLINE, offer).await;
+        let offer = offer.unwrap_or(Err(FetchError::Slow));
+        let mut known = self.known();
+        known.asked_at = Some(Instant::now());
+        known.has_failed = offer.is_err();
+        known.offer = match offer {
+            Ok(offer) => Some((offer, Instant::now())),
+            // What was known stays for its time.
+            Err(error) => return Err(error),
+        };
+        Ok(())
     }
 }
 
 impl Known {
-    fn young(&self, age_max: Duration) -> Option<&Offer> {
+    fn young(&self) -> Option<&Offer> {
         let (offer, read_at) = self.offer.as_ref()?;
-        (read_at.elapsed() < age_max).then_some(offer)
+        (read_at.elapsed() < PROVIDER_KEYS_AGE_MAX).then_some(offer)
     }
 
-    fn may_be_asked(&self) -> bool {
-        let asked_at = self.asked_at;
-        asked_at.is_none_or(|at| at.elapsed() >= PROVIDER_REFRESH_PERIOD_MIN)
-    }
-
-    async fn ask(&mut self, provider: &Provider) -> Result<(), FetchError> {
-        // Whoever waited while somebody else asked in vain need not ask as well.
-        let failed_at = self.asked_at.filter(|_| self.has_failed);
-        if failed_at.is_some_and(|at| at.elapsed() < PROVIDER_RETRY_PERIOD_MIN) {
-            return Err(FetchError::Lately);
+    /// The key of a token, or that there is none; nothing when the provider has to be asked.
+    fn key(&self, header: &Header) -> Option<Result<DecodingKey, TokenRefusal>> {
+        let found = self.young()?.keys.find(header);
+        // It may have a new one. Whoever sends nonsense must not make us ask without end.
+        let lately = |at: Instant| at.elapsed() < PROVIDER_REFRESH_PERIOD_MIN;
+        match found {
+            Some(key) => Some(Ok(key.clone())),
+            None if self.asked_at.is_some_and(lately) => Some(Err(TokenRefusal::UnknownKey)),
+            None => None,
         }
-        self.has_failed = true;
-        let offer = fetch::offer(&provider.http, &provider.settings.issuer).await;
-        self.asked_at = Some(Instant::now());
-        let offer = offer?;
-        self.offer = Some((offer, Instant::now()));
-        self.has_failed = false;
-        Ok(())
+    }
+
+    fn has_failed_lately(&self) -> bool {
+        let lately = |at: Instant| at.elapsed() < PROVIDER_RETRY_PERIOD_MIN;
+        self.has_failed && self.asked_at.is_some_and(lately)
     }
 }
 
@@ -205,7 +247,7 @@ impl From<Disbelief> for TokenRefusal {
             Disbelief::Issuer => Self::Issuer,
             Disbelief::Audience => Self::Audience,
             Disbelief::IssuedLater => Self::NotYet,
-            Disbelief::NoSubject => Self::Incomplete,
+            Disbelief::NoSubject | Disbelief::NoIdToken => Self::Incomplete,
         }
     }
 }

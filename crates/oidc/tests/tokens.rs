@@ -43,7 +43,45 @@ async fn an_address_that_nobody_checked_is_nobodys() {
         let token = issuer.token(Signing::P256, &claims);
         let person = provider.verify(&token).await.unwrap();
         assert!(!person.has("email", "ann@example.com"));
+        assert_eq!(person.name(), "subject-1", "nor is it what they are called");
     }
+    let claims = issuer.claims_with("email_verified", json!(false));
+    let mut claims = claims;
+    claims["email"] = json!(["ann@example.com"]);
+    let token = issuer.token(Signing::P256, &claims);
+    let person = provider.verify(&token).await.unwrap();
+    assert!(!person.has("email", "ann@example.com"));
+}
+
+#[tokio::test]
+async fn a_name_is_one_line() {
+    let issuer = TestIssuer::start().await;
+    let name = format!("ann\n\u{1b}[31m{}", "x".repeat(200));
+    let mut claims = issuer.claims_with("email", Value::Null);
+    claims["preferred_username"] = json!(name);
+    let token = issuer.token(Signing::P256, &claims);
+    let person = provider(&issuer).verify(&token).await.unwrap();
+    let name = person.name();
+    assert!(
+        !name.contains(char::is_control) && name.chars().count() == 128,
+        "{name}"
+    );
+}
+
+/// Somebody who sends a key that nobody knows, and hangs up.
+#[tokio::test]
+async fn a_question_to_the_provider_is_remembered_also_by_those_who_left() {
+    let issuer = TestIssuer::start().await;
+    let provider = provider(&issuer);
+    let nameless = json!({"kid": "nobody"});
+    let token = issuer.token_with(Signing::P256, &nameless, &issuer.claims());
+    for _ in 0..20 {
+        let asked = provider.verify(&token);
+        let _ = tokio::time::timeout(std::time::Duration::ZERO, asked).await;
+    }
+    let refused = provider.verify(&token).await.unwrap_err();
+    assert!(matches!(refused, TokenRefusal::UnknownKey), "{refused}");
+    assert_eq!(issuer.asked(), 1);
 }
 
 /// Each with everything else right.
@@ -57,6 +95,7 @@ async fn what_a_token_says_must_be_right() {
         ("aud", json!([CLIENT_ID, "another"]), "somebody else"),
         ("aud", Value::Null, "lacks"),
         ("azp", json!("another"), "somebody else"),
+        ("typ", json!("Bearer"), "lacks"),
         ("iss", json!("https://id.example"), "another issuer"),
         (
             "iss",
@@ -86,8 +125,8 @@ async fn what_a_token_says_must_be_right() {
         .verify(&issuer.token(Signing::P256, &taken))
         .await
         .unwrap();
-    let mut taken = issuer.claims_with("aud", json!([CLIENT_ID, "another"]));
-    taken["azp"] = json!(CLIENT_ID);
+    let mut taken = issuer.claims_with("azp", json!(CLIENT_ID));
+    taken["typ"] = json!("ID");
     provider
         .verify(&issuer.token(Signing::P256, &taken))
         .await

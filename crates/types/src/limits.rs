@@ -354,17 +354,23 @@ pub const PERSON_KEYS_MAX: usize = 16;
 /// that they can say.
 pub const PERSON_KEY_SECONDS_DEFAULT: u64 = 3600;
 pub const PERSON_KEY_SECONDS_MAX: u64 = 24 * 3600;
+/// How often one person may sign in to one project: each is a row, and an entry of the record.
+pub const SIGN_INS_PER_MINUTE_MAX: usize = 30;
 /// Which people get what, and of how many projects.
-pub const SIGN_IN_GRANTS_MAX: usize = 1000;
-pub const SIGN_IN_BYTES_MAX: usize = 64 << 10;
-/// People who sign in at the same moment: each is a signature to check, before anybody is known.
-pub const SIGN_INS_AT_ONCE_MAX: usize = 8;
+pub const SIGN_IN_GRANTS_MAX: usize = 200;
+pub const SIGN_IN_BYTES_MAX: usize = 16 << 10;
+/// People who sign in at the same moment: each is a body to read and a signature to check, before
+/// anybody is known.
+pub const SIGN_INS_AT_ONCE_MAX: usize = 32;
+/// For the body of such a request, which is an ID token.
+pub const SIGN_IN_BODY_DEADLINE: Duration = Duration::from_secs(5);
 /// Keys of an OpenID provider that are looked at; most have two.
 pub const PROVIDER_KEYS_MAX: usize = 32;
 /// What an OpenID provider says of itself, and its keys.
 pub const PROVIDER_DOCUMENT_BYTES_MAX: usize = 256 << 10;
 /// An ID token with a long list of groups.
 pub const PROVIDER_TOKEN_BYTES_MAX: usize = 16 << 10;
+/// For everything that is asked of a provider at once.
 pub const PROVIDER_DEADLINE: Duration = Duration::from_secs(10);
 /// A key that a provider takes back works for at most this long.
 pub const PROVIDER_KEYS_AGE_MAX: Duration = Duration::from_secs(3600);

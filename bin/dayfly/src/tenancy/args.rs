@@ -48,7 +48,7 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["local", "sso"])]
     pub(crate) id_token_file: Option<PathBuf>,
     /// Which project, for people who have roles in several.
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(long, value_name = "PROJECT", conflicts_with = "local")]
     pub(crate) project: Option<String>,
 }
 

@@ -27,10 +27,17 @@ pub(crate) async fn key(
     args: &LoginArgs,
     printer: &Printer,
 ) -> Result<String, CommandError> {
-    let client = Client::new(ClientConfig {
+    let config = ClientConfig {
         url: server.trim_end_matches('/').to_owned(),
         key: None,
-    })?;
+    };
+    if !config.is_private() {
+        return Err(CommandError::Usage {
+            what: "signing in needs https, except to a server on this host".to_owned(),
+            hint: "an ID token in clear would let anybody in who sees it",
+        });
+    }
+    let client = Client::new(config)?;
     let id_token = match &args.id_token_file {
         Some(path) => read_token(path)?,
         None => by_code(&client, printer).await?,
@@ -59,7 +66,7 @@ async fn by_code(client: &Client, printer: &Printer) -> Result<String, CommandEr
             DeviceError::NotOffered => {
                 "get an ID token another way, and give it with --id-token-file"
             }
-            DeviceError::Expired => "`dayfly login --sso` again gives a new code",
+            DeviceError::Expired => "`dayfly login URL --sso` again gives a new code",
             DeviceError::Address { .. }
             | DeviceError::Http(_)
             | DeviceError::Unreachable { .. }
@@ -71,6 +78,11 @@ async fn by_code(client: &Client, printer: &Printer) -> Result<String, CommandEr
         let what = described(&source);
         CommandError::Refused { what, hint }
     };
+    let (issuer, client_id) = (
+        text::visible(&offer.issuer),
+        text::visible(&offer.client_id),
+    );
+    printer.note(&format!("signing in with {issuer} for {client_id}"));
     let login = DeviceLogin::begin(&offer).await.map_err(failed)?;
     let (page, complete) = login.pages();
     let code = text::visible(login.user_code());

@@ -65,7 +65,12 @@ pub(super) async fn decide(
     let now = now_ms();
     let links = control
         .store
-        .port_links_for_visitor(&address.sandbox, address.port, now)
+        .port_links_for_visitor(
+            &address.sandbox,
+            address.port,
+            now,
+            control.sign_in_digest(),
+        )
         .await?;
     let query_token = head.uri.query().and_then(query::token);
     if let Some(token) = query_token

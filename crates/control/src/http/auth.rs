@@ -29,7 +29,7 @@ use crate::store::{KeyRow, KnownKey, LimitsRow, ProjectState};
 use crate::tenancy::key::bearer;
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
-use crate::tenancy::sign_in_http;
+use crate::tenancy::{sign_in, sign_in_http};
 
 /// What anybody may ask.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/health", "/ready"];
@@ -59,8 +59,14 @@ pub(crate) async fn require_key(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if is_open(&request) || sign_in_http::is_for_it(&request) {
+    if is_open(&request) {
         return next.run(request).await;
+    }
+    if sign_in_http::is_for_it(&request) {
+        return match sign_in::place(&control) {
+            Ok(_place) => next.run(request).await,
+            Err(error) => ApiError::from(error).into_response(),
+        };
     }
     let presented = match bearer(request.headers()) {
         Some(key) => Some(Presented::InHeader(key.to_owned())),

@@ -57,6 +57,14 @@ impl ApiError {
         }
     }
 
+    /// With the delay after which this kind of refusal is worth asking again.
+    pub(crate) fn soon(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            retry_after: usual_delay(code),
+            ..Self::new(code, message)
+        }
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, message)
     }
@@ -144,6 +152,8 @@ pub(crate) fn usual_delay(code: ErrorCode) -> Option<Duration> {
             | ErrorCode::TooMany
             | ErrorCode::StoreUnavailable
             | ErrorCode::AuditUnavailable
+            | ErrorCode::ProviderUnavailable
+            | ErrorCode::RateLimited
     );
     soon.then_some(RETRY_AFTER)
 }

@@ -38,7 +38,9 @@ const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
     JOIN sandboxes ON sandboxes.id = port_links.sandbox_id \
     JOIN projects ON projects.id = port_links.project_id AND projects.state = 'active' \
     WHERE port_links.sandbox_id = $1 AND port_links.port = $2 AND port_links.expires_at_ms > $3 \
-    AND sandboxes.deleted_at_ms IS NULL AND sandboxes.state <> 'deleting'";
+    AND sandboxes.deleted_at_ms IS NULL AND sandboxes.state <> 'deleting' \
+    AND NOT EXISTS (SELECT 1 FROM api_keys WHERE api_keys.prefix = port_links.made_by \
+    AND api_keys.sign_in IS NOT NULL AND api_keys.sign_in <> $4)";
 // An operator's key makes keys of other projects.
 const REVOKE_MADE: &str = "UPDATE api_keys SET revoked_at_ms = $2 \
     WHERE revoked_at_ms IS NULL AND prefix IN (WITH RECURSIVE made(prefix) AS \
@@ -57,6 +59,9 @@ const DELETE_LINKS_OF_SIGN_INS: &str = "DELETE FROM port_links WHERE made_by IN 
     (SELECT prefix FROM api_keys WHERE sign_in IS NOT NULL AND sign_in <> $1)";
 // Links to files: no key of theirs made another.
 const PURGE_FILE_LINKS: &str = "DELETE FROM api_keys WHERE file IS NOT NULL AND expires_at_ms < $1";
+// What such a key made ended no later.
+const PURGE_SIGN_INS: &str =
+    "DELETE FROM api_keys WHERE sign_in IS NOT NULL AND expires_at_ms < $1";
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
@@ -222,7 +227,8 @@ impl Store {
         raw.into_iter().map(SandboxRow::try_from).collect()
     }
 
-    /// What may let a visitor in who has no key, and so no project.
+    /// What may let a visitor in who has no key, and so no project. Not what people made who signed in
+    /// under other settings than those with this digest.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -231,11 +237,13 @@ impl Store {
         sandbox: &SandboxId,
         port: u16,
         now_ms: i64,
+        sign_in: &str,
     ) -> Result<Vec<PortLinkRow>, StoreError> {
         let raw: Vec<RawPortLink> = sqlx::query_as(SELECT_PORT_LINKS)
             .bind(sandbox.as_str())
             .bind(i64::from(port))
             .bind(now_ms)
+            .bind(sign_in)
             .fetch_all(&self.reader)
             .await
             .map_err(StoreError::during("look up links"))?;
@@ -252,7 +260,7 @@ impl Store {
         for (statements, before) in [
             (&[PURGE_SANDBOXES][..], before.deleted_ms),
             (&[PURGE_KEYS], keys),
-            (&[PURGE_PORT_LINKS, PURGE_FILE_LINKS], keys),
+            (&[PURGE_PORT_LINKS, PURGE_FILE_LINKS, PURGE_SIGN_INS], keys),
             (&[PURGE_EVENTS], before.events_ms),
             (&[FREE_OLD_AUDIT, PURGE_AUDIT], audit),
         ] {

@@ -27,9 +27,12 @@ const SELECT_ONE: &str = "SELECT * FROM api_keys WHERE project_id = $1 AND prefi
 const SELECT_ALIVE: &str = "SELECT * FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
     AND (created_at_ms, prefix) > ($3, $4) ORDER BY created_at_ms, prefix LIMIT $5";
+// Those that people got by signing in are counted by person.
 const COUNT_KEYS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $2) \
-    AND file IS NULL";
+    AND file IS NULL AND NOT (person IS NOT NULL AND made_by IS NULL)";
+const COUNT_SIGN_INS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 AND person = $2 \
+    AND made_by IS NULL AND created_at_ms > $3";
 const COUNT_LINKS: &str = "SELECT COUNT(*) FROM api_keys WHERE project_id = $1 \
     AND revoked_at_ms IS NULL AND expires_at_ms > $2 AND file IS NOT NULL";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
@@ -202,6 +205,26 @@ impl Store {
             .await
             .map_err(StoreError::during("read a key again"))?;
         Ok(found.map(|(revoked_at_ms,)| revoked_at_ms.is_some()))
+    }
+
+    /// How often a person has signed in to a project since then.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count_sign_ins(
+        &self,
+        project: &ProjectId,
+        subject: &str,
+        since_ms: i64,
+    ) -> Result<usize, StoreError> {
+        let (count,): (i64,) = sqlx::query_as(COUNT_SIGN_INS)
+            .bind(project.as_str())
+            .bind(subject)
+            .bind(since_ms)
+            .fetch_one(&self.reader)
+            .await
+            .map_err(StoreError::during("count a person's keys"))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// The keys that a person got in a project by signing in and that work now, but for the newest

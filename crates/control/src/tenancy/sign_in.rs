@@ -9,10 +9,8 @@ use std::sync::Arc;
 use dayfly_api::NewToken;
 use dayfly_oidc::{InvalidAuthority, Person, Provider, TokenRefusal};
 use dayfly_types::ProjectId;
-use dayfly_types::limits::{
-    PERSON_KEYS_MAX, SIGN_INS_AT_ONCE_MAX, TOKEN_LABEL_CHARACTERS_MAX, TOKENS_MAX,
-};
-use tokio::sync::Semaphore;
+use dayfly_types::limits::{PERSON_KEYS_MAX, SIGN_INS_AT_ONCE_MAX, SIGN_INS_PER_MINUTE_MAX};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::audit::Unrecorded;
 use crate::control::Control;
@@ -24,11 +22,13 @@ use crate::tenancy::sign_in_settings::{Grant, Role, SignInConfig, SignInSettings
 use crate::tenancy::tokens::{self, Extent, TokenError};
 use crate::time::now_ms;
 
+const MINUTE_MS: i64 = 60_000;
+
 /// How people sign in here.
 #[derive(Debug)]
 pub struct SignIn {
     pub(crate) provider: Provider,
-    settings: SignInSettings,
+    pub(crate) settings: SignInSettings,
     digest: String,
     /// Of those who do it now.
     places: Semaphore,
@@ -41,18 +41,22 @@ pub(crate) enum SignInError {
     Off,
     #[error("too many people sign in at this moment")]
     TooMany,
+    #[error("the ID token took too long to arrive")]
+    Slow,
     #[error("the ID token is not taken")]
     Verify(#[from] TokenRefusal),
+    #[error("the ID token is not taken: it is older than a key may get here")]
+    TooOld,
     #[error("the settings of this server give {name} no role in any project")]
     NoRole { name: String },
     #[error("the settings of this server give {name} no role in project {project}")]
-    NoRoleThere { name: String, project: String },
+    NoRoleThere { name: String, project: ProjectId },
     #[error("say which project; this person has roles in: {}", projects.join(", "))]
     WhichProject { projects: Vec<String> },
     #[error("project {project} cannot be used now")]
     Suspended { project: ProjectId },
-    #[error("a project has at most {TOKENS_MAX} keys")]
-    Full,
+    #[error("{name} has signed in {SIGN_INS_PER_MINUTE_MAX} times within a minute")]
+    TooOften { name: String },
     #[error(transparent)]
     Project(#[from] ProjectError),
     #[error(transparent)]
@@ -63,13 +67,13 @@ pub(crate) enum SignInError {
     Unrecorded(#[from] Unrecorded),
 }
 
-/// A key, and for whom.
+/// Somebody who may have a key, of which project, and for what.
 #[derive(Debug)]
-pub(crate) struct SignedIn {
-    pub(crate) made: NewToken,
-    pub(crate) project: ProjectId,
+pub(crate) struct Admitted {
     pub(crate) person: Person,
-    pub(crate) roles: BTreeSet<&'static str>,
+    pub(crate) project: ProjectId,
+    pub(crate) roles: Vec<Role>,
+    expires_at_ms: i64,
 }
 
 impl SignIn {
@@ -88,55 +92,73 @@ impl SignIn {
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }
+
+    /// Until when a person's key may last. From the provider's word on, so that an old token is not
+    /// good for another key.
+    fn end_of(&self, person: &Person) -> i64 {
+        let longest = person.issued_at.saturating_add(self.settings.key_seconds);
+        let seconds = longest.min(person.expires_at);
+        i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
+    }
 }
 
-/// Gives somebody a key of a project, by the word of the provider.
+/// A place among those who sign in, before anything is read of them: nobody knows yet who they are.
+///
+/// # Errors
+/// [`SignInError::Off`], [`SignInError::TooMany`].
+pub(crate) fn place(control: &Control) -> Result<SemaphorePermit<'_>, SignInError> {
+    let sign_in = control.sign_in.as_ref().ok_or(SignInError::Off)?;
+    let place = sign_in.places.try_acquire();
+    place.map_err(|_| SignInError::TooMany)
+}
+
+/// Who it is, and what they may have.
 ///
 /// # Errors
 /// [`SignInError`].
-pub(crate) async fn sign_in(
-    control: &Arc<Control>,
+pub(crate) async fn admit(
+    control: &Control,
     token: &str,
-    project: Option<&str>,
-) -> Result<SignedIn, SignInError> {
+    project: Option<&ProjectId>,
+) -> Result<Admitted, SignInError> {
     let sign_in = control.sign_in.as_ref().ok_or(SignInError::Off)?;
-    let _place = sign_in
-        .places
-        .try_acquire()
-        .map_err(|_| SignInError::TooMany)?;
     control.audit.ensure_writable()?;
     let person = sign_in.provider.verify(token).await?;
+    let expires_at_ms = sign_in.end_of(&person);
+    if expires_at_ms <= now_ms() {
+        return Err(SignInError::TooOld);
+    }
     let grants = sign_in.settings.grants_of(&person);
     let project = chosen(&person, &grants, project)?;
     let row = projects::find(control, project.as_str()).await?;
     if row.state != ProjectState::Active {
         return Err(SignInError::Suspended { project });
     }
+    let since = now_ms() - MINUTE_MS;
+    let lately = control
+        .store
+        .count_sign_ins(&project, &person.subject, since);
+    if lately.await? >= SIGN_INS_PER_MINUTE_MAX {
+        let name = person.name();
+        return Err(SignInError::TooOften { name });
+    }
     let theirs = grants.iter().filter(|grant| grant.project == project);
-    let roles: Vec<_> = theirs.map(|grant| grant.role).collect();
-    let made = insert(control, sign_in, &person, &project, roles_scopes(&roles)).await?;
-    end_surplus(control, &project, &person).await?;
-    Ok(SignedIn {
-        made,
-        project,
+    Ok(Admitted {
+        roles: theirs.map(|grant| grant.role).collect(),
         person,
-        roles: roles.iter().map(|role| role.as_str()).collect(),
+        project,
+        expires_at_ms,
     })
-}
-
-fn roles_scopes(roles: &[Role]) -> Scopes {
-    let scopes = roles.iter().flat_map(|role| role.scopes().words());
-    scopes.filter_map(Scope::parse).collect()
 }
 
 /// The project that is meant: the named one, or the only one there is.
 fn chosen(
     person: &Person,
     grants: &[&Grant],
-    named: Option<&str>,
+    named: Option<&ProjectId>,
 ) -> Result<ProjectId, SignInError> {
     let projects: BTreeSet<&ProjectId> = grants.iter().map(|grant| &grant.project).collect();
-    let name = || person.name().to_owned();
+    let name = || person.name();
     let mut all = projects.iter();
     match (named, all.next(), all.next()) {
         (_, None, _) => Err(SignInError::NoRole { name: name() }),
@@ -144,52 +166,44 @@ fn chosen(
         (None, Some(_), Some(_)) => Err(SignInError::WhichProject {
             projects: projects.iter().map(ToString::to_string).collect(),
         }),
-        (Some(named), Some(_), _) => {
-            let found = projects
-                .into_iter()
-                .find(|project| project.as_str() == named);
-            found.cloned().ok_or_else(|| SignInError::NoRoleThere {
-                name: name(),
-                project: named.to_owned(),
-            })
-        }
+        (Some(named), Some(_), _) if projects.contains(named) => Ok(named.clone()),
+        (Some(named), Some(_), _) => Err(SignInError::NoRoleThere {
+            name: name(),
+            project: named.clone(),
+        }),
     }
 }
 
-async fn insert(
+/// Makes the key.
+///
+/// # Errors
+/// [`SignInError`].
+pub(crate) async fn insert(
     control: &Control,
-    sign_in: &SignIn,
-    person: &Person,
-    project: &ProjectId,
-    scopes: Scopes,
+    admitted: &Admitted,
 ) -> Result<NewToken, SignInError> {
-    let now = now_ms();
-    let count = control.store.count_api_keys(project, false, now).await?;
-    if count >= TOKENS_MAX {
-        return Err(SignInError::Full);
-    }
+    let sign_in = control.sign_in.as_ref().ok_or(SignInError::Off)?;
     let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
-    let longest = now.saturating_add_unsigned(sign_in.settings.key_seconds.saturating_mul(1000));
-    let word_ends = i64::try_from(person.expires_at.saturating_mul(1000)).unwrap_or(i64::MAX);
-    let label = person.name().chars().filter(|one| !one.is_control());
+    let scopes = admitted.roles.iter().flat_map(|role| role.scopes().words());
+    let scopes: Scopes = scopes.filter_map(Scope::parse).collect();
     let row = KeyRow {
         hash: key.hash().to_hex(),
-        project: project.clone(),
+        project: admitted.project.clone(),
         prefix: key.prefix().to_owned(),
         reach: Reach::everywhere(scopes),
-        label: label.take(TOKEN_LABEL_CHARACTERS_MAX).collect(),
+        label: admitted.person.name(),
         made_by: None,
         person: Some(PersonOfKey {
-            subject: person.subject.clone(),
+            subject: admitted.person.subject.clone(),
             sign_in: sign_in.digest.clone(),
         }),
-        created_at_ms: now,
-        expires_at_ms: Some(longest.min(word_ends)),
+        created_at_ms: now_ms(),
+        expires_at_ms: Some(admitted.expires_at_ms),
         revoked_at_ms: None,
     };
     control.store.insert_api_key(&row).await?;
     let mut token_info = tokens::present(&row);
-    token_info.project = Some(project.to_string());
+    token_info.project = Some(admitted.project.to_string());
     Ok(NewToken {
         token_info,
         token: key.reveal().to_owned(),
@@ -197,14 +211,17 @@ async fn insert(
 }
 
 /// Ends the oldest keys of somebody who signs in again and again.
-async fn end_surplus(
+///
+/// # Errors
+/// [`SignInError`].
+pub(crate) async fn end_surplus(
     control: &Arc<Control>,
-    project: &ProjectId,
-    person: &Person,
+    admitted: &Admitted,
 ) -> Result<(), SignInError> {
+    let (project, subject) = (&admitted.project, &admitted.person.subject);
     let surplus = control
         .store
-        .surplus_keys(project, &person.subject, PERSON_KEYS_MAX, now_ms());
+        .surplus_keys(project, subject, PERSON_KEYS_MAX, now_ms());
     for prefix in surplus.await? {
         tokens::end_whole(control, project, &prefix, Extent::Descendants).await?;
     }

@@ -1,12 +1,14 @@
 //! Where people sign in. The one thing beside health that is done without a key.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{FromRequest as _, Request, State};
 use dayfly_api::{NewToken, SignInOffer, SignInRequest};
 use dayfly_oidc::{FetchError, TokenRefusal};
-use dayfly_types::ErrorCode;
+use dayfly_types::limits::SIGN_IN_BODY_DEADLINE;
+use dayfly_types::{ErrorCode, ProjectId};
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -15,8 +17,10 @@ use crate::http::answer::SignInRefusals;
 use crate::http::audit::{AuditedRequest, asked};
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
+use crate::input::Invalid;
 use crate::store::AuditEvent;
-use crate::tenancy::sign_in::{self, SignInError, SignedIn};
+use crate::tenancy::sign_in::{self, Admitted, SignInError};
+use crate::tenancy::tokens::TokenError;
 
 pub(crate) const PATH: &str = "/v1/sign-in";
 
@@ -41,6 +45,7 @@ pub(crate) async fn describe(
         client_id: provider.client_id().to_owned(),
         device_authorization_endpoint: endpoints.device_authorization,
         token_endpoint: endpoints.token,
+        scopes: sign_in.settings.scopes.clone(),
     }))
 }
 
@@ -54,11 +59,18 @@ pub(crate) async fn sign_in(
     request: Request,
 ) -> Result<(StatusCode, Json<NewToken>), ApiError> {
     let asked = asked(&request);
-    let JsonObject(body) = JsonObject::<SignInRequest>::from_request(request, &()).await?;
-    let signed_in = sign_in::sign_in(&control, &body.id_token, body.project.as_deref()).await;
-    let signed_in = signed_in.inspect_err(note_refusal)?;
-    record(&control, &asked, &signed_in).await;
-    Ok((StatusCode::CREATED, Json(signed_in.made)))
+    let body = JsonObject::<SignInRequest>::from_request(request, &());
+    let body = tokio::time::timeout(SIGN_IN_BODY_DEADLINE, body).await;
+    let JsonObject(body) = body.map_err(|_| SignInError::Slow)??;
+    let project = body.project.as_deref().map(ProjectId::parse).transpose();
+    let project = project.map_err(|_| Invalid::field("project", "is not the name of a project"))?;
+    let admitted = sign_in::admit(&control, &body.id_token, project.as_ref()).await;
+    let admitted = admitted.inspect_err(note_refusal)?;
+    // To its end, whoever waits for it: there is no key without an entry in the record.
+    let work = give(Arc::clone(&control), asked, admitted);
+    let given = control.tasks.spawn(work).await;
+    let made = given.map_err(|_| TokenError::Stopped)??;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// For the operator: nobody's record is the right one for somebody who is not known.
@@ -67,21 +79,28 @@ fn note_refusal(error: &SignInError) {
     tracing::warn!(error, "somebody could not sign in");
 }
 
-async fn record(control: &Control, asked: &AuditedRequest, signed_in: &SignedIn) {
-    let prefix = &signed_in.made.token_info.prefix;
-    let status = StatusCode::CREATED.as_u16();
+async fn give(
+    control: Arc<Control>,
+    asked: AuditedRequest,
+    admitted: Admitted,
+) -> Result<NewToken, SignInError> {
+    let made = sign_in::insert(&control, &admitted).await?;
+    let prefix = &made.token_info.prefix;
+    let roles: BTreeSet<&str> = admitted.roles.iter().map(|role| role.as_str()).collect();
     let detail = json!({
-        "person": signed_in.person.subject,
-        "name": signed_in.made.token_info.label,
-        "roles": signed_in.roles,
-        "expires_at": signed_in.made.token_info.expires_at,
+        "person": admitted.person.subject,
+        "name": made.token_info.label,
+        "roles": roles,
+        "expires_at": made.token_info.expires_at,
     });
     let entry = AuditEvent {
         subject: Some(prefix.clone()),
         detail: detail.to_string(),
-        ..asked.entry(&signed_in.project, prefix, status)
+        ..asked.entry(&admitted.project, prefix, StatusCode::CREATED.as_u16())
     };
     control.audit.record(entry).await;
+    sign_in::end_surplus(&control, &admitted).await?;
+    Ok(made)
 }
 
 impl From<SignInError> for ApiError {
@@ -89,7 +108,10 @@ impl From<SignInError> for ApiError {
         let text = error.to_string();
         match error {
             SignInError::Off => Self::new(ErrorCode::NotFound, text),
-            SignInError::TooMany => Self::new(ErrorCode::TooMany, text),
+            SignInError::TooMany => Self::soon(ErrorCode::TooMany, text),
+            SignInError::Slow | SignInError::WhichProject { .. } => Self::invalid(text),
+            SignInError::TooOften { .. } => Self::soon(ErrorCode::RateLimited, text),
+            SignInError::TooOld => Self::new(ErrorCode::Unauthorized, text),
             SignInError::Verify(TokenRefusal::Provider(source)) => unreachable(&source),
             SignInError::Verify(why) => {
                 Self::new(ErrorCode::Unauthorized, format!("{text}: {why}"))
@@ -97,9 +119,7 @@ impl From<SignInError> for ApiError {
             SignInError::NoRole { .. } | SignInError::NoRoleThere { .. } => {
                 Self::new(ErrorCode::Forbidden, text)
             }
-            SignInError::WhichProject { .. } => Self::invalid(text),
             SignInError::Suspended { .. } => Self::new(ErrorCode::ProjectSuspended, text),
-            SignInError::Full => Self::new(ErrorCode::QuotaExceeded, text),
             SignInError::Project(error) => error.into(),
             SignInError::Token(error) => error.into(),
             SignInError::Unrecorded(error) => error.into(),
@@ -110,5 +130,5 @@ impl From<SignInError> for ApiError {
 
 fn unreachable(source: &FetchError) -> ApiError {
     let text = format!("the OpenID provider cannot be asked: {source}");
-    ApiError::new(ErrorCode::ProviderUnavailable, text)
+    ApiError::soon(ErrorCode::ProviderUnavailable, text)
 }

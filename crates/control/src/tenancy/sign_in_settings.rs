@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dayfly_oidc::{Issuer, Person, ProviderSettings};
+use dayfly_oidc::{InvalidAuthority, Issuer, Person, Provider, ProviderSettings};
 use dayfly_types::ProjectId;
 use dayfly_types::limits::{
     PERSON_KEY_SECONDS_DEFAULT, PERSON_KEY_SECONDS_MAX, SIGN_IN_BYTES_MAX, SIGN_IN_GRANTS_MAX,
@@ -25,6 +25,8 @@ pub enum InvalidSignIn {
     Grants,
     #[error("a grant needs a claim and a value")]
     EmptyGrant,
+    #[error("scopes must have `openid` among them, each one word")]
+    Scopes,
     #[error("key_seconds must be from 60 to {PERSON_KEY_SECONDS_MAX}")]
     KeySeconds,
 }
@@ -42,6 +44,9 @@ pub struct SignInSettings {
     /// How long a key of a person lasts at most. No longer than the provider's word in any case.
     #[serde(default = "key_seconds")]
     pub key_seconds: u64,
+    /// What a client asks the provider for. Some have groups only under a scope of their own.
+    #[serde(default = "scopes")]
+    pub scopes: Vec<String>,
     /// People, by what the provider calls them (`sub`), who get nothing whatever else is said.
     #[serde(default)]
     pub denied: Vec<String>,
@@ -50,6 +55,10 @@ pub struct SignInSettings {
 
 const fn key_seconds() -> u64 {
     PERSON_KEY_SECONDS_DEFAULT
+}
+
+fn scopes() -> Vec<String> {
+    ["openid", "email", "profile"].map(str::to_owned).to_vec()
 }
 
 /// Everybody of whom the provider says this has a role in a project.
@@ -120,6 +129,11 @@ impl SignInSettings {
         if settings.grant.iter().any(is_empty) {
             return Err(InvalidSignIn::EmptyGrant);
         }
+        let is_word = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
+        let has_openid = settings.scopes.iter().any(|scope| scope == "openid");
+        if !has_openid || !settings.scopes.iter().all(is_word) {
+            return Err(InvalidSignIn::Scopes);
+        }
         if !(60..=PERSON_KEY_SECONDS_MAX).contains(&settings.key_seconds) {
             return Err(InvalidSignIn::KeySeconds);
         }
@@ -153,6 +167,14 @@ pub struct SignInConfig {
 }
 
 impl SignInConfig {
+    /// Whether it can be used; nobody is asked.
+    ///
+    /// # Errors
+    /// What is wrong with the authority.
+    pub fn check(&self) -> Result<(), InvalidAuthority> {
+        Provider::new(self.provider()).map(|_| ())
+    }
+
     pub(crate) fn provider(&self) -> ProviderSettings {
         ProviderSettings {
             issuer: self.settings.issuer.clone(),
@@ -184,6 +206,8 @@ mod tests {
             TEXT.replace("\"dayfly\"", "\"\""),
             TEXT.replace("\"value\":\"ml\"", "\"value\":\"\""),
             TEXT.replace("\"project\":\"ml\"", "\"project\":\"No Project\""),
+            TEXT.replace("\"grant\"", "\"scopes\":[\"email\"],\"grant\""),
+            TEXT.replace("\"grant\"", "\"scopes\":[\"openid a\"],\"grant\""),
             TEXT.replace("\"grant\"", "\"key_seconds\":59,\"grant\""),
             TEXT.replace("\"grant\"", "\"key_seconds\":86401,\"grant\""),
             r#"{"issuer":"https://id.example","client_id":"dayfly","grant":[]}"#.to_owned(),

@@ -7,6 +7,8 @@ use dayfly_control::SignInSettings;
 use dayfly_testkit::issuer::{CLIENT_ID, Signing, TestIssuer};
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::support::world::{Answer, Setup, World, eventually};
 
@@ -127,7 +129,15 @@ async fn a_key_is_the_persons_and_ends_with_the_providers_word() {
     assert!((295..=300).contains(&lasts(&made)), "{made}");
     let long = issuer.claims_with("exp", json!(dayfly_testkit::issuer::now() + 90_000));
     let made = sign_in(&world, &issuer.token(Signing::P256, &long)).await;
-    assert_eq!(lasts(&made.json()), 3600, "no longer than the settings say");
+    let lasted = lasts(&made.json());
+    assert!(
+        (3595..=3600).contains(&lasted),
+        "no longer than the settings say"
+    );
+    let mut old = long;
+    old["iat"] = json!(dayfly_testkit::issuer::now() - 3601);
+    let refused = sign_in(&world, &issuer.token(Signing::P256, &old)).await;
+    assert_eq!(refused.refusal(), "unauthorized", "nor with an old token");
 
     let prefix = made.json()["prefix"].as_str().unwrap().to_owned();
     let is_recorded = async || {
@@ -160,6 +170,7 @@ async fn who_has_no_role_gets_nothing() {
         json!({}),
         json!({"id_token": 1}),
         json!({"id_token": "x", "more": 1}),
+        json!({"id_token": "x", "project": "no\nproject"}),
     ] {
         let answer = ask(&world, Method::POST, &wrong).await;
         assert_eq!(answer.refusal(), "invalid_request", "{wrong}");
@@ -249,11 +260,60 @@ async fn a_person_has_so_many_keys_and_the_oldest_ends() {
     for _ in 0..18 {
         keys.push(key_of(&world, &token).await);
     }
+    for _ in 18..30 {
+        key_of(&world, &in_group(&issuer, "viewers")).await;
+    }
+    let refused = sign_in(&world, &token).await;
+    assert_eq!(refused.refusal(), "rate_limited");
     for (index, key) in keys.iter().enumerate() {
         let status = with_key(&world, key, Method::GET, "/v1/me").await;
-        let wanted = if index < 2 { 401 } else { 200 };
+        let wanted = if index < 14 { 401 } else { 200 };
         assert_eq!(status, wanted, "{index}");
     }
+}
+
+/// Whoever has no key takes no more than the places for it, and nothing is read before.
+#[tokio::test]
+async fn those_who_never_send_their_token_shut_nobody_else_out() {
+    let issuer = TestIssuer::start().await;
+    let world = world(&issuer).await;
+    let head = "POST /v1/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                content-length: 100\r\n\r\n{";
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        silent.push(stream);
+    }
+    let token = in_group(&issuer, "viewers");
+    let is_full = async || sign_in(&world, &token).await.status == StatusCode::TOO_MANY_REQUESTS;
+    eventually("all places are taken", is_full).await;
+    assert_eq!(world.get("/v1/me").await.status, StatusCode::OK);
+    // Their time is over soon.
+    let is_let_in = async || sign_in(&world, &token).await.status == StatusCode::CREATED;
+    eventually("somebody signs in", is_let_in).await;
+}
+
+#[tokio::test]
+async fn links_end_with_the_settings_whatever_the_database_says() {
+    let issuer = TestIssuer::start().await;
+    let world = world(&issuer).await;
+    let key = key_of(&world, &in_group(&issuer, "ml")).await;
+    let id = world.create().await;
+    let path = format!("/v1/sandboxes/{id}/ports/80/links");
+    assert_eq!(with_key(&world, &key, Method::POST, &path).await, 201);
+    let sandbox = dayfly_types::SandboxId::parse(&id).unwrap();
+    let links = async |more: &Value| {
+        let digest = settings(&issuer, more).digest();
+        let now = i64::try_from(dayfly_testkit::issuer::now() * 1000).unwrap();
+        let store = &world.control.store;
+        let found = store
+            .port_links_for_visitor(&sandbox, 80, now, &digest)
+            .await;
+        found.unwrap().len()
+    };
+    assert_eq!(links(&json!({})).await, 1);
+    assert_eq!(links(&json!({"denied": ["somebody"]})).await, 0);
 }
 
 #[tokio::test]
