@@ -187,6 +187,8 @@ calls! {
         Sandboxes sandboxes()() -> Vec<SandboxReport>, QUESTION;
         /// What each sandbox of a project that runs costs the host now.
         Loads loads(project: ProjectId)() -> Vec<ResourceUse>, QUESTION;
+        /// The same of the sandboxes of all projects.
+        AllLoads all_loads()() -> Vec<ResourceUse>, QUESTION;
         /// Stops the guest's processors. Memory stays where it is.
         Pause pause(id: SandboxId)() -> SandboxReport, STATE;
         Resume resume(id: SandboxId)() -> SandboxReport, STATE;

@@ -56,6 +56,17 @@ pub struct ResourceUse {
     pub cpu_micros: u64,
     /// Memory that it alone has. What it shares with others of its template does not count.
     pub memory_bytes: u64,
+    /// What its disk takes on the host beside what captures have sealed, in whole MiB.
+    #[serde(default)]
+    pub disk_bytes: u64,
+    /// What its interface has received and sent since its machine was started.
+    #[serde(default)]
+    pub network_in_bytes: u64,
+    #[serde(default)]
+    pub network_out_bytes: u64,
+    /// Which machine that is: another one counts from zero.
+    #[serde(default)]
+    pub machine: String,
 }
 
 /// What a node says of one sandbox.

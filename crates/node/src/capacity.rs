@@ -281,6 +281,13 @@ impl Ledger {
             .collect()
     }
 
+    /// How much of a promise was written when somebody looked last.
+    pub(crate) fn used_mib(&self, promise: PromiseNumber) -> u64 {
+        let accounts = self.lock();
+        let account = accounts.promises.get(&promise.0);
+        account.map_or(0, |account| account.used_mib)
+    }
+
     /// Looks how much of each promise is written by now. Blocks.
     pub(crate) fn look(&self) {
         let kept: Vec<(u64, PathBuf)> = {

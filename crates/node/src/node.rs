@@ -195,6 +195,24 @@ impl Node {
         self.parts.engine.capabilities().accelerator.isolation()
     }
 
+    /// What each sandbox that runs, and that is wanted, costs the host now.
+    async fn measure(
+        &self,
+        is_wanted: impl Fn(&SandboxHandle) -> bool,
+    ) -> Result<Vec<ResourceUse>, NodeError> {
+        let wanted: Vec<SandboxHandle> = self
+            .parts
+            .sandboxes()
+            .values()
+            .filter(|handle| is_wanted(handle))
+            .cloned()
+            .collect();
+        let ledger = Arc::clone(&self.parts.ledger);
+        let read = move || wanted.iter().filter_map(|one| one.load(&ledger)).collect();
+        let loads = tokio::task::spawn_blocking(read).await;
+        loads.map_err(|error| crate::failure::node_error("the node could not look", &error))
+    }
+
     pub(crate) fn find(&self, id: &SandboxId) -> Result<SandboxHandle, NodeError> {
         self.parts.find(id).ok_or_else(|| self.absent_or_kept(id))
     }
@@ -353,17 +371,12 @@ impl NodeSandboxes for Node {
     }
 
     async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {
-        let is_own = |handle: &&SandboxHandle| handle.report().project == *project;
-        let own: Vec<SandboxHandle> = self
-            .parts
-            .sandboxes()
-            .values()
-            .filter(is_own)
-            .cloned()
-            .collect();
-        let read = move || own.iter().filter_map(SandboxHandle::load).collect();
-        let loads = tokio::task::spawn_blocking(read).await;
-        loads.map_err(|error| crate::failure::node_error("the node could not look", &error))
+        self.measure(|handle| handle.report().project == *project)
+            .await
+    }
+
+    async fn all_loads(&self) -> Result<Vec<ResourceUse>, NodeError> {
+        self.measure(|_| true).await
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {

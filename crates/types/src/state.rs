@@ -57,6 +57,15 @@ impl SandboxState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
+    /// Whether a sandbox has a machine throughout this state, which holds its memory.
+    #[must_use]
+    pub const fn has_machine(self) -> bool {
+        matches!(
+            self,
+            Self::Running | Self::Pausing | Self::Paused | Self::Resuming | Self::Hibernating
+        )
+    }
+
     /// Whether nothing can follow.
     #[must_use]
     pub const fn is_final(self) -> bool {

@@ -32,6 +32,7 @@ mod subnet;
 mod sysctl;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use addresses::host_addresses;
 pub use audit::{
@@ -44,6 +45,7 @@ pub use error::NetworkError;
 pub use nat::NatLink;
 pub use slot::make_slot_network;
 pub use sockets::{SlotSockets, open_slot_sockets};
+pub use traffic::{GuestTraffic, guest_traffic};
 
 use std::fs;
 use std::io;

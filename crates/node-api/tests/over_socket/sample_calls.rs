@@ -81,6 +81,10 @@ fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
         id: id(),
         cpu_micros: 1,
         memory_bytes: 2,
+        disk_bytes: 3,
+        network_in_bytes: 4,
+        network_out_bytes: 5,
+        machine: "6.7".to_owned(),
     };
     let change = LifecycleChange {
         ttl_seconds: Some(None),
@@ -111,8 +115,9 @@ fn about_sandboxes() -> Vec<(NodeCall, NodeReply)> {
         (NodeCall::Sandboxes {}, NodeReply::Sandboxes(vec![report()])),
         (
             NodeCall::Loads { project: project() },
-            NodeReply::Loads(vec![load]),
+            NodeReply::Loads(vec![load.clone()]),
         ),
+        (NodeCall::AllLoads {}, NodeReply::AllLoads(vec![load])),
         (NodeCall::Pause { id: id() }, NodeReply::Pause(report())),
         (NodeCall::Resume { id: id() }, NodeReply::Resume(report())),
         (

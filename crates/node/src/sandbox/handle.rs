@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dayfly_core::expiry;
 use dayfly_guest_client::AgentClient;
+use dayfly_host::net;
 use dayfly_host::process::{self, ProcessIdentity};
 use dayfly_node_api::{LifecycleReport, NodeError, ResourceUse, SandboxReport};
 use dayfly_types::{ErrorCode, Moment, SandboxId, SandboxState, SnapshotId};
@@ -12,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Activity, Reply, Request};
+use crate::capacity::{Ledger, PromiseNumber};
 
 /// What an owner shows.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) struct Published {
     pub(crate) expires: Option<Moment>,
     /// Its engine, while there is one.
     pub(crate) process: Option<EngineProcess>,
+    /// What its disk was promised, while there is an engine.
+    pub(crate) promise: Option<PromiseNumber>,
     /// Captures that must stay for it.
     pub(crate) captures: Vec<SnapshotId>,
 }
@@ -55,19 +59,29 @@ impl SandboxHandle {
         report
     }
 
-    /// What it costs the host, while its engine runs.
-    pub(crate) fn load(&self) -> Option<ResourceUse> {
+    /// What it costs the host, while its engine runs. Blocks.
+    pub(crate) fn load(&self, ledger: &Ledger) -> Option<ResourceUse> {
         // Taken out first: whoever publishes must not wait for files.
-        let engine = self.published.borrow().process?;
+        let (engine, promise) = {
+            let published = self.published.borrow();
+            (published.process?, published.promise)
+        };
         let identity = ProcessIdentity {
             pid: engine.pid,
             start_time_ticks: engine.start_time_ticks,
         };
+        let memory_bytes = process::own_memory_bytes(engine.pid).ok()?;
+        let traffic = net::guest_traffic(engine.pid).ok()?;
+        // Last, because it also says that all of this was about the same process.
         let cpu = identity.cpu_time().ok()?;
         Some(ResourceUse {
             id: self.id.clone(),
             cpu_micros: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
-            memory_bytes: process::own_memory_bytes(engine.pid).ok()?,
+            memory_bytes,
+            disk_bytes: promise.map_or(0, |promise| ledger.used_mib(promise) << 20),
+            network_in_bytes: traffic.received_bytes,
+            network_out_bytes: traffic.sent_bytes,
+            machine: format!("{}.{}", engine.pid, engine.start_time_ticks),
         })
     }
 

@@ -89,6 +89,7 @@ impl Owner {
             refusal: None,
             expires: record.expires,
             process: record.phase.process(),
+            promise: promise.as_ref().map(Promise::number),
             captures: captures_of(&record),
         };
         let (publish, published) = watch::channel(first);
@@ -537,6 +538,7 @@ impl Owner {
             refusal: self.refusal.clone(),
             expires: self.record.expires,
             process: self.record.phase.process(),
+            promise: self.promise.as_ref().map(Promise::number),
             captures: captures_of(&self.record),
         });
     }

@@ -220,5 +220,8 @@ async fn loads(subject: &Subject) -> Claim {
     let id = subject.made().await?.id;
     let other = node.loads(&ProjectId::parse("another")?).await?;
     ensure!(other.is_empty(), "{other:?}");
+    let all = node.all_loads().await?;
+    let of_another = all.iter().find(|load| load.id != id);
+    ensure!(of_another.is_none(), "{of_another:?} is not there");
     subject.delete([&id]).await
 }

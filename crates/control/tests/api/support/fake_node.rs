@@ -25,7 +25,7 @@ use super::fake_context::FakeContexts;
 use super::fake_exec::{self, Counters, Step, exited};
 use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
-use super::fake_list::HeldList;
+use super::fake_list::{HeldList, load};
 use super::fake_network::{FakeNetwork, NetworkFailure};
 
 #[derive(Debug, Default)]
@@ -465,13 +465,12 @@ impl NodeSandboxes for FakeNode {
 
     async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {
         let reports = self.sandboxes().await?;
-        let load = |report: SandboxReport| ResourceUse {
-            id: report.id,
-            cpu_micros: 1_500_000,
-            memory_bytes: 64 << 20,
-        };
         let own = reports.into_iter().filter(|it| it.project == *project);
         Ok(own.map(load).collect())
+    }
+
+    async fn all_loads(&self) -> Result<Vec<ResourceUse>, NodeError> {
+        Ok(self.loads_now())
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<SandboxReport, NodeError> {
@@ -566,7 +565,7 @@ impl NodeExecs for FakeNode {
 }
 
 /// A sandbox that runs as it was asked for.
-pub(super) fn made(wanted: EnsureSandbox) -> SandboxReport {
+pub(crate) fn made(wanted: EnsureSandbox) -> SandboxReport {
     SandboxReport {
         id: wanted.id,
         project: wanted.project,
