@@ -115,6 +115,35 @@ CREATE TABLE projects (
     created_at_ms BIGINT NOT NULL
 , sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0, disk_mb_max BIGINT, state TEXT NOT NULL DEFAULT 'active', state_reason TEXT NOT NULL DEFAULT '');
 
+CREATE TABLE sandbox_meters (
+    sandbox_id TEXT PRIMARY KEY REFERENCES sandboxes (id) ON DELETE CASCADE,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    counted_to_ms BIGINT,
+    samples BIGINT NOT NULL DEFAULT 0,
+    sampled_at_ms BIGINT NOT NULL DEFAULT 0,
+    machine TEXT NOT NULL DEFAULT '',
+    machine_cpu_us BIGINT NOT NULL DEFAULT 0,
+    machine_in_bytes BIGINT NOT NULL DEFAULT 0,
+    machine_out_bytes BIGINT NOT NULL DEFAULT 0,
+    cpu_us BIGINT NOT NULL DEFAULT 0,
+    in_bytes BIGINT NOT NULL DEFAULT 0,
+    out_bytes BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX sandbox_meters_by_age ON sandbox_meters (sampled_at_ms);
+
+CREATE TABLE sandbox_samples (
+    sandbox_id TEXT NOT NULL REFERENCES sandbox_meters (sandbox_id) ON DELETE CASCADE,
+    number BIGINT NOT NULL,
+    at_ms BIGINT NOT NULL,
+    cpu_us BIGINT NOT NULL,
+    memory_bytes BIGINT NOT NULL,
+    disk_bytes BIGINT NOT NULL,
+    in_bytes BIGINT NOT NULL,
+    out_bytes BIGINT NOT NULL,
+    PRIMARY KEY (sandbox_id, number)
+);
+
 CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
     project_id TEXT NOT NULL REFERENCES projects (id),
@@ -142,6 +171,21 @@ CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
     WHERE deleted_at_ms IS NULL AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch);
 
 CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+
+CREATE TABLE usage_hours (
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    hour_ms BIGINT NOT NULL,
+    started BIGINT NOT NULL,
+    running_ms BIGINT NOT NULL,
+    vcpu_ms BIGINT NOT NULL,
+    memory_mb_ms BIGINT NOT NULL,
+    cpu_us BIGINT NOT NULL,
+    in_bytes BIGINT NOT NULL,
+    out_bytes BIGINT NOT NULL,
+    PRIMARY KEY (project_id, hour_ms)
+);
+
+CREATE INDEX usage_hours_by_hour ON usage_hours (hour_ms, project_id);
 
 CREATE TABLE write_checks (
     id TEXT PRIMARY KEY,

@@ -63,6 +63,10 @@ pub struct ReconcileSettings {
     pub events_kept: Duration,
     /// How long the audit record is kept.
     pub audit_kept: Duration,
+    /// How long it can be read what projects used in an hour.
+    pub usage_kept: Duration,
+    /// Between two samples of what sandboxes use.
+    pub sample_interval: Duration,
     pub audit: AuditSettings,
 }
 
@@ -80,6 +84,8 @@ impl Default for ReconcileSettings {
             idempotency_kept: Duration::from_secs(24 * 3600),
             events_kept: Duration::from_secs(7 * 24 * 3600),
             audit_kept: Duration::from_secs(90 * 24 * 3600),
+            usage_kept: limits::USAGE_KEPT,
+            sample_interval: limits::SAMPLE_PERIOD,
             audit: AuditSettings::default(),
         }
     }

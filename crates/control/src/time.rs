@@ -1,6 +1,6 @@
 //! Wall-clock time, for display and for rows. Deadlines never use it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::time::OffsetDateTime;
 use ::time::format_description::well_known::Rfc3339;
@@ -21,6 +21,12 @@ pub fn deadline_ms(seconds: Option<u64>, now_ms: i64) -> Option<i64> {
         .unwrap_or(i64::MAX)
         .saturating_mul(1000);
     Some(now_ms.saturating_add(milliseconds))
+}
+
+/// The whole milliseconds of a duration.
+#[must_use]
+pub fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Unix milliseconds as RFC 3339 in UTC.

@@ -394,6 +394,18 @@ pub const ENDED_KEY_RECORDS_PER_SECOND: u64 = 20;
 pub const PROJECTS_REMEMBERED_MAX: usize = 4096;
 /// Entries of the audit record that wait to be written.
 pub const AUDIT_QUEUE_LENGTH_MAX: usize = 4096;
+/// How often it is written what each sandbox that runs uses.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(10);
+/// Samples of one sandbox that are all kept, the newest; of older ones every second, fourth and so
+/// on: about 1,000 of a year.
+pub const SAMPLES_NEWEST: i64 = 120;
+/// Samples of all sandboxes together: some 120 MiB. Those that slept longest lose theirs first.
+pub const SAMPLES_MAX: i64 = 1_000_000;
+/// A machine whose end was learned so long after it was last seen counts as ended when it was seen.
+pub const METER_GAP_MAX: Duration = Duration::from_secs(30);
+const _: () = assert!(METER_GAP_MAX.as_secs() > 2 * SAMPLE_PERIOD.as_secs());
+/// How long it can be read what a project used in an hour.
+pub const USAGE_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 /// What the entries of one project take; the oldest make room.
 pub const AUDIT_BYTES_MAX: u64 = 256 << 20;
 /// Old entries that one addition removes at most.

@@ -17,7 +17,7 @@ use crate::sandbox::adopt;
 use crate::sandbox::delete::delete_on_node;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
 use crate::tenancy::project_end;
-use crate::time::now_ms;
+use crate::time::{milliseconds, now_ms};
 
 /// Old rows are looked for this often.
 const PURGE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -178,6 +178,7 @@ impl Sweep {
                 keys_ms: before(settings.idempotency_kept),
                 events_ms: before(settings.events_kept),
                 audit_ms: before(settings.audit_kept),
+                usage_ms: before(settings.usage_kept),
             })
             .await
     }
@@ -237,8 +238,4 @@ async fn repair_row(
             .await?;
     }
     Ok(())
-}
-
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

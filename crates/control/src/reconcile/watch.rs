@@ -8,7 +8,7 @@ use dayfly_node_api::{NodeCalls, NodeError, Watch};
 use dayfly_types::Backoff;
 use futures::StreamExt;
 
-use super::{Sweep, network};
+use super::{Sweep, network, sample};
 use crate::conditions::Condition;
 use crate::control::Control;
 use crate::node_contact::Patience;
@@ -47,10 +47,11 @@ async fn watch_once(control: &Arc<Control>, sweep: &mut Sweep) -> Result<Infalli
     control.view.set_connected(true);
     tracing::info!(node_id = %control.node_id, "watching the node");
     // Side by side, so that a slow delete does not hold up the news.
-    let (never, _, _) = tokio::try_join!(
+    let (never, _, _, _) = tokio::try_join!(
         listen(control, reports),
         compare(control, sweep),
-        network::confirm_always(control)
+        network::confirm_always(control),
+        sample::sample_always(control)
     )?;
     match never {}
 }

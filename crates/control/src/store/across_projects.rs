@@ -65,6 +65,7 @@ const PURGE_SIGN_INS: &str =
 const PURGE_PORT_LINKS: &str = "DELETE FROM port_links WHERE expires_at_ms < $1";
 const PURGE_EVENTS: &str = "DELETE FROM events WHERE at_ms < $1";
 const PURGE_AUDIT: &str = "DELETE FROM audit_records WHERE at_ms < $1";
+const PURGE_USAGE: &str = "DELETE FROM usage_hours WHERE hour_ms < $1";
 const FREE_OLD_AUDIT: &str = "UPDATE projects SET audit_bytes = audit_bytes - CAST((SELECT \
     COALESCE(SUM(audit_records.bytes), 0) FROM audit_records \
     WHERE audit_records.project_id = projects.id AND audit_records.at_ms < $1) AS BIGINT) \
@@ -251,7 +252,7 @@ impl Store {
     }
 
     /// Removes deleted sandboxes, idempotency keys and expired links from before these times, and
-    /// events and audit records that are old.
+    /// events, audit records and usage that are old.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -263,6 +264,7 @@ impl Store {
             (&[PURGE_PORT_LINKS, PURGE_FILE_LINKS, PURGE_SIGN_INS], keys),
             (&[PURGE_EVENTS], before.events_ms),
             (&[FREE_OLD_AUDIT, PURGE_AUDIT], audit),
+            (&[PURGE_USAGE], before.usage_ms),
         ] {
             // Each by itself, so that nobody waits for all of them.
             let mut writing = self.writer.begin("purge old rows").await?;
@@ -283,6 +285,7 @@ pub struct PurgeBefore {
     pub keys_ms: i64,
     pub events_ms: i64,
     pub audit_ms: i64,
+    pub usage_ms: i64,
 }
 
 #[derive(Debug, sqlx::FromRow)]

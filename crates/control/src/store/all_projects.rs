@@ -7,7 +7,10 @@ use dayfly_types::ProjectId;
 
 use super::key::{KeyPlace, RawKey};
 use super::row::RawSandbox;
-use super::{AuditPage, AuditRow, Cursor, EventRow, KeyRow, SandboxRow, Store, StoreError};
+use super::{
+    AuditPage, AuditRow, Cursor, EventRow, HourSpan, KeyRow, SandboxRow, Store, StoreError,
+    UsageHourRow,
+};
 
 const SANDBOXES: &str = "SELECT * FROM sandboxes WHERE deleted_at_ms IS NULL \
     AND (created_at_ms, id) > ($1, $2) ORDER BY created_at_ms, id LIMIT $3";
@@ -32,6 +35,8 @@ const AUDIT_BY_SUBJECT: &str = "SELECT project_id, seq, at_ms, key_prefix, reque
     WHERE audit_records.project_id = projects.id AND audit_records.subject = $7 \
     AND at_ms + 0 BETWEEN $4 AND $5 AND (at_ms + 0, project_id, seq) < ($1, $2, $3) \
     ORDER BY at_ms DESC, project_id DESC, seq DESC LIMIT $6";
+const USAGE_HOURS: &str = "SELECT * FROM usage_hours WHERE hour_ms BETWEEN $1 AND $2 \
+    AND (hour_ms, project_id) > ($3, $4) ORDER BY hour_ms, project_id LIMIT $5";
 
 /// A place in the audit record of all projects, which is in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +75,24 @@ impl AuditPlace {
 }
 
 impl Store {
+    /// As [`Store::usage_hours`], of all projects.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn all_usage_hours(&self, span: &HourSpan) -> Result<Vec<UsageHourRow>, StoreError> {
+        let (first_ms, last_ms) = span.begins_ms();
+        let after = span.after.as_ref();
+        sqlx::query_as(USAGE_HOURS)
+            .bind(first_ms)
+            .bind(last_ms)
+            .bind(after.map_or(i64::MIN, |place| place.hour_ms))
+            .bind(after.map_or("", |place| place.project.as_str()))
+            .bind(span.limit)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("read usage of all projects by hour"))
+    }
+
     /// As [`Store::sandboxes_after`], of all projects.
     ///
     /// # Errors

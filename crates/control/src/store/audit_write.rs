@@ -246,6 +246,7 @@ mod tests {
             keys_ms: 0,
             events_ms: 0,
             audit_ms: 25,
+            usage_ms: 0,
         };
         store.purge(before).await.unwrap();
         assert_eq!(kept(&store, &project).await.0, 1);

@@ -2,7 +2,7 @@
 //!
 //! Every statement is one that SQLite and PostgreSQL both run, and every statement on a table of
 //! tenants names the project: the check is in the query, not only in the handler. The few that
-//! cannot are in [`across_projects`], [`all_projects`] and [`projects`]. A test reads the statements
+//! cannot are in [`across_projects`], [`all_projects`], [`projects`] and [`sampling`]. A test reads the statements
 //! and holds both rules.
 
 mod across_projects;
@@ -20,6 +20,7 @@ mod idempotency;
 mod identity;
 mod key;
 mod local_key;
+mod meter;
 mod network;
 mod port_links;
 mod project_state;
@@ -27,7 +28,9 @@ mod projects;
 mod quota;
 mod request_hash;
 mod row;
+mod sampling;
 mod sandboxes;
+mod usage_hours;
 mod write_check;
 mod writer;
 
@@ -45,6 +48,7 @@ pub use idempotency::{Idempotency, Inserted, Subject};
 pub use identity::DatabaseIdentity;
 pub use key::{KeyPlace, KeyRow, KnownKey, PersonOfKey, Revoked};
 pub(crate) use local_key::LOCAL_PREFIX;
+pub use meter::SampleRow;
 pub use network::{EgressRow, ExpectedEgress};
 pub use port_links::{PortLinkRow, PortOf};
 pub use project_state::ProjectState;
@@ -55,3 +59,4 @@ pub use request_hash::RequestHash;
 pub(crate) use request_hash::RequestKey;
 pub use row::{Ending, SandboxRow, SandboxSpec, SandboxStatus};
 pub use sandboxes::{InsertRefusal, KeyFate};
+pub use usage_hours::{Amounts, HourPlace, HourSpan, UsageHourRow};

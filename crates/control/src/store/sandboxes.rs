@@ -9,7 +9,7 @@ use super::row::{
     Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, corrupt, read_ending, text,
 };
 use super::writer::Writing;
-use super::{Cursor, OverQuota, Store, StoreError, events, project_state, quota};
+use super::{Cursor, OverQuota, Store, StoreError, events, meter, project_state, quota};
 use crate::sandbox::name::SandboxName;
 use crate::time::deadline_ms;
 
@@ -139,6 +139,8 @@ impl Store {
         for event in [adopted, state] {
             events::insert(event, &mut writing).await?;
         }
+        let change = change_of(&row.project, &row.id, row.state, now_ms);
+        meter::change(None, change, &mut writing).await?;
         writing.commit().await?;
         self.new_event.notify_waiters();
         Ok(())
@@ -275,6 +277,7 @@ impl Store {
                 .await;
         }
         let mut writing = self.writer.begin("write a sandbox's state").await?;
+        let before = meter::before(&report.project, &report.id, &mut writing).await?;
         let query = sqlx::query(APPLY)
             .bind(report.project.as_str())
             .bind(report.id.as_str())
@@ -297,6 +300,8 @@ impl Store {
                 ..event(&report.project, &report.id, report.state.as_str(), now_ms)
             };
             events::insert(event, &mut writing).await?;
+            let change = change_of(&report.project, &report.id, report.state, now_ms);
+            meter::change(before, change, &mut writing).await?;
         }
         writing.commit().await?;
         if rows > 0 {
@@ -375,6 +380,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let mut writing = self.writer.begin("mark a sandbox as deleted").await?;
+        let mut before = meter::before(project, id, &mut writing).await?;
         let query = sqlx::query_as(MARK_DELETED)
             .bind(project.as_str())
             .bind(id.as_str())
@@ -388,6 +394,8 @@ impl Store {
                 ..event(project, id, SandboxState::Deleted.as_str(), now_ms)
             };
             events::insert(event, &mut writing).await?;
+            let change = change_of(project, id, SandboxState::Deleted, now_ms);
+            meter::change(before.take(), change, &mut writing).await?;
         }
         writing.commit().await?;
         self.new_event.notify_waiters();
@@ -423,6 +431,20 @@ fn event<'a>(
         sandbox,
         state,
         reason: None,
+        at_ms,
+    }
+}
+
+fn change_of<'a>(
+    project: &'a ProjectId,
+    sandbox: &'a SandboxId,
+    to: SandboxState,
+    at_ms: i64,
+) -> meter::Change<'a> {
+    meter::Change {
+        project,
+        sandbox,
+        to,
         at_ms,
     }
 }

@@ -36,6 +36,7 @@ mod logs;
 mod mcp;
 mod mcp_http;
 mod mcp_limits;
+mod metering;
 mod metrics;
 mod migrations;
 mod names;

@@ -136,7 +136,7 @@ fn mounted(name: &str, path: &str, read_only: bool) -> MountedVolume {
 }
 
 /// What [`EMPTY`] says.
-fn empty() -> SandboxRow {
+pub(crate) fn empty() -> SandboxRow {
     SandboxRow {
         id: SandboxId::parse("sb-local-empty").unwrap(),
         project: ProjectId::default_project(),

@@ -65,6 +65,7 @@ fn every_statement_on_a_tenant_s_table_names_the_project() {
             "export.rs",
             "identity.rs",
             "projects.rs",
+            "sampling.rs",
             "write_check.rs",
             "writer.rs",
         ];

@@ -16,5 +16,5 @@ pub(crate) mod small_disk;
 pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};
-pub(crate) use fake_node::template;
+pub(crate) use fake_node::{made, template};
 pub(crate) use world::{Answer, Setup, World, eventually, raise_descriptor_limit};
