@@ -21,6 +21,7 @@ pub mod snapshot;
 pub mod system;
 pub mod template;
 pub mod tenancy;
+pub mod usage;
 pub mod utf8;
 pub mod volume;
 
@@ -57,4 +58,5 @@ pub use tenancy::{
     ProjectUsageList, SandboxEvent, SandboxLoad, SandboxLoadList, SignInOffer, SignInRequest,
     SuspendProject, Token, TokenList,
 };
+pub use usage::{SandboxMetrics, SandboxSample, UsageHour, UsageHourList};
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

@@ -120,7 +120,7 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Scope> {
     Some(match (first, second, third) {
         ("me", Some("tokens"), _) => Scope::Admin,
         ("me" | "openapi.json" | "network-presets" | "events" | "usage", None, None) => Scope::Read,
-        ("usage", Some("sandboxes"), None) => Scope::Read,
+        ("usage", Some("sandboxes" | "hours"), None) => Scope::Read,
         ("usage", Some("projects"), None) | ("export", None, None) => Scope::Operator,
         ("network-default", None, None) if reads => Scope::Read,
         ("audit", None, None) => Scope::Audit,
@@ -141,7 +141,7 @@ fn in_sandbox(part: &str, rest: Option<&str>, reads: bool) -> Option<Scope> {
     Some(match (part, rest) {
         ("exec" | "processes" | "repl" | "run" | "fs" | "logs", _) => Scope::Exec,
         // What listens is to be seen; who may come in is more.
-        ("ports" | "links", _) if reads => Scope::Read,
+        ("ports" | "links", _) | ("metrics", None) if reads => Scope::Read,
         ("ports", _) => Scope::Exec,
         // What the code inside reached.
         ("network", Some("log" | "suggest")) => Scope::Exec,
@@ -195,6 +195,8 @@ mod tests {
             (Method::GET, "/v1/projects", Scope::Operator),
             (Method::GET, "/v1/export", Scope::Operator),
             (Method::GET, "/v1/usage", Scope::Read),
+            (Method::GET, "/v1/usage/hours", Scope::Read),
+            (Method::GET, "/v1/sandboxes/sb-local-x/metrics", Scope::Read),
             (Method::GET, "/v1/usage/projects", Scope::Operator),
             (Method::GET, "/v1/node", Scope::Operator),
             (

@@ -6,13 +6,12 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use dayfly_api::{AuditEntry as WireEntry, AuditList};
 use serde_json::json;
-use time::OffsetDateTime;
 
 use super::answer::SearchRefusals;
 use super::audit::SUBJECT_BYTES_MAX;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::parameter::{AuditCursor, Moment, Number, Text, parameters};
+use super::parameter::{AuditCursor, Moment, Number, Text, parameters, span_ms};
 use crate::control::Control;
 use crate::store::{AuditPage, AuditPlace, AuditRow};
 use crate::tenancy::whose::{Whose, WhoseParameter};
@@ -20,8 +19,6 @@ use crate::time::rfc3339;
 
 const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 100;
-/// In a millisecond.
-const NANOSECONDS: i128 = 1_000_000;
 
 /// Where a page of the record begins: at a number of one project, or at a place among all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,28 +104,6 @@ async fn rows(
         }
     };
     Ok(read?)
-}
-
-/// The milliseconds that lie within two moments.
-fn span_ms(
-    since: Option<OffsetDateTime>,
-    until: Option<OffsetDateTime>,
-) -> Result<(i64, i64), ApiError> {
-    if let (Some(since), Some(until)) = (since, until)
-        && since > until
-    {
-        return Err(ApiError::invalid("`since` is after `until`"));
-    }
-    let first = since.map_or(i64::MIN, |since| {
-        milliseconds(since.unix_timestamp_nanos() + NANOSECONDS - 1)
-    });
-    let last = until.map_or(i64::MAX, |until| milliseconds(until.unix_timestamp_nanos()));
-    Ok((first, last))
-}
-
-/// The whole milliseconds of a time since 1970, or before.
-fn milliseconds(nanoseconds: i128) -> i64 {
-    i64::try_from(nanoseconds.div_euclid(NANOSECONDS)).unwrap_or(i64::MAX)
 }
 
 pub(super) fn present(row: AuditRow, whose: &Whose) -> WireEntry {

@@ -24,10 +24,10 @@ use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http
 use crate::files::{edit_http, http as files, links_http, tree_http, watch_http};
 use crate::network::{http as network, log_http};
 use crate::ports::{gateway_http, http as ports};
-use crate::sandbox::{events_http, forks_http, http as sandboxes, states_http};
+use crate::sandbox::{events_http, forks_http, http as sandboxes, samples_http, states_http};
 use crate::snapshot::http as snapshots;
 use crate::template::http as templates;
-use crate::tenancy::{projects_http, sign_in_http, tokens_http};
+use crate::tenancy::{hours_http, projects_http, sign_in_http, tokens_http};
 use crate::volume::http as volumes;
 
 const SCHEME: &str = "key";
@@ -151,6 +151,7 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(projects_http::usage))
         .routes(routes!(projects_http::loads))
         .routes(routes!(projects_http::usage_of_all))
+        .routes(routes!(hours_http::read))
         .routes(routes!(audit_read::read))
         .routes(routes!(export_http::read))
         .routes(routes!(events_http::follow))
@@ -161,6 +162,7 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(templates::bake))
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::delete))
+        .routes(routes!(samples_http::read))
         .routes(routes!(states_http::pause))
         .routes(routes!(states_http::resume))
         .routes(routes!(states_http::hibernate))

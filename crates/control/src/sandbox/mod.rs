@@ -18,6 +18,7 @@ pub mod name;
 pub mod origin;
 pub mod promote;
 pub mod read;
+pub(crate) mod samples_http;
 pub mod spec;
 pub mod state;
 pub(crate) mod states_http;

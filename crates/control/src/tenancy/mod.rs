@@ -1,5 +1,6 @@
 //! Projects, their keys and what they may use.
 
+pub(crate) mod hours_http;
 pub mod key;
 pub(crate) mod key_ends;
 pub(crate) mod project_end;

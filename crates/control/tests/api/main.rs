@@ -55,6 +55,7 @@ mod project_states;
 mod projects;
 mod reconcile;
 mod refusal;
+mod samples;
 mod sandbox_list;
 mod sandboxes;
 mod schema;

@@ -10,9 +10,10 @@ use crate::events;
 use crate::support::{Setup, World};
 
 /// What may be asked about other projects, and whether about all.
-const VIEWS: [(&str, bool); 6] = [
+const VIEWS: [(&str, bool); 7] = [
     ("/v1/sandboxes", true),
     ("/v1/usage/sandboxes", true),
+    ("/v1/usage/hours", true),
     ("/v1/audit", true),
     ("/v1/me/tokens", true),
     ("/v1/events", true),
@@ -72,6 +73,10 @@ fn calls(other: &Team) -> Vec<(Method, String)> {
         (
             Method::DELETE,
             format!("/v1/sandboxes/{}?project={name}", other.sandbox),
+        ),
+        (
+            Method::GET,
+            format!("/v1/sandboxes/{}/metrics?project={name}", other.sandbox),
         ),
     ];
     for (path, has_all) in VIEWS {
@@ -285,6 +290,10 @@ async fn an_operator_deletes_a_sandbox_of_another_project_and_does_nothing_else_
             let rest = rest.replace("{sid}", "ctx-1").replace("{link}", "pl-none");
             let rest = rest.replace("{prefix}", "dfk_zzzzzzzz");
             for query in ["project=team-a", "all_projects=true", "path=/tmp/a"] {
+                // What it costs the host, as `usage/sandboxes` says of all.
+                if rest == "/metrics" && query == "project=team-a" {
+                    continue;
+                }
                 let path = format!("/v1/sandboxes/{}{rest}?{query}", one.sandbox);
                 let answer = world
                     .ask(&world.key, method.clone(), &path, json!({}))

@@ -1294,6 +1294,43 @@ export interface components {
             /** @description Those that run now. */
             items: components["schemas"]["SandboxLoad"][];
         };
+        /** @description Response of `GET /v1/sandboxes/{id}/metrics`. */
+        SandboxMetrics: {
+            /** @description Oldest first. There are none of the time in which it had no machine. */
+            items: components["schemas"]["SandboxSample"][];
+        };
+        /** @description What a sandbox had used at one moment of its life, and had then. */
+        SandboxSample: {
+            /** @description RFC 3339, UTC. */
+            at: string;
+            /**
+             * Format: int64
+             * @description CPU time in microseconds since the sandbox was made, over hibernations: between two samples
+             *     it is a load.
+             */
+            cpu_us: number;
+            /**
+             * Format: int64
+             * @description What its disk takes on the host since its last snapshot, fork or hibernation, in bytes; whole
+             *     MiB.
+             */
+            disk_bytes: number;
+            /**
+             * Format: int64
+             * @description Memory that it alone has, in bytes. What it shares with others of its template does not count.
+             */
+            memory_bytes: number;
+            /**
+             * Format: int64
+             * @description What its network interface received since the sandbox was made, in bytes.
+             */
+            network_in_bytes: number;
+            /**
+             * Format: int64
+             * @description What it sent.
+             */
+            network_out_bytes: number;
+        };
         /** @description Body of `POST /v1/sandboxes/{id}/processes/{exec_id}/signal`. */
         SignalRequest: {
             /**
@@ -1424,6 +1461,53 @@ export interface components {
             /** @description Those that work now, oldest first. */
             items: components["schemas"]["Token"][];
             /** @description Ask with this as `cursor` for the next page. Absent: there is none. */
+            next_cursor?: string | null;
+        };
+        /** @description What a project used in one hour. The hour that goes on grows. */
+        UsageHour: {
+            /**
+             * Format: double
+             * @description CPU time that was used, as measured at samples: what a machine used after its last one is not
+             *     in it.
+             */
+            cpu_seconds: number;
+            /** @description When it began (RFC 3339, UTC). */
+            hour: string;
+            /**
+             * Format: double
+             * @description The same, times the memory of each sandbox in MiB.
+             */
+            memory_mb_seconds: number;
+            /**
+             * Format: int64
+             * @description What sandboxes received and sent, measured in the same way.
+             */
+            network_in_bytes: number;
+            /** Format: int64 */
+            network_out_bytes: number;
+            /** @description Whose it is, in a view over all projects. */
+            project?: string | null;
+            /**
+             * Format: double
+             * @description Time in which sandboxes had a machine, running or paused, added up. Exact to a millisecond.
+             */
+            sandbox_seconds: number;
+            /**
+             * Format: int64
+             * @description Sandboxes that came to run for the first time.
+             */
+            sandboxes_started: number;
+            /**
+             * Format: double
+             * @description The same, times the vCPUs of each sandbox.
+             */
+            vcpu_seconds: number;
+        };
+        /** @description Response of `GET /v1/usage/hours`. */
+        UsageHourList: {
+            /** @description Oldest first, and by project within an hour. An hour in which nothing was used is not there. */
+            items: components["schemas"]["UsageHour"][];
+            /** @description Ask with this as `cursor` for what comes behind. Null: there is nothing more. */
             next_cursor?: string | null;
         };
         /** @description One volume. */

@@ -3,6 +3,7 @@
 mod declare;
 mod name;
 mod scalar;
+mod span;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use dayfly_types::limits::IDEMPOTENCY_KEY_BYTES_MAX;
@@ -15,11 +16,12 @@ use super::error::ApiError;
 
 pub(crate) use declare::{Parameter, Place, parameters};
 pub(crate) use name::{
-    AuditCursor, ContextName, EntryName, EventCursor, KeyPrefix, Labels, LinkName, ModeBits,
-    Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor, PathText, Port,
-    ProjectName, Since, TokenCursor, UserName,
+    AuditCursor, ContextName, EntryName, EventCursor, HourCursor, KeyPrefix, Labels, LinkName,
+    ModeBits, Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor, PathText,
+    Port, ProjectName, Since, TokenCursor, UserName,
 };
 pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
+pub(crate) use span::span_ms;
 
 /// The longest wait of one request. Clients give up after 30 seconds without an answer.
 pub(crate) const WAIT_SECONDS_MAX: u64 = 25;

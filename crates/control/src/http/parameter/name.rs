@@ -19,7 +19,7 @@ use crate::gateway::parse_port;
 use crate::http::audit_read::PageBegin;
 use crate::http::error::ApiError;
 use crate::sandbox::metadata;
-use crate::store::{AuditPlace, Cursor, KeyPlace};
+use crate::store::{AuditPlace, Cursor, HourPlace, KeyPlace};
 
 const ID: &str = "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$";
 const CURSOR_BYTES_MAX: usize = 128;
@@ -138,6 +138,8 @@ kinds! {
     /// Where a page of the audit record begins.
     AuditCursor -> PageBegin = text_like("^[0-9]{1,19}(\\.[a-z0-9-]{1,63}\\.[0-9]{1,19})?$"),
         audit_cursor;
+    /// Where a page of usage by hour begins.
+    HourCursor -> HourPlace = text_like("^[0-9]{1,19}\\.[a-z0-9-]{1,63}$"), hour_cursor;
     /// The cursor of an event.
     EventCursor -> i64 = text_like("^[0-9]{1,18}$"), event_cursor;
     /// Which output of a command is wanted.
@@ -219,6 +221,11 @@ fn audit_cursor(name: &str, text: &str) -> Result<PageBegin, ApiError> {
     }
     let place = AuditPlace::parse(text).map(PageBegin::Place);
     place.ok_or_else(wrong)
+}
+
+fn hour_cursor(name: &str, text: &str) -> Result<HourPlace, ApiError> {
+    let wrong = || ApiError::invalid(format!("`{name}` must be the `next_cursor` of a page"));
+    HourPlace::parse(text).ok_or_else(wrong)
 }
 
 fn event_cursor(name: &str, text: &str) -> Result<i64, ApiError> {
