@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ColorChoice, Parser, Subcommand};
 use dayfly_api::VolumeMount;
+use time::OffsetDateTime;
 
 use crate::args_help::{
     ATTACH_HELP, COPY_HELP, EXAMPLES, EXEC_HELP, EXPLORE_HELP, FILES_HELP, FORK_HELP, RUN_HELP,
@@ -24,7 +25,7 @@ use crate::tenancy::args::{
     AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand, WhoseArgs,
 };
 use crate::volume::mounts;
-use crate::{durations, env_vars, exit_status, pairs};
+use crate::{durations, env_vars, exit_status, moments, pairs};
 
 /// Disposable computers for AI agents.
 #[derive(Debug, Parser)]
@@ -231,6 +232,16 @@ pub(crate) struct LsArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
+    /// Show the samples of this sandbox alone: its name, its id, or a unique prefix of the id.
+    #[arg(
+        value_name = "SANDBOX",
+        requires = "since",
+        conflicts_with = "all_projects"
+    )]
+    pub(crate) sandbox: Option<String>,
+    /// Show what was used since then, once: 10m or 2h ago, 2026-01-31, 2026-01-31T12:00:00Z.
+    #[arg(long, value_name = "WHEN", value_parser = moments::parse, conflicts_with_all = ["once", "every"])]
+    pub(crate) since: Option<OffsetDateTime>,
     /// Print once and exit, as without a terminal.
     #[arg(long)]
     pub(crate) once: bool,

@@ -6,6 +6,7 @@ pub(crate) mod creation;
 pub(crate) mod explore;
 pub(crate) mod fork;
 pub(crate) mod info;
+pub(crate) mod life;
 pub(crate) mod ls;
 pub(crate) mod prefixes;
 pub(crate) mod progress;

@@ -10,6 +10,7 @@ use crate::args::TopArgs;
 use crate::dispatch::Session;
 use crate::exec::terminal::Keys;
 use crate::failure::CommandError;
+use crate::sandbox::life;
 use crate::table::Table;
 use crate::{exit_status, signals};
 
@@ -28,6 +29,9 @@ struct Use {
 }
 
 pub(crate) async fn top(session: &Session<'_>, args: &TopArgs) -> Result<u8, CommandError> {
+    if let Some(since) = &args.since {
+        return signals::unless_stopped(life::show(session, args, since)).await;
+    }
     let printer = session.printer;
     let is_once = args.once || printer.is_json() || !printer.can_clear();
     if is_once {

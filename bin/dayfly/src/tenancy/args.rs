@@ -200,8 +200,17 @@ pub(crate) enum ProjectCommand {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Show usage and limits of this project.
+    /// Show usage and limits of this project, or what it used by the hour.
     Usage {
+        /// Show what was used in each hour instead, for billing.
+        #[arg(long)]
+        by_hour: bool,
+        /// Only hours that end after then [default: 1d]: 2h or 7d ago, 2026-01-31.
+        #[arg(long, value_name = "WHEN", value_parser = moments::parse, requires = "by_hour")]
+        since: Option<OffsetDateTime>,
+        /// Only hours that begin before then.
+        #[arg(long, value_name = "WHEN", value_parser = moments::parse, requires = "by_hour")]
+        until: Option<OffsetDateTime>,
         #[command(flatten)]
         whose: WhoseArgs,
     },

@@ -4,6 +4,7 @@ pub(crate) mod args;
 pub(crate) mod audit;
 pub(crate) mod context_file;
 pub(crate) mod events;
+pub(crate) mod hours;
 pub(crate) mod limit_changes;
 pub(crate) mod local_access;
 pub(crate) mod local_daemon;

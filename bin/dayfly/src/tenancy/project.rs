@@ -7,7 +7,7 @@ use crate::dispatch::Session;
 use crate::failure::{CommandError, Subject};
 use crate::table::Table;
 use crate::tenancy::args::{Limit, LimitArgs, ProjectCommand};
-use crate::tenancy::project_state;
+use crate::tenancy::{hours, project_state};
 use crate::{exit_status, text};
 
 pub(crate) async fn project(
@@ -52,7 +52,13 @@ pub(crate) async fn project(
         ProjectCommand::Rm { id, force, yes } => {
             project_state::remove(session, id, *force, *yes).await
         }
-        ProjectCommand::Usage { whose } => match whose.choice() {
+        ProjectCommand::Usage {
+            by_hour: true,
+            since,
+            until,
+            whose,
+        } => hours::show(session, whose, *since, *until).await,
+        ProjectCommand::Usage { whose, .. } => match whose.choice() {
             ProjectChoice::Own => usage(session, client.usage().await),
             ProjectChoice::One(project) => usage(session, client.usage_of(&project).await),
             ProjectChoice::All => usage_of_all(session).await,

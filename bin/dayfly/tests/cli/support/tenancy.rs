@@ -23,6 +23,8 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/projects/{project}/resume", post(resume))
         .route("/v1/usage", get(usage))
         .route("/v1/usage/projects", get(usages))
+        .route("/v1/usage/hours", get(hours))
+        .route("/v1/sandboxes/{id}/metrics", get(metrics))
 }
 
 async fn me() -> Json<Value> {
@@ -105,4 +107,26 @@ async fn audit(
     let has_more = older.next().is_some();
     let last = page.last().map(|entry| entry["seq"].to_string());
     Json(json!({"items": page, "next_cursor": last.filter(|_| has_more)}))
+}
+
+async fn hours() -> Json<Value> {
+    Json(
+        json!({"items": [{"hour": "2026-01-01T00:00:00Z", "sandboxes_started": 3,
+        "sandbox_seconds": 12.5, "vcpu_seconds": 25.0, "memory_mb_seconds": 6400.0,
+        "cpu_seconds": 1.25, "network_in_bytes": 10, "network_out_bytes": 20,
+        "project": "team-b"}], "next_cursor": null}),
+    )
+}
+
+/// One CPU at a quarter, then at a half.
+async fn metrics() -> Json<Value> {
+    let sample = |second: u64, cpu_us: u64, mib: u64| {
+        json!({"at": format!("2026-01-01T00:00:{second}Z"), "cpu_us": cpu_us,
+            "memory_bytes": mib << 20, "disk_bytes": 5 << 20, "network_in_bytes": second << 10,
+            "network_out_bytes": 7})
+    };
+    Json(
+        json!({"items": [sample(10, 0, 10), sample(20, 2_500_000, 30),
+        sample(30, 7_500_000, 20)]}),
+    )
 }
