@@ -38,6 +38,7 @@ mod lease;
 mod lifetime;
 mod local_group;
 mod lost_answers;
+mod metering;
 mod network;
 mod posture;
 mod purge;
