@@ -30,12 +30,16 @@ use args::{Arguments, BenchCommand};
 use clap::Parser;
 use dayfly_installation::output::{failed, print, start_log};
 use dayfly_installation::runtime;
+use dayfly_types::LogFormat;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    start_log();
+    start_log(LogFormat::Text);
     let outcome = runtime::block_on(measure(&arguments.command));
-    outcome.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+    outcome.map_or_else(
+        |error| failed(LogFormat::Text, &error),
+        |()| ExitCode::SUCCESS,
+    )
 }
 
 async fn measure(command: &BenchCommand) -> Result<()> {

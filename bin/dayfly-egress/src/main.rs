@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use dayfly_egress::server::{self, Options, PacketListener};
+use dayfly_types::LogFormat;
 use dayfly_types::egress::InternalNetworks;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,9 @@ struct Arguments {
     /// HTTP proxy that connections to public addresses go through. Default: none.
     #[arg(long, value_name = "IP:PORT")]
     proxy: Option<SocketAddrV4>,
+    /// What a line of the log is: `text` or `json`.
+    #[arg(long, value_name = "FORMAT", default_value = LogFormat::Text.as_str())]
+    log_format: LogFormat,
 }
 
 fn internal_networks(text: &str) -> Result<InternalNetworks, serde_json::Error> {
@@ -55,27 +59,40 @@ fn internal_networks(text: &str) -> Result<InternalNetworks, serde_json::Error> 
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    start_log();
+    let format = arguments.log_format;
+    start_log(format);
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The chain, once, where it ends.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            match format {
+                LogFormat::Text => {
+                    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+                }
+                LogFormat::Json => tracing::error!(error = format!("{error:#}"), "it ends"),
+            }
             ExitCode::from(EXIT_FAILED)
         }
     }
 }
 
-fn start_log() {
+fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("DAYFLY_LOG").unwrap_or_else(|_| LOG_FILTER.into());
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
         // A line that cannot be written is lost; saying so would end the process.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .init(),
+    }
 }
 
 fn run(arguments: Arguments) -> Result<()> {

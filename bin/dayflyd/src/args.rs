@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::{PreviewDomain, SignInSettings};
+use dayfly_types::LogFormat;
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
@@ -118,6 +120,17 @@ pub(crate) struct RunArguments {
     /// Where Prometheus reads `/metrics`, in plain HTTP and without a key. Default: nowhere.
     #[arg(long, value_name = "ADDRESS", env = "DAYFLYD_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
+    /// What a line of the log is: `text`, or `json`, one object on each line.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "DAYFLYD_LOG_FORMAT",
+        default_value = LogFormat::Text.as_str(),
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(LogFormat::NAMES)
+            .try_map(|name| name.parse::<LogFormat>())
+    )]
+    pub(crate) log_format: LogFormat,
     /// Engines that wait for a create, for each template.
     #[arg(
         long,

@@ -1,10 +1,11 @@
 //! Progress of bakes for the person who started the daemon: one line that is redrawn on a
-//! terminal, plain lines elsewhere.
+//! terminal, plain lines elsewhere, and lines of the log where the log is for programs.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 use dayfly_node_api::{BakeState, TemplateReport};
+use dayfly_types::LogFormat;
 
 /// Plain lines come at least this many percent apart, so that a log stays readable.
 const PLAIN_STEP_PERCENT: u8 = 10;
@@ -13,8 +14,15 @@ const BAR_CELLS: usize = 24;
 /// Draws what it is told.
 #[derive(Debug)]
 pub(crate) struct BakeDisplay {
-    is_terminal: bool,
+    way: Way,
     drawn: Mutex<Drawn>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Redrawn,
+    Lines,
+    Log,
 }
 
 #[derive(Debug, Default)]
@@ -26,10 +34,14 @@ struct Drawn {
 }
 
 impl BakeDisplay {
-    pub(crate) fn new() -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
+    pub(crate) fn new(format: LogFormat) -> Self {
+        let way = match format {
+            LogFormat::Json => Way::Log,
+            LogFormat::Text if std::io::stderr().is_terminal() => Way::Redrawn,
+            LogFormat::Text => Way::Lines,
+        };
         Self {
-            is_terminal,
+            way,
             drawn: Mutex::new(Drawn::default()),
         }
     }
@@ -41,6 +53,14 @@ impl BakeDisplay {
         match &report.state {
             BakeState::NotBaked | BakeState::Waiting => {}
             BakeState::Baking { percent, step } => self.baking(&mut drawn, name, *percent, step),
+            BakeState::Ready if self.way == Way::Log => {
+                *drawn = Drawn::default();
+                tracing::info!(template = name, "the template is ready");
+            }
+            BakeState::Failed { reason } if self.way == Way::Log => {
+                *drawn = Drawn::default();
+                tracing::error!(template = name, reason, "the template could not be baked");
+            }
             BakeState::Ready => self.ended(&mut drawn, &format!("template {name} is ready")),
             BakeState::Failed { reason } => {
                 self.ended(
@@ -52,7 +72,7 @@ impl BakeDisplay {
     }
 
     fn baking(&self, drawn: &mut Drawn, name: &str, percent: u8, step: &str) {
-        if self.is_terminal {
+        if self.way == Way::Redrawn {
             let full = usize::from(percent) * BAR_CELLS / 100;
             let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_CELLS - full));
             write_now(&format!(
@@ -63,7 +83,12 @@ impl BakeDisplay {
         }
         let is_new = drawn.template != name || drawn.step != step;
         if is_new || percent >= drawn.percent.saturating_add(PLAIN_STEP_PERCENT) {
-            write_now(&format!("baking {name}: {percent}% {step}\n"));
+            match self.way {
+                Way::Log => tracing::info!(template = name, percent, step, "baking"),
+                Way::Redrawn | Way::Lines => {
+                    write_now(&format!("baking {name}: {percent}% {step}\n"));
+                }
+            }
             *drawn = Drawn {
                 template: name.to_owned(),
                 step: step.to_owned(),

@@ -72,6 +72,7 @@ impl Egress {
             bytes_per_second: NonZeroU64::new(arguments.egress_rate),
             internal_networks: home.exceptions.internal.clone(),
             proxy: home.exceptions.proxy,
+            log_format: arguments.log_format,
         };
         let logs = Arc::new(NetworkLogs::new(directory.node().join("sandboxes")));
         let gate = HostEgress::new(process, directory.node().join("netns"), Arc::clone(&logs));

@@ -47,6 +47,7 @@ use clap::Parser;
 use dayfly_host::privileges::forbid_core_files;
 use dayfly_installation::output::{failed, start_log};
 use dayfly_installation::runtime::block_on;
+use dayfly_types::LogFormat;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
 };
@@ -54,12 +55,27 @@ use rustix::process::{
 fn main() -> ExitCode {
     let given = bench::with_its_help(std::env::args_os().collect());
     let arguments = Arguments::parse_from(&given);
-    start_log();
+    let format = log_format(&given, &arguments);
+    start_log(format);
     let outcome = match &arguments.command {
         None => run_role(&given, &arguments.run).map(|()| ExitCode::SUCCESS),
         Some(command) => commands::run(command),
     };
-    outcome.unwrap_or_else(|error| failed(&error))
+    outcome.unwrap_or_else(|error| failed(format, &error))
+}
+
+/// How this process writes its log. The daemon looks into the settings file for it before anything
+/// else; the processes that it starts get it as a flag, and commands are for people.
+fn log_format(given: &[OsString], arguments: &Arguments) -> LogFormat {
+    let said = arguments.run.log_format;
+    match (&arguments.command, arguments.run.role) {
+        (Some(_), _) => LogFormat::Text,
+        (None, Role::Control | Role::Node) => said,
+        // What is wrong with the settings is told when they are read in earnest.
+        (None, Role::All) => {
+            settings::resolve(given).map_or(said, |found| found.arguments.log_format)
+        }
+    }
 }
 
 fn run_role(given: &[OsString], arguments: &RunArguments) -> Result<()> {

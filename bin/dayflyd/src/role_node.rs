@@ -218,7 +218,7 @@ fn baker(
         limits: BakeLimits::default(),
         effects: effects.clone(),
     };
-    let display = BakeDisplay::new();
+    let display = BakeDisplay::new(arguments.log_format);
     let probe = ProbeFirst {
         host: host.clone(),
         limit: Duration::from_secs(arguments.probe_seconds),

@@ -279,6 +279,9 @@ impl Parent {
         if addresses(&new) != addresses(&self.settings) {
             tracing::warn!("another address to listen on needs a restart of the daemon");
         }
+        if new.log_format != self.settings.log_format {
+            tracing::warn!("another format of the log needs a restart of the daemon");
+        }
         let new = RunArguments {
             listen: self.settings.listen,
             // The socket is there until a restart, and must have a certificate until then.
@@ -290,6 +293,7 @@ impl Parent {
             tls_listen: self.settings.tls_listen,
             metrics_listen: self.settings.metrics_listen,
             data_dir: self.settings.data_dir.clone(),
+            log_format: self.settings.log_format,
             ..new
         };
         if new.local_group != self.settings.local_group
@@ -464,6 +468,7 @@ impl Process {
         let (input, way) = parent.input(role)?;
         let mut child = Command::new(&parent.program)
             .args(["--role", role.as_str(), "--supervisor", &supervisor])
+            .args(["--log-format", parent.settings.log_format.as_str()])
             .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
             // A signal for the whole group, as of a terminal, is the daemon's to deal with.

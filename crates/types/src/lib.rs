@@ -17,6 +17,7 @@ pub mod ids;
 pub mod isolation;
 pub mod lifecycle;
 pub mod limits;
+pub mod log_format;
 pub mod percent;
 pub mod port;
 pub mod size;
@@ -35,6 +36,7 @@ pub use ids::{
 };
 pub use isolation::Isolation;
 pub use lifecycle::{EndReason, IdleAction, LifetimeRules};
+pub use log_format::{LogFormat, NoSuchLogFormat};
 pub use percent::{percent_decode, percent_encode};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::{SandboxCondition, SandboxState};

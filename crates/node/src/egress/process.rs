@@ -12,7 +12,7 @@ use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, Resou
 use dayfly_host::process::ProcessIdentity;
 use dayfly_host::{CgroupLimits, CgroupTree};
 use dayfly_types::egress::InternalNetworks;
-use dayfly_types::limits;
+use dayfly_types::{LogFormat, limits};
 
 /// Where the process finds its run directory.
 const RUN_INSIDE: &str = "/run";
@@ -49,6 +49,8 @@ pub struct EgressProcess {
     pub internal_networks: InternalNetworks,
     /// The HTTP proxy that connections to public addresses go through.
     pub proxy: Option<SocketAddrV4>,
+    /// How it writes its log.
+    pub log_format: LogFormat,
 }
 
 /// Why the process does not run.
@@ -156,6 +158,11 @@ impl EgressProcess {
         }
         if let Some(proxy) = self.proxy {
             arguments.extend(["--proxy".to_owned(), proxy.to_string()]);
+        }
+        // Its environment is empty, and text is what it writes by itself.
+        if self.log_format != LogFormat::Text {
+            let format = self.log_format.as_str().to_owned();
+            arguments.extend(["--log-format".to_owned(), format]);
         }
         if !self.internal_networks.is_empty() {
             let text = serde_json::to_string(&self.internal_networks);

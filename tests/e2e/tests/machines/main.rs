@@ -33,6 +33,7 @@ mod hostile_files;
 mod hygiene;
 mod identity;
 mod inbound;
+mod json_log;
 mod kept;
 mod lease;
 mod lifetime;
