@@ -21,6 +21,7 @@ use crate::connector::Connector;
 use crate::error::NodeError;
 use crate::greeting::{Greeting, PROTOCOL_HEADER};
 use crate::stream::parse_json;
+use crate::traced;
 
 const IDLE_CONNECTIONS_MAX: usize = 64;
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
@@ -92,12 +93,14 @@ impl NodeClient {
         &self,
         request: Result<Request<Body>, http::Error>,
     ) -> Result<Response<Body>, NodeError> {
-        let request =
+        let mut request =
             request.map_err(|_| NodeError::internal("cannot form a request to the node"))?;
+        traced::name_parent(request.headers_mut());
         let response = self.http.request(request).await.map_err(|error| {
             tracing::debug!(%error, cause = ?std::error::Error::source(&error), "no answer from the node");
             NodeError::unavailable("the node cannot be reached")
         })?;
+        traced::note_timing(response.headers());
         let response = response.map(Body::new);
         let status = response.status();
         if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {

@@ -26,6 +26,7 @@ pub mod socket;
 pub mod state;
 mod stream;
 pub mod stream_call;
+pub mod traced;
 pub mod types;
 pub mod unread;
 
@@ -52,6 +53,7 @@ pub use state::{
     LifecycleReport, SnapshotReport, SnapshotRequest, VolumeReport,
 };
 pub use stream_call::{NodeStream, NodeTransfer};
+pub use traced::{NodeTiming, traced};
 pub use types::{
     BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, ResourceUse, SandboxReport,
     Stage, TemplateReport,

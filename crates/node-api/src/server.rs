@@ -26,7 +26,7 @@ use crate::call::NodeCall;
 use crate::error::NodeError;
 use crate::greeting::{self, PROTOCOL_HEADER};
 use crate::server_streams;
-use crate::unread;
+use crate::{traced, unread};
 
 pub(crate) type Node = State<Arc<dyn NodeApi>>;
 pub(crate) type Answer = Result<Response, Refusal>;
@@ -49,6 +49,7 @@ pub fn router(api: Arc<dyn NodeApi>) -> Router {
         .route("/ports/{id}/{port}", get(server_streams::connect_port))
         .layer(DefaultBodyLimit::max(CALL_BYTES_MAX))
         .layer(axum::middleware::from_fn(unread::drain_unread))
+        .layer(axum::middleware::from_fn(traced::time_call))
         .with_state(api)
 }
 

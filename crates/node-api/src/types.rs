@@ -86,6 +86,9 @@ pub struct SandboxReport {
     /// Each part of that, in order.
     #[serde(default)]
     pub stages: Vec<Stage>,
+    /// When the first of them began, in Unix microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages_began_us: Option<u64>,
     /// Seconds until the node deletes it.
     pub expires_in_seconds: Option<u64>,
     #[serde(default)]

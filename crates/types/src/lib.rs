@@ -23,6 +23,7 @@ pub mod port;
 pub mod size;
 pub mod state;
 pub mod template;
+pub mod trace;
 pub mod volume;
 
 pub use backoff::Backoff;
@@ -41,3 +42,4 @@ pub use percent::{percent_decode, percent_encode};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
 pub use state::{SandboxCondition, SandboxState};
 pub use template::{ContextLanguage, RunMeaning};
+pub use trace::{SpanId, TraceId, TraceParent};

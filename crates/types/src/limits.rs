@@ -467,3 +467,27 @@ pub const MCP_SEARCH_SECONDS_MAX: u64 = 60;
 pub const MCP_PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the end of a session waits for its sandbox to be deleted.
 pub const MCP_END_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The header of a caller's trace: what is longer is no such header.
+pub const TRACEPARENT_BYTES_MAX: usize = 128;
+/// What a caller's other systems may want carried: as much as the recommendation asks for.
+pub const TRACESTATE_BYTES_MAX: usize = 512;
+pub const TRACESTATE_MEMBERS_MAX: usize = 32;
+/// Spans of one request; a fork of many children has more stages than anybody reads.
+pub const TRACE_SPANS_PER_REQUEST_MAX: usize = 256;
+/// Stages of one report of the node that become spans.
+pub const TRACE_STAGES_PER_REPORT_MAX: usize = 32;
+/// Requests whose spans wait to be sent. Those of further ones are lost, and counted.
+pub const TRACE_QUEUE_REQUESTS_MAX: usize = 512;
+/// Spans that are sent as one message, and how long they wait for others.
+pub const TRACE_BATCH_SPANS_MAX: usize = 512;
+pub const TRACE_BATCH_DELAY: Duration = Duration::from_secs(1);
+/// How long one message may take, unless the environment says otherwise, and how often it is tried.
+pub const TRACE_EXPORT_DEADLINE: Duration = Duration::from_secs(10);
+pub const TRACE_EXPORT_DEADLINE_MAX: Duration = Duration::from_secs(60);
+pub const TRACE_EXPORT_TRIES_MAX: u32 = 4;
+pub const TRACE_RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for what is still to be sent.
+pub const TRACE_LAST_DEADLINE: Duration = Duration::from_secs(2);
+/// A header of messages to the receiver, and an attribute of them all.
+pub const TRACE_VARIABLE_BYTES_MAX: usize = 8 << 10;

@@ -15,11 +15,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use dayfly_node_api::{
     EnsureSandbox, FileRead, FileWrite, Greeting, NodeApi, NodeCall, NodeCalls, NodeClient,
-    NodeError, NodeReply, WatchFiles, server, socket,
+    NodeError, NodeReply, WatchFiles, server, socket, traced,
 };
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::{ExecEvent, OutputGap, OutputStream};
-use dayfly_types::{ErrorCode, SandboxId};
+use dayfly_types::{ErrorCode, SandboxId, TraceParent};
 use echo_node::EchoNode;
 use futures::StreamExt;
 use samples::{end, ensure_exec, full};
@@ -323,4 +323,31 @@ fn a_wish_of_before_there_were_policies_reaches_nothing() {
     let wanted: EnsureSandbox = serde_json::from_str(text).unwrap();
     assert_eq!(wanted.egress, EgressPolicy::deny());
     assert_eq!(wanted.egress_epoch, 0);
+}
+
+#[tokio::test]
+async fn a_traced_call_is_told_how_long_it_took_and_another_is_not() {
+    let world = World::start();
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let parent = TraceParent::parse(parent).unwrap();
+    let before = unix_us();
+    world.will_answer(Err(full()));
+    let (refused, timing) = traced(parent, world.client.status()).await;
+    assert_eq!(refused, Err(full()));
+    let timing = timing.unwrap();
+    assert!(timing.began_us >= before, "{timing:?}");
+    assert!(timing.began_us + timing.took_us <= unix_us(), "{timing:?}");
+    let (watch, timing) = traced(parent, world.client.watch()).await;
+    assert!(watch.is_ok() && timing.is_some());
+    // A call outside is not named, so nothing is said of it.
+    let client = world.client.clone();
+    let outside = tokio::spawn(async move { client.watch().await.is_ok() });
+    let (watched, timing) = traced(parent, outside).await;
+    assert!(watched.unwrap());
+    assert_eq!(timing, None);
+}
+
+fn unix_us() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_micros().try_into().unwrap()
 }

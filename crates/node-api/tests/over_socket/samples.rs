@@ -128,6 +128,7 @@ pub(crate) fn report() -> SandboxReport {
             name: "engine".to_owned(),
             micros: 3,
         }],
+        stages_began_us: Some(4),
         expires_in_seconds: Some(9),
         lifecycle: lifecycle(),
         cpu: Some(CpuMillis::new(500).unwrap()),

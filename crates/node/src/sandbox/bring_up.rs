@@ -206,7 +206,7 @@ pub(crate) async fn bring_up(
     origin: &Origin,
     supply: Supply,
 ) -> Result<BroughtUp, BringUpError> {
-    let mut stages = Stages::begin();
+    let mut stages = Stages::begin(unix_nanos(parts.clock.as_ref()));
     let (mut vm, agent) = match &origin.start {
         Start::Boot { .. } => boot(parts, disk, record, origin, &mut stages).await?,
         Start::RestorePlain | Start::Restore => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
-use dayfly_node_api::{NodeError, SandboxReport, Stage};
+use dayfly_node_api::{NodeError, SandboxReport};
 use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
 use dayfly_vmm::{SlotIndex, Vm, VmEvent};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,6 +19,7 @@ use super::connect::{RETRY_PAUSE, connect_again};
 use super::permit::network_report;
 use super::report::{captures_of, report};
 use super::room::{RoomWait, disk_condition, wait_for_room};
+use super::stages::Laps;
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
 use crate::disk_lane::DiskLane;
@@ -36,7 +37,7 @@ pub(crate) struct Owner {
     pub(super) disk: DiskLane,
     pub(super) vm: Option<Box<dyn Vm>>,
     pub(super) agent: Option<AgentClient>,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Laps,
     refusal: Option<NodeError>,
     /// Held for as long as the sandbox may use what it was promised.
     pub(super) promise: Option<Promise>,
@@ -84,7 +85,7 @@ impl Owner {
         let doomed = CancellationToken::new();
         let condition = disk_condition(&record, false);
         let first = Published {
-            report: Arc::new(report(&parts, &record, &[], condition, None)),
+            report: Arc::new(report(&parts, &record, &Laps::default(), condition, None)),
             agent: None,
             refusal: None,
             expires: record.expires,
@@ -106,7 +107,7 @@ impl Owner {
             disk: DiskLane::default(),
             vm: None,
             agent: None,
-            stages: Vec::new(),
+            stages: Laps::default(),
             refusal: None,
             promise,
             publish,

@@ -1,10 +1,11 @@
 //! What an owner tells of its sandbox.
 
 use dayfly_core::expiry;
-use dayfly_node_api::{SandboxReport, Stage};
+use dayfly_node_api::SandboxReport;
 use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EndReason, SandboxCondition, SandboxState, SnapshotId};
 
+use super::stages::Laps;
 use crate::journal::SandboxRecord;
 use crate::parts::Parts;
 
@@ -34,7 +35,7 @@ pub(super) fn unavailable(parts: &Parts, record: &SandboxRecord) -> Option<Strin
 pub(super) fn report(
     parts: &Parts,
     record: &SandboxRecord,
-    stages: &[Stage],
+    laps: &Laps,
     condition: Option<SandboxCondition>,
     ended: Option<EndReason>,
 ) -> SandboxReport {
@@ -48,7 +49,8 @@ pub(super) fn report(
         memory: record.machine.memory,
         vcpus: record.machine.vcpus,
         ready_ms: record.ready_ms,
-        stages: stages.to_vec(),
+        stages: laps.stages.clone(),
+        stages_began_us: laps.began_us,
         expires_in_seconds: record
             .expires
             .map(|deadline| expiry::seconds_left(parts.clock.now(), deadline)),

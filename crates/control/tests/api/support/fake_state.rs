@@ -403,3 +403,9 @@ impl NodeVolumes for FakeNode {
         self.drop_volume(project, name)
     }
 }
+
+/// Unix microseconds.
+pub(super) fn now_us() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_micros().try_into().unwrap()
+}
