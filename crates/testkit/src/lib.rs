@@ -14,6 +14,7 @@ mod fake_vm;
 pub mod faults;
 pub mod issuer;
 pub mod node_conformance;
+pub mod trace_receiver;
 
 pub use clock::TestClock;
 pub use fake_engine::{
