@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures create, exec, wake and fork of two builds in turns, in one run.
 
-    .ci/turns.py --old DIR --new DIR --templates DATA_DIR [-n 40] [--json FILE]
+    .ci/turns.py --old DIR --new DIR --templates DATA_DIR [-n 40] [--json FILE] [--seen]
 
 Each build has a daemon and a data directory of its own, on the same baked templates. Both stand
 side by side, and one sample is taken of each in turn, A B, B A, A B ..., so that whatever the
@@ -14,12 +14,16 @@ it would be measured with it. The first sample of each kind is thrown away.
     wake    from sending POST exec `true` to a hibernated sandbox to its answer
     fork    from sending POST fork, one child, to its answer
 
+With --seen the daemon of the new build has traces, metrics and a log in JSON, with somebody who takes
+and reads them; the old one has none of it. The two may be the same programs.
+
 Prints a table in Markdown and, with --json, writes every sample. Fails when a median of the new
 build is above --at-most times that of the old one.
 """
 import argparse
 import http.client
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -57,12 +61,29 @@ def until(what, seconds, holds):
         time.sleep(PAUSE_SECONDS)
 
 
+class Watcher:
+    """Somebody who takes traces and reads metrics."""
+
+    def __init__(self):
+        self.metrics = free_port()
+        program = pathlib.Path(__file__).with_name("watcher.py")
+        self.child = subprocess.Popen([sys.executable, program, str(self.metrics)], text=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.traces = int(self.child.stdout.readline())
+
+    def stop(self):
+        """Ends it, and says what it got."""
+        said, _ = self.child.communicate(timeout=STOP_SECONDS_MAX)
+        return json.loads(said)
+
+
 class Build:
     """A daemon of one build on a directory of its own."""
 
-    def __init__(self, name, programs, templates, parent):
+    def __init__(self, name, programs, templates, parent, watcher=None):
         self.name = name
         self.programs = programs
+        self.watcher = watcher
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"turns-{name}-", dir=parent))
         self.port = free_port()
         self.connection = None
@@ -90,7 +111,11 @@ class Build:
         log = open(self.directory / "daemon.log", "ab")
         command = [self.programs / "dayflyd", "--egress-uplink", "none", "--data-dir", self.directory,
                    "--listen", f"127.0.0.1:{self.port}"]
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        environment = dict(os.environ)
+        if self.watcher:
+            command += ["--log-format", "json", "--metrics-listen", f"127.0.0.1:{self.watcher.metrics}"]
+            environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{self.watcher.traces}"
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         log.close()
         until(f"{self.name} is ready", START_SECONDS_MAX, self.is_ready)
 
@@ -261,15 +286,17 @@ def main():
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--at-most", type=float, default=1.05)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--seen", action="store_true", help="watch the new one")
     arguments = parser.parse_args()
     parent = arguments.parent or arguments.templates.parent
     builds = []
-    found = None
+    found = watched = None
+    watcher = Watcher() if arguments.seen else None
     # A signal ends as everything else does: with both daemons stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        for name, programs in (("old", arguments.old), ("new", arguments.new)):
-            builds.append(Build(name, programs.resolve(), arguments.templates.resolve(), parent))
+        for name, programs, seen_by in (("old", arguments.old, None), ("new", arguments.new, watcher)):
+            builds.append(Build(name, programs.resolve(), arguments.templates.resolve(), parent, seen_by))
         for kind in arguments.kinds:
             # An exec is short, so its median needs more of them.
             measure(builds, kind, arguments.n * 5 if kind == "exec" else arguments.n)
@@ -278,7 +305,14 @@ def main():
     finally:
         for build in builds:
             build.stop(keep_log=found is None)
+        if watcher:
+            watched = watcher.stop()
     print(table(found))
+    if watched:
+        print(f"\nThe new one was watched: {watched['messages']} messages with traces, {watched['readings']} "
+              "readings of its metrics.")
+        if 0 in watched.values():
+            sys.exit("nobody saw anything of it")
     if arguments.json:
         arguments.json.write_text(json.dumps({"figures": found, "samples_seconds": samples}, indent=1) + "\n")
     slower = [f"{kind}: {one['ratio_p50']}" for kind, one in found.items() if one["ratio_p50"] > arguments.at_most]

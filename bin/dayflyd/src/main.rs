@@ -37,6 +37,7 @@ mod slow_sync;
 mod stop;
 mod supervise;
 mod tls;
+mod traces;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

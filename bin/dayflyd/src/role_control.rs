@@ -15,9 +15,8 @@ use dayfly_types::{CellName, NodeId};
 
 use crate::args::RunArguments;
 use crate::hand_over::{HandOver, next_certificate};
-use crate::pulse;
-use crate::sign_in;
 use crate::tls::CertificateText;
+use crate::{pulse, sign_in, traces};
 
 /// Gives up root and serves until SIGTERM.
 pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
@@ -47,6 +46,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
     let listeners = listeners.context("no socket to serve the API on")?;
     let proxies = TrustedProxies::new(settings.trusted_proxy);
     let tls = tls_door(listeners.tls, given.certificate.as_ref())?;
+    let node = node_id(&instance.instance)?;
+    let traces = traces::from_environment()?;
     let config = ControlConfig {
         listener: listeners.plain,
         database: directory.database(),
@@ -54,7 +55,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         admin_key: key(&digest)?,
         local_key: given.local_key_sha256.as_deref().map(key).transpose()?,
         cell: CellName::local(),
-        node_id: node_id(&instance.instance)?,
+        traces: traces.map(|settings| traces::with_instance(settings, &node)),
+        node_id: node,
         reconcile: ReconcileSettings::default(),
         gateway: GatewaySettings {
             preview: settings.preview_domain,

@@ -15,6 +15,7 @@ use crate::local_access;
 use crate::settings_file::{self, Line};
 use crate::sign_in;
 use crate::tls::CertificateText;
+use crate::traces;
 
 /// Read when it is there and no other is named.
 const FILE: &str = "/etc/dayfly/dayflyd.toml";
@@ -176,6 +177,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<Option<CertificateText>>
             );
         }
     }
+    traces::from_environment()?;
     CertificateText::of(arguments)
 }
 

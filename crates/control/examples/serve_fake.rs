@@ -59,6 +59,7 @@ async fn main() {
         gateway: dayfly_control::GatewaySettings::default(),
         internal_networks: Default::default(),
         sign_in: None,
+        traces: None,
     };
     let stop = async {
         tokio::signal::ctrl_c().await.unwrap();

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dayfly_trace::ExportSettings;
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId, limits};
 
@@ -36,6 +37,8 @@ pub struct ControlConfig {
     pub internal_networks: InternalNetworks,
     /// How people sign in, if they can.
     pub sign_in: Option<SignInConfig>,
+    /// Where traces of requests are sent, if anywhere.
+    pub traces: Option<ExportSettings>,
 }
 
 /// How the reconciler paces itself.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dayfly_node_api::NodeApi;
+use dayfly_trace::{ExportSettings, StartExportError};
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId};
 use tokio::sync::Notify;
@@ -29,6 +30,7 @@ use crate::tenancy::key::KeyHash;
 use crate::tenancy::key_ends::{KeyEnd, KeyEnds};
 use crate::tenancy::sign_in::SignIn;
 use crate::time::now_ms;
+use crate::trace::{TracedNode, Tracer};
 use crate::view::LiveView;
 
 /// A key that was revoked in another process works for at most this long.
@@ -69,6 +71,8 @@ pub struct Control {
     pub(crate) internal_networks: InternalNetworks,
     /// How people sign in, if they can.
     pub(crate) sign_in: Option<SignIn>,
+    /// There when somebody collects traces.
+    pub(crate) tracer: Option<Tracer>,
     keys: Mutex<Keys>,
     local_key: Option<KeyHash>,
 }
@@ -128,6 +132,7 @@ impl Control {
             metrics: Metrics::default(),
             internal_networks: InternalNetworks::default(),
             sign_in: None,
+            tracer: None,
             keys: Mutex::default(),
             local_key: None,
         }
@@ -143,6 +148,16 @@ impl Control {
     pub fn with_internal_networks(mut self, networks: InternalNetworks) -> Self {
         self.internal_networks = networks;
         self
+    }
+
+    /// Traces requests, and sends the traces there.
+    ///
+    /// # Errors
+    /// [`StartExportError`].
+    pub fn with_traces(mut self, settings: ExportSettings) -> Result<Self, StartExportError> {
+        self.tracer = Some(Tracer::start(settings)?);
+        self.node = Arc::new(TracedNode(self.node));
+        Ok(self)
     }
 
     #[must_use]

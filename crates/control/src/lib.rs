@@ -33,6 +33,7 @@ mod store_check;
 pub mod template;
 pub mod tenancy;
 pub mod time;
+mod trace;
 pub mod view;
 pub mod volume;
 

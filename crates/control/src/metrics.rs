@@ -43,6 +43,7 @@ pub(crate) struct Metrics {
     memory: GaugeVec,
     disk: GaugeVec,
     conditions: IntGaugeVec,
+    spans: IntCounterVec,
     node_up: IntGauge,
 }
 
@@ -104,6 +105,11 @@ impl Default for Metrics {
                 "1 for each condition of GET /health that holds, 0 for the others.",
                 &["condition"],
             ),
+            spans: series.counters(
+                "trace_spans_total",
+                "Spans of traces, by what became of them: sent or lost.",
+                &["outcome"],
+            ),
             node_up: series.gauge("node_up", "Whether the node process has answered just now."),
             registry,
         }
@@ -162,6 +168,8 @@ pub(crate) struct Looked {
     pub(crate) node: Option<NodeStatus>,
     pub(crate) sandboxes: Vec<SandboxCount>,
     pub(crate) conditions: Vec<Condition>,
+    /// Spans that were sent and lost until now.
+    pub(crate) spans: Option<(u64, u64)>,
 }
 
 impl Metrics {
@@ -220,6 +228,12 @@ impl Metrics {
         for count in &looked.sandboxes {
             let labels = [count.state.as_str(), count.template.as_str()];
             self.sandboxes.with_label_values(&labels).set(count.count);
+        }
+        if let Some((sent, lost)) = looked.spans {
+            for (outcome, count) in [("sent", sent), ("lost", lost)] {
+                let counter = self.spans.with_label_values(&[outcome]);
+                counter.inc_by(count.saturating_sub(counter.get()));
+            }
         }
         self.node_up.set(i64::from(looked.node.is_some()));
         if let Some(node) = &looked.node {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use dayfly_node_api::{NodeApi, NodeClient};
 use dayfly_oidc::InvalidAuthority;
+use dayfly_trace::StartExportError;
 use futures::future::join_all;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -36,6 +37,8 @@ pub enum RunError {
     Tls(#[source] rustls::Error),
     #[error("people cannot sign in")]
     SignIn(#[from] InvalidAuthority),
+    #[error("cannot send traces")]
+    Traces(#[from] StartExportError),
 }
 
 /// Makes what serves `/mcp`, of the API that it is to use.
@@ -89,6 +92,10 @@ impl Server {
             .with_internal_networks(config.internal_networks)
             .with_sign_in(sign_in)
             .with_gateway(config.gateway);
+        let control = match config.traces {
+            Some(traces) => control.with_traces(traces)?,
+            None => control,
+        };
         Self::with_control(Arc::new(control), config.listener)
     }
 
@@ -200,6 +207,9 @@ impl Server {
         watcher.abort();
         self.control.audit.end().await;
         auditor.abort();
+        if let Some(tracer) = &self.control.tracer {
+            tracer.exporter().end().await;
+        }
         self.control.store.close().await;
     }
 }

@@ -28,6 +28,7 @@ use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
 use crate::sandbox::{environment, read};
 use crate::time::now_ms;
+use crate::trace;
 
 /// Changed files that one answer lists.
 const CHANGES_MAX: usize = 200;
@@ -72,14 +73,11 @@ pub(crate) async fn run_to_the_end(
 ) -> Result<ExecResult, ApiError> {
     let awaited = awaited(control, caller, id);
     let place = control.limits.exec(&caller.project)?;
-    let started = start(control, caller, id, plan, place).await?;
-    let collected = collect(
-        started.events,
-        plan.limit,
-        plan.shaped_bytes,
-        &control.limits.output_of(&caller.project),
-    )
-    .await;
+    let starting = start(control, caller, id, plan, place);
+    let started = trace::stage("control.start", starting).await?;
+    let output = control.limits.output_of(&caller.project);
+    let collecting = collect(started.events, plan.limit, plan.shaped_bytes, &output);
+    let collected = trace::stage("control.wait", collecting).await;
     let collected = match collected {
         Ok(collected) => collected,
         Err(error) => return Err(broken_off(control, caller, id, &started.exec, error).await),

@@ -17,6 +17,7 @@ use super::arrival::Arrival;
 use super::envelope::FromService;
 use crate::control::Control;
 use crate::metrics::method_label;
+use crate::trace::{RequestTrace, TracedRequest};
 
 /// What the lines are filtered by: `DAYFLY_LOG=info,dayfly_access=off`.
 const TARGET: &str = "dayfly_access";
@@ -51,6 +52,7 @@ pub(crate) struct Pending {
     began: Instant,
     method: Method,
     client: Option<IpAddr>,
+    trace: Option<Arc<RequestTrace>>,
     is_answered: bool,
 }
 
@@ -63,8 +65,15 @@ impl Pending {
             began: Instant::now(),
             method: request.method().clone(),
             client: arrival.map(|arrival| arrival.client),
+            trace: None,
             is_answered: false,
         }
+    }
+
+    /// The same request, with its trace.
+    pub(crate) fn traced(mut self, trace: Option<Arc<RequestTrace>>) -> Self {
+        self.trace = trace;
+        self
     }
 
     /// Writes the line. A stream goes on behind it: what is told is the time to its beginning.
@@ -83,6 +92,15 @@ impl Pending {
         let took = self.began.elapsed();
         let metrics = &self.control.metrics;
         metrics.answered(&self.method, route, code, took);
+        if let Some(trace) = &self.trace {
+            trace.finish(&TracedRequest {
+                id: &self.id,
+                method: method_label(&self.method),
+                route,
+                status,
+                project: by.map(|by| &by.project),
+            });
+        }
         tracing::info!(
             target: TARGET,
             request_id = %self.id,
@@ -94,6 +112,7 @@ impl Pending {
             key = by.map(|by| by.key_prefix.as_str()),
             // None for a request that a tool of MCP makes in this process.
             client = self.client.map(tracing::field::display),
+            trace_id = self.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
             "request"
         );
     }

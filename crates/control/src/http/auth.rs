@@ -30,6 +30,7 @@ use crate::tenancy::key::bearer;
 use crate::tenancy::key_ends::KeyEnd;
 use crate::tenancy::scope::{Reach, Scope};
 use crate::tenancy::{sign_in, sign_in_http};
+use crate::trace;
 
 /// What anybody may ask.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/health", "/ready"];
@@ -74,10 +75,12 @@ pub(crate) async fn require_key(
     };
     let is_by_link = matches!(presented, Some(Presented::InAddress(_)));
     let asked = asked(&request);
-    let (known, end) = match identify(&control, presented, &asked).await {
+    let identified = trace::stage("control.identify", identify(&control, presented, &asked)).await;
+    let (known, end) = match identified {
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
+    trace::caller_is_known();
     if let Some(arrival) = request.extensions().get::<Arrival>() {
         control.connections.has_shown_a_key(arrival.peer.ip());
     }

@@ -11,11 +11,12 @@ use dayfly_types::{ErrorCode, RequestId};
 use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
-use tracing::Instrument;
+use tracing::{Instrument, field};
 
 use super::access_log;
 use super::error::ApiError;
 use crate::control::Control;
+use crate::trace;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -44,12 +45,16 @@ pub(crate) async fn wrap(
     next: Next,
 ) -> Response {
     let id = new_id();
+    let tracer = control.tracer.as_ref();
+    let trace = tracer.and_then(|tracer| tracer.begin(request.headers()));
+    let trace_id = trace.as_ref().map(|trace| field::display(trace.id()));
     let span = tracing::info_span!("request", request_id = %id, method = %request.method(),
-        path = request.uri().path());
+        path = request.uri().path(), trace_id);
     let mut request = request;
     request.extensions_mut().insert(id.clone());
     let pending = access_log::Pending::of(Arc::clone(&control), id.clone(), &request);
-    let response = next.run(request).instrument(span).await;
+    let pending = pending.traced(trace.clone());
+    let response = trace::within(trace, next.run(request).instrument(span)).await;
     pending.answered(&response);
     if response.extensions().get::<FromService>().is_some() {
         return response;

@@ -79,9 +79,12 @@ async fn read(State(reading): State<Arc<Reading>>) -> Response {
 async fn look(control: &Arc<Control>) -> String {
     let node = tokio::time::timeout(NODE_DEADLINE, control.node.status());
     let (node, conditions) = futures::join!(node, system::held(control));
+    let tracer = control.tracer.as_ref();
+    let counts = tracer.map(|tracer| tracer.exporter().counts());
     control.metrics.text(&Looked {
         node: node.ok().and_then(Result::ok),
         sandboxes: control.view.counts(),
         conditions: conditions.into_iter().map(|(name, _)| name).collect(),
+        spans: counts.map(|counts| (counts.sent(), counts.lost())),
     })
 }

@@ -25,6 +25,7 @@ use crate::store::{
     SandboxStatus, StoreError,
 };
 use crate::time::now_ms;
+use crate::trace;
 
 /// The published clients give up after 30 seconds; this leaves time for the answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
@@ -75,7 +76,8 @@ pub async fn create(
         let _under_way = under_way;
         create_to_the_end(control, project, new, idempotency_key).await
     };
-    tasks.spawn(work).await.unwrap_or(Err(CreateError::Stopped))
+    let done = tasks.spawn(trace::continued(work)).await;
+    done.unwrap_or(Err(CreateError::Stopped))
 }
 
 async fn create_to_the_end(
@@ -88,11 +90,9 @@ async fn create_to_the_end(
         key,
         request_hash: control.store.hash_of(&new),
     });
-    let row = plan(&control, project, new).await?;
-    let inserted = control
-        .store
-        .insert_sandbox(&row, idempotency.as_ref())
-        .await;
+    let row = trace::stage("control.plan", plan(&control, project, new)).await?;
+    let inserting = control.store.insert_sandbox(&row, idempotency.as_ref());
+    let inserted = trace::stage("control.record", inserting).await;
     let inserted = inserted.map_err(CreateError::Store)?;
     match inserted.map_err(CreateError::NotInserted)? {
         Inserted::New => start(&control, row).await,
@@ -191,9 +191,10 @@ async fn start(control: &Arc<Control>, row: SandboxRow) -> Result<Sandbox, Creat
         Some(_) => limits::DISK_BOOT_ANSWER_DEADLINE,
         None => ANSWER_DEADLINE,
     };
-    let ensured = tokio::time::timeout(limit, ensure(control, &row)).await;
+    let ensured = tokio::time::timeout(limit, ensure(control, &row));
+    let ensured = trace::stage("control.start", ensured).await;
     match ensured {
-        Ok(Ok(report)) => finish(control, row, report).await,
+        Ok(Ok(report)) => trace::stage("control.finish", finish(control, row, report)).await,
         Ok(Err(error)) if error.code == ErrorCode::NodeUnavailable => {
             undo(control, &row).await;
             Err(CreateError::NodeLost(error))

@@ -8,6 +8,7 @@ use dayfly_types::{EndReason, ErrorCode, ProjectId, SandboxId};
 use crate::control::Control;
 use crate::store::{Ending, KeyFate, StoreError};
 use crate::time::now_ms;
+use crate::trace;
 
 /// Why a sandbox may still exist.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +70,8 @@ pub async fn delete(
         })?;
         delete_on_node(control, project, id).await
     };
-    tasks.spawn(work).await.unwrap_or(Err(DeleteError::Stopped))
+    let done = tasks.spawn(trace::continued(work)).await;
+    done.unwrap_or(Err(DeleteError::Stopped))
 }
 
 /// Deletes on the node what the row already says is to go, and records that it is gone.

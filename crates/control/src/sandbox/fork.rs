@@ -29,6 +29,7 @@ use crate::store::{
     StoreError, Subject,
 };
 use crate::time::now_ms;
+use crate::trace;
 
 /// A fork that failed. Nothing of it stays, and its source goes on.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +90,8 @@ pub async fn fork(
         let _under_way = under_way;
         fork_to_the_end(control, project, source, plan, idempotency_key).await
     };
-    tasks.spawn(work).await.unwrap_or(Err(ForkError::Stopped))
+    let done = tasks.spawn(trace::continued(work)).await;
+    done.unwrap_or(Err(ForkError::Stopped))
 }
 
 async fn fork_to_the_end(

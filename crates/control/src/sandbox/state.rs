@@ -14,6 +14,7 @@ use crate::sandbox::read::{self, FindError, locate};
 use crate::snapshot::read::{self as snapshot_read, FindSnapshotError};
 use crate::store::StoreError;
 use crate::time::{deadline_ms, now_ms, rfc3339};
+use crate::trace;
 
 /// A state to go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,8 @@ pub async fn wake(
         record(&control, report).await;
         replace(&control, &project, &id, environment).await
     };
-    tasks.spawn(work).await.unwrap_or(Err(StateError::Stopped))
+    let done = tasks.spawn(trace::continued(work)).await;
+    done.unwrap_or(Err(StateError::Stopped))
 }
 
 async fn replace(
@@ -122,7 +124,8 @@ pub async fn rollback(
         let rolled = read::get(&control, &project, &id).await;
         rolled.map_err(StateError::from)
     };
-    tasks.spawn(work).await.unwrap_or(Err(StateError::Stopped))
+    let done = tasks.spawn(trace::continued(work)).await;
+    done.unwrap_or(Err(StateError::Stopped))
 }
 
 /// How long a sandbox lives, as its node says.

@@ -18,6 +18,7 @@ use crate::snapshot::read::{self as snapshot_read, FindSnapshotError, present};
 use crate::store::{Idempotency, Inserted, LimitsRow, StoreError, Subject};
 use crate::tenancy::usage::{self, UsageError};
 use crate::time::now_ms;
+use crate::trace;
 
 const NAME_CHARACTERS_MAX: usize = 128;
 
@@ -100,7 +101,7 @@ pub(crate) async fn take(
     let tasks = control.tasks.clone();
     let work = take_to_the_end(control, taker, sandbox, new, idempotency_key);
     tasks
-        .spawn(work)
+        .spawn(trace::continued(work))
         .await
         .unwrap_or(Err(SnapshotError::Stopped))
 }

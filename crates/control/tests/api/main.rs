@@ -71,5 +71,6 @@ mod tenancy;
 mod tls;
 mod tokens;
 mod tokens_made;
+mod traces;
 mod unknown_names;
 mod volumes;

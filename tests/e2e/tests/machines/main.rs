@@ -53,6 +53,7 @@ mod slow_disk;
 mod stop;
 mod taken_over;
 mod tls;
+mod traces;
 mod ttl;
 mod volumes;
 mod watchdog;

@@ -15,6 +15,7 @@ use dayfly_control::{
     ShownCertificate, SignIn, SignInConfig, SignInSettings,
 };
 use dayfly_node_api::{NodeClient, server, socket};
+use dayfly_trace::ExportSettings;
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::{CellName, NodeId, ProjectId};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -98,6 +99,8 @@ pub(crate) struct Setup {
     pub(crate) internal_networks: InternalNetworks,
     /// How people sign in.
     pub(crate) sign_in: Option<SignInSettings>,
+    /// Where traces are sent.
+    pub(crate) traces: Option<ExportSettings>,
 }
 
 impl Setup {
@@ -158,6 +161,10 @@ impl World {
             .with_internal_networks(setup.internal_networks)
             .with_sign_in(sign_in)
             .with_local_key(setup.local_key);
+        let control = match setup.traces {
+            Some(traces) => control.with_traces(traces).unwrap(),
+            None => control,
+        };
         let control = Arc::new(control);
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), bind()).unwrap();
