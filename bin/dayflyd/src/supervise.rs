@@ -28,8 +28,8 @@ use crate::args::{Role, RunArguments};
 use crate::hand_over::{HandOver, Listeners, ToProcess};
 use crate::local_access::LocalAccess;
 use crate::pulse::{self, News, Pulse};
-use crate::settings;
 use crate::tls::CertificateText;
+use crate::{settings, traces};
 
 /// A child that ran shorter than this is restarted with a pause, so that a crash at start does not
 /// spin. The pause doubles with each, up to a limit.
@@ -466,7 +466,11 @@ impl Process {
     fn start(role: Role, parent: &Parent) -> Result<Self> {
         let supervisor = std::process::id().to_string();
         let (input, way) = parent.input(role)?;
-        let mut child = Command::new(&parent.program)
+        let mut command = Command::new(&parent.program);
+        if role == Role::Node {
+            traces::hide_variables(&mut command);
+        }
+        let mut child = command
             .args(["--role", role.as_str(), "--supervisor", &supervisor])
             .args(["--log-format", parent.settings.log_format.as_str()])
             .stdin(Stdio::from(input))

@@ -3,6 +3,10 @@
 use anyhow::Result;
 use dayfly_trace::ExportSettings;
 use dayfly_types::NodeId;
+use tokio::process::Command;
+
+/// How OpenTelemetry's variables begin.
+const PREFIX: &[u8] = b"OTEL_";
 
 /// `None` when no variable names a receiver.
 ///
@@ -12,6 +16,16 @@ pub(crate) fn from_environment() -> Result<Option<ExportSettings>> {
     Ok(ExportSettings::from_variables(|name| {
         std::env::var(name).ok()
     })?)
+}
+
+/// Keeps what is for the collector alone, its credentials too, from a process that sends nothing and
+/// starts programs that need not know them.
+pub(crate) fn hide_variables(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(PREFIX) {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// Names the instance, unless the operator has.

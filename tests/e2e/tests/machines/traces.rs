@@ -23,10 +23,15 @@ async fn a_create_has_its_stages_under_the_callers_span() -> Result<()> {
         environment: vec![
             variable("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.url()),
             variable("OTEL_SERVICE_NAME", "sandboxes"),
+            variable("OTEL_EXPORTER_OTLP_HEADERS", "key=secret"),
         ],
         ..DaemonOptions::default()
     };
     let (daemon, _) = Daemon::ready(&setting, options).await?;
+    let node = format!("/proc/{}/environ", daemon.role_pid("node")?);
+    let node = String::from_utf8_lossy(&std::fs::read(node)?).into_owned();
+    let is_hidden = node.contains("PATH=") && !node.contains("OTEL_");
+    ensure!(is_hidden, "the node has what is for the collector");
     let parent = "00-0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a-b7b7b7b7b7b7b7b7-01";
     let response = create(&daemon, parent).await?;
     ensure!(response.starts_with("HTTP/1.1 201"), "{response}");
