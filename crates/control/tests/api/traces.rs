@@ -184,7 +184,7 @@ async fn no_span_has_what_a_user_wrote() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_model_is_a_part_of_its_request() {
+async fn a_request_to_mcp_is_under_the_callers_span() {
     let (world, mut receiver) = world("parentbased_always_on").await;
     let parent = parent("01");
     let headers = [("traceparent", parent.as_str())];
