@@ -14,7 +14,8 @@ const PREFIX: &[u8] = b"OTEL_";
 /// For a variable that is not understood.
 pub(crate) fn from_environment() -> Result<Option<ExportSettings>> {
     Ok(ExportSettings::from_variables(|name| {
-        std::env::var(name).ok()
+        // What is no text is not understood, and must not look like nothing.
+        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
     })?)
 }
 

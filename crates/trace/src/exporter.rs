@@ -145,8 +145,9 @@ impl Sender {
         let mut builder = Client::builder()
             .user_agent(concat!("dayfly/", env!("CARGO_PKG_VERSION")))
             .timeout(settings.deadline)
-            // What is in the headers is for one receiver.
-            .redirect(reqwest::redirect::Policy::none());
+            // What is in the headers is for one receiver, and no proxy.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
         if settings.endpoint.scheme() == "http" {
             // A host without certificates can send to a receiver that shows none.
             builder = builder.tls_certs_only([]);
@@ -230,9 +231,15 @@ impl Sender {
             Ok(response) if response.status().is_success() => Outcome::Taken,
             Ok(response) => refused(&response),
             // Without the address, which says more than is good for a log.
-            Err(error) => Outcome::Later(None, error.without_url().to_string()),
+            Err(error) => Outcome::Later(None, with_causes(&error.without_url())),
         }
     }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let texts = std::iter::once(error.to_string()).chain(causes.map(ToString::to_string));
+    texts.collect::<Vec<_>>().join(": ")
 }
 
 /// The statuses after which OTLP asks for another try.

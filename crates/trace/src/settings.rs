@@ -59,6 +59,7 @@ impl ExportSettings {
             return Ok(None);
         };
         check_protocol(read)?;
+        check_unsupported(read)?;
         Ok(Some(Self {
             endpoint,
             headers: headers(read)?,
@@ -127,6 +128,36 @@ fn check_protocol(read: Read<'_>) -> Result<(), InvalidVariable> {
     }
 }
 
+/// What would be missed where it was meant: a receiver with an authority of its own, or one that
+/// takes nothing else.
+fn check_unsupported(read: Read<'_>) -> Result<(), InvalidVariable> {
+    let compression = [
+        "OTEL_EXPORTER_OTLP_COMPRESSION",
+        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+    ];
+    let is_compressed =
+        |name: &&'static str| read(name).is_some_and(|value| value.trim() != "none");
+    let wrong = |reason| move |name: &'static str| Err(InvalidVariable { name, reason });
+    if let Some(name) = compression.into_iter().find(is_compressed) {
+        return wrong("nothing is compressed; `none` or no such variable")(name);
+    }
+    let certificates = [
+        "OTEL_EXPORTER_OTLP_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+    ];
+    let is_set = |name: &&'static str| read(name).is_some();
+    match certificates.into_iter().find(is_set) {
+        Some(name) => wrong(
+            "it is not read; the authorities of the host are believed, or SSL_CERT_FILE",
+        )(name),
+        None => Ok(()),
+    }
+}
+
 fn headers(read: Read<'_>) -> Result<HeaderMap, InvalidVariable> {
     let names = [
         "OTEL_EXPORTER_OTLP_HEADERS",
@@ -158,9 +189,12 @@ fn deadline(read: Read<'_>) -> Result<Duration, InvalidVariable> {
         if let Some(text) = read(name) {
             let wrong = InvalidVariable {
                 name,
-                reason: "it is a number of milliseconds",
+                reason: "it is a number of milliseconds, and not 0",
             };
-            let milliseconds: u64 = text.trim().parse().map_err(|_| wrong)?;
+            let milliseconds: u64 = text.trim().parse().map_err(|_| wrong.clone())?;
+            if milliseconds == 0 {
+                return Err(wrong);
+            }
             return Ok(Duration::from_millis(milliseconds).min(TRACE_EXPORT_DEADLINE_MAX));
         }
     }

@@ -129,7 +129,8 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 pub fn trace_state<'a>(values: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut whole = String::new();
     for value in values {
-        if whole.len() + value.len() >= TRACESTATE_BYTES_MAX {
+        let comma = usize::from(!whole.is_empty());
+        if whole.len() + comma + value.len() > TRACESTATE_BYTES_MAX {
             return None;
         }
         if !whole.is_empty() {
@@ -207,7 +208,9 @@ mod tests {
         assert_eq!(state(&[""]), None);
         assert_eq!(state(&["a=\u{7f}"]), None);
         assert_eq!(state(&["a=é"]), None);
-        assert_eq!(state(&[&"a".repeat(TRACESTATE_BYTES_MAX)]), None);
+        assert!(state(&[&"a".repeat(TRACESTATE_BYTES_MAX)]).is_some());
+        assert_eq!(state(&[&"a".repeat(TRACESTATE_BYTES_MAX + 1)]), None);
+        assert_eq!(state(&["a", &"a".repeat(TRACESTATE_BYTES_MAX - 1)]), None);
         assert_eq!(state(&[&"a,".repeat(TRACESTATE_MEMBERS_MAX)]), None);
     }
 }

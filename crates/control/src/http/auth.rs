@@ -80,7 +80,6 @@ pub(crate) async fn require_key(
         Ok(known) => known,
         Err(error) => return error.into_response(),
     };
-    trace::caller_is_known();
     if let Some(arrival) = request.extensions().get::<Arrival>() {
         control.connections.has_shown_a_key(arrival.peer.ip());
     }
@@ -104,6 +103,10 @@ pub(crate) async fn require_key(
     let unanswered = notebook.until_answered();
     // The rate first: what a suspended project is refused is recorded, and must not be without end.
     let is_usable = within_rate(&control, &caller);
+    if is_usable.is_ok() {
+        // Nor must what is sent to whoever collects traces.
+        trace::caller_is_known();
+    }
     let admitted = match is_usable.and_then(|()| ensure_active(&state, &caller, &request)) {
         Ok(()) => admit(&control, &caller, &mut request).await,
         Err(error) => Err(error),

@@ -124,9 +124,9 @@ fn write(error: ApiError, id: &RequestId, refused: Response) -> Response {
         ErrorCode::NoCapacity | ErrorCode::TemplateBaking
     );
     if status.is_server_error() && !is_waiting {
-        tracing::warn!(request_id = %id, code, message = error.message, "request refused");
+        tracing::warn!(request_id = %id, code, reason = error.message, "request refused");
     } else {
-        tracing::debug!(request_id = %id, code, message = error.message, "request refused");
+        tracing::debug!(request_id = %id, code, reason = error.message, "request refused");
     }
     let unauthorized = error.code == ErrorCode::Unauthorized;
     let body = ErrorBody {

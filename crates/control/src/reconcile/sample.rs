@@ -51,13 +51,13 @@ enum SampleError {
 
 async fn sample(control: &Control, clock: &mut Clock, must_trim: bool) -> Result<(), SampleError> {
     let uses = control.node.all_loads().await?;
-    let at_ms = now_ms();
+    let (now, at_ms) = (Instant::now(), now_ms());
     let store = &control.store;
-    if let Some(by_ms) = clock.set_by(Instant::now(), at_ms) {
-        tracing::info!(by_ms, "the wall clock was set");
-        store.shift_meters(by_ms).await?;
+    if let Some(set) = clock.set_by(now, at_ms) {
+        tracing::info!(by_ms = set.by_ms, "the wall clock was set");
+        store.shift_meters(set.by_ms, set.written_ms).await?;
     }
-    clock.looked_at = Some((Instant::now(), at_ms));
+    clock.looked_at = Some((now, at_ms));
     store.add_samples(&uses, at_ms).await?;
     if must_trim {
         store.trim_samples(SAMPLES_MAX).await?;
@@ -71,13 +71,24 @@ struct Clock {
     looked_at: Option<(Instant, i64)>,
 }
 
+/// A wall clock was set.
+#[derive(Debug, PartialEq, Eq)]
+struct ClockSet {
+    by_ms: i64,
+    /// What it can have said before, since the last look.
+    written_ms: (i64, i64),
+}
+
 impl Clock {
     /// By how much the wall clock was set since the last look.
-    fn set_by(&self, now: Instant, wall_ms: i64) -> Option<i64> {
+    fn set_by(&self, now: Instant, wall_ms: i64) -> Option<ClockSet> {
         let (before, wall_before_ms) = self.looked_at?;
-        let passed_ms = milliseconds(now.saturating_duration_since(before));
-        let set_by_ms = wall_ms - wall_before_ms - passed_ms;
-        (set_by_ms.abs() > CLOCK_SET_MS).then_some(set_by_ms)
+        let would_be_ms = wall_before_ms + milliseconds(now.saturating_duration_since(before));
+        let by_ms = wall_ms - would_be_ms;
+        (by_ms.abs() > CLOCK_SET_MS).then_some(ClockSet {
+            by_ms,
+            written_ms: (wall_before_ms, would_be_ms),
+        })
     }
 }
 
@@ -93,8 +104,10 @@ mod tests {
         };
         let later = start + Duration::from_secs(10);
         assert_eq!(clock.set_by(later, 1_010_500), None);
-        assert_eq!(clock.set_by(later, 1_310_000), Some(300_000));
-        assert_eq!(clock.set_by(later, 910_000), Some(-100_000));
+        let set_by = |wall_ms| clock.set_by(later, wall_ms).unwrap();
+        assert_eq!(set_by(1_310_000).by_ms, 300_000);
+        assert_eq!(set_by(910_000).by_ms, -100_000);
+        assert_eq!(set_by(910_000).written_ms, (1_000_000, 1_010_000));
         assert_eq!(Clock::default().set_by(later, 5), None);
     }
 }

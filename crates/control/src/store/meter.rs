@@ -103,7 +103,8 @@ pub(super) async fn change(
     if to == SandboxState::Deleted {
         writing.execute(bound(DELETE)).await?;
     } else if to.has_machine() || counted_to_ms.is_some() {
-        let set = bound(SET).bind(to.has_machine().then_some(at_ms));
+        let counted = to.has_machine().then(|| place(counted_to_ms, at_ms));
+        let set = bound(SET).bind(counted);
         writing.execute(set).await?;
     }
     Ok(())
@@ -116,6 +117,13 @@ impl Before {
             memory_mb: self.memory_mb,
         }
     }
+}
+
+/// Up to where time is counted after something that happened then. Whoever waited for the writer may
+/// come behind somebody who began later; but a clock that went back went further.
+pub(super) fn place(counted_to_ms: Option<i64>, at_ms: i64) -> i64 {
+    let later = counted_to_ms.filter(|counted| *counted > at_ms && is_near(at_ms, *counted));
+    later.unwrap_or(at_ms)
 }
 
 fn is_near(from_ms: i64, to_ms: i64) -> bool {

@@ -9,6 +9,7 @@ use dayfly_types::SandboxState;
 use dayfly_types::limits::SAMPLES_NEWEST;
 use sqlx::FromRow;
 
+use super::meter;
 use super::row::bigint;
 use super::usage_hours::{Amounts, NewUsage, Size};
 use super::writer::Writing;
@@ -28,21 +29,23 @@ const FIND: &str = "SELECT sandboxes.project_id, sandboxes.state, sandboxes.cpu,
     WHERE sandboxes.id = $1 AND sandboxes.deleted_at_ms IS NULL";
 const SET: &str = "INSERT INTO sandbox_meters (sandbox_id, project_id, counted_to_ms, samples, \
     sampled_at_ms, machine, machine_cpu_us, machine_in_bytes, machine_out_bytes, cpu_us, in_bytes, \
-    out_bytes) VALUES ($1, $2, $3, $4, $3, $5, $6, $7, $8, $9, $10, $11) \
-    ON CONFLICT (sandbox_id) DO UPDATE SET counted_to_ms = $3, samples = $4, sampled_at_ms = $3, \
+    out_bytes) VALUES ($1, $2, $3, $4, $12, $5, $6, $7, $8, $9, $10, $11) \
+    ON CONFLICT (sandbox_id) DO UPDATE SET counted_to_ms = $3, samples = $4, sampled_at_ms = $12, \
     machine = $5, machine_cpu_us = $6, machine_in_bytes = $7, machine_out_bytes = $8, \
     cpu_us = $9, in_bytes = $10, out_bytes = $11";
 const ADD: &str = "INSERT INTO sandbox_samples (sandbox_id, number, at_ms, cpu_us, memory_bytes, \
     disk_bytes, in_bytes, out_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 const THIN: &str = "DELETE FROM sandbox_samples WHERE sandbox_id = $1 AND number = $2";
 const SHIFT: &str = "UPDATE sandbox_meters SET counted_to_ms = counted_to_ms + $1 \
-    WHERE counted_to_ms IS NOT NULL";
+    WHERE counted_to_ms BETWEEN $2 AND $3";
 const COUNT: &str = "SELECT COUNT(*) FROM sandbox_samples";
 const FORGET: &str = "DELETE FROM sandbox_samples WHERE sandbox_id IN (SELECT sandbox_id \
     FROM sandbox_meters WHERE EXISTS (SELECT 1 FROM sandbox_samples \
     WHERE sandbox_samples.sandbox_id = sandbox_meters.sandbox_id) \
     ORDER BY sampled_at_ms LIMIT $1)";
 
+/// More than any machine uses within a sample, so that no sum can run over.
+const MORE_MAX: i64 = 1 << 50;
 /// Sandboxes whose samples one transaction writes, so that nobody waits long for the writer.
 const AT_ONCE: usize = 32;
 /// Sandboxes that lose their samples at once when there are too many.
@@ -67,12 +70,16 @@ struct Known {
 }
 
 impl Known {
-    /// What was used since the last sample. Another machine has begun at zero.
+    /// What was used since the last sample. Another machine has begun at zero; one that ran before
+    /// there were meters, nobody knows where.
     fn since(&self, used: &ResourceUse) -> Amounts {
+        if self.machine.is_empty() && self.counted_to_ms.is_none() {
+            return Amounts::default();
+        }
         let is_same = self.machine == used.machine;
         let more = |now: u64, before: i64| {
             let before = if is_same { before } else { 0 };
-            bigint(now).saturating_sub(before).max(0)
+            bigint(now).saturating_sub(before).clamp(0, MORE_MAX)
         };
         Amounts {
             cpu_us: more(used.cpu_micros, self.machine_cpu_us),
@@ -104,25 +111,37 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn add_samples(&self, uses: &[ResourceUse], at_ms: i64) -> Result<(), StoreError> {
+        let mut written = Ok(());
         for some in uses.chunks(AT_ONCE) {
-            let mut writing = self.writer.begin("write what sandboxes use").await?;
-            let mut usage = NewUsage::default();
-            for used in some {
-                add_sample(used, at_ms, &mut usage, &mut writing).await?;
-            }
-            usage.write(&mut writing).await?;
-            writing.commit().await?;
+            // Those behind one that cannot be written are written all the same.
+            written = written.and(self.add_some(some, at_ms).await);
         }
-        Ok(())
+        written
     }
 
-    /// Moves the places up to which running time is counted, when the wall clock was set.
+    async fn add_some(&self, uses: &[ResourceUse], at_ms: i64) -> Result<(), StoreError> {
+        let mut writing = self.writer.begin("write what sandboxes use").await?;
+        let mut usage = NewUsage::default();
+        for used in uses {
+            add_sample(used, at_ms, &mut usage, &mut writing).await?;
+        }
+        usage.write(&mut writing).await?;
+        writing.commit().await
+    }
+
+    /// Moves the places up to which running time is counted, when the wall clock was set: those that
+    /// the old one can have written since the last sample.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn shift_meters(&self, by_ms: i64) -> Result<(), StoreError> {
+    pub async fn shift_meters(
+        &self,
+        by_ms: i64,
+        (from_ms, to_ms): (i64, i64),
+    ) -> Result<(), StoreError> {
         let mut writing = self.writer.begin("follow the clock").await?;
-        writing.execute(sqlx::query(SHIFT).bind(by_ms)).await?;
+        let shift = sqlx::query(SHIFT).bind(by_ms).bind(from_ms).bind(to_ms);
+        writing.execute(shift).await?;
         writing.commit().await
     }
 
@@ -131,17 +150,19 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn trim_samples(&self, max: i64) -> Result<(), StoreError> {
-        loop {
-            let counted: Result<i64, _> = sqlx::query_scalar(COUNT).fetch_one(&self.reader).await;
-            let count = counted.map_err(StoreError::during("count samples"))?;
-            if count <= max {
-                return Ok(());
-            }
+        let counted: Result<i64, _> = sqlx::query_scalar(COUNT).fetch_one(&self.reader).await;
+        let mut count = counted.map_err(StoreError::during("count samples"))?;
+        while count > max {
             let mut writing = self.writer.begin("forget old samples").await?;
             let forget = sqlx::query(FORGET).bind(FORGOTTEN_AT_ONCE);
-            writing.execute(forget).await?;
+            let forgotten = writing.execute(forget).await?;
             writing.commit().await?;
+            if forgotten == 0 {
+                break;
+            }
+            count = count.saturating_sub_unsigned(forgotten);
         }
+        Ok(())
     }
 }
 
@@ -168,15 +189,15 @@ async fn add_sample(
     usage.add(&known.project_id, at_ms, since);
     let number = known.samples + 1;
     let totals = [
-        known.cpu_us + since.cpu_us,
-        known.in_bytes + since.in_bytes,
-        known.out_bytes + since.out_bytes,
+        known.cpu_us.saturating_add(since.cpu_us),
+        known.in_bytes.saturating_add(since.in_bytes),
+        known.out_bytes.saturating_add(since.out_bytes),
     ];
     let [cpu_us, in_bytes, out_bytes] = totals;
     let set = sqlx::query(SET)
         .bind(id)
         .bind(&known.project_id)
-        .bind(at_ms)
+        .bind(meter::place(known.counted_to_ms, at_ms))
         .bind(number)
         .bind(&used.machine)
         .bind(bigint(used.cpu_micros))
@@ -184,7 +205,8 @@ async fn add_sample(
         .bind(bigint(used.network_out_bytes))
         .bind(cpu_us)
         .bind(in_bytes)
-        .bind(out_bytes);
+        .bind(out_bytes)
+        .bind(at_ms);
     writing.execute(set).await?;
     let add = sqlx::query(ADD)
         .bind(id)

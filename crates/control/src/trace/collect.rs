@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dayfly_trace::{Attribute, Exporter, Span, SpanKind, SpanParent};
@@ -131,9 +131,14 @@ impl RequestTrace {
         }
     }
 
-    pub(super) fn add(&self, span: Span) {
+    fn collected(&self) -> MutexGuard<'_, Collected> {
+        // Every change leaves it whole.
         let collected = self.collected.lock();
-        let mut collected = collected.unwrap_or_else(PoisonError::into_inner);
+        collected.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, span: Span) {
+        let mut collected = self.collected();
         if collected.spans.len() < TRACE_SPANS_PER_REQUEST_MAX {
             collected.spans.push(span);
         } else {
@@ -152,7 +157,8 @@ impl RequestTrace {
         if let Some(project) = request.project {
             attributes.push(("dayfly.project", Attribute::from(project.to_string())));
         }
-        self.add(Span {
+        // Not `add`: without this one the others are under nothing.
+        self.collected().spans.push(Span {
             trace: self.trace,
             id: self.root,
             parent: self.parent,

@@ -224,14 +224,21 @@ async fn a_clock_that_is_set_neither_adds_time_nor_takes_it() {
     };
     sample(START + 10_000).await;
     let year = 365 * 24 * HOUR;
-    books.store.shift_meters(year).await.unwrap();
+    let since = |at_ms| (at_ms, at_ms + 10_000);
+    let shift = async |by_ms, written| books.store.shift_meters(by_ms, written).await.unwrap();
+    shift(year, since(START + 10_000)).await;
+    // What the new clock has written stays.
+    shift(year, since(START + 10_000)).await;
     sample(START + 20_000 + year).await;
-    books.store.shift_meters(-year).await.unwrap();
+    shift(-year, since(START + 20_000 + year)).await;
     sample(START + 30_000).await;
     assert_eq!(books.running_ms().await, 30_000);
     // Backwards without a word: nothing is counted twice.
     sample(START + 5000).await;
     assert_eq!(books.running_ms().await, 30_000);
+    // Nor when one who waited for the writer comes behind somebody who began later.
+    sample(START + 40_000).await;
+    assert_eq!(books.running_ms().await, 40_000);
 }
 
 /// As many samples as an addition of each alone leaves.
@@ -308,11 +315,19 @@ async fn a_sandbox_that_ran_before_there_were_meters_is_counted_from_now_on() {
     let forget = "DELETE FROM sandbox_meters";
     change(&books.file, forget).await;
     for turn in 1..=3 {
-        let uses = [used(&row.id, "first", 1)];
+        let seconds = 1000 + u64::try_from(turn).unwrap();
+        let uses = [used(&row.id, "first", seconds)];
         let at_ms = START + HOUR + turn * 10_000;
         books.store.add_samples(&uses, at_ms).await.unwrap();
     }
     assert_eq!(books.running_ms().await, 20_000);
+    let samples = books.samples(&row.id).await;
+    let used: Vec<i64> = samples.iter().map(|sample| sample.cpu_us).collect();
+    assert_eq!(
+        used,
+        [0, 1_000_000, 2_000_000],
+        "what it used before is nobody's"
+    );
     assert_eq!(books.samples(&row.id).await.len(), 3);
 }
 

@@ -46,6 +46,11 @@ async fn world(issuer: &TestIssuer) -> World {
     world_with(issuer, &json!({}), None).await
 }
 
+/// With a provider that is asked nothing.
+pub(crate) async fn world_where_people_sign_in() -> World {
+    world(&TestIssuer::start().await).await
+}
+
 fn in_group(issuer: &TestIssuer, group: &str) -> String {
     issuer.token(Signing::P256, &issuer.claims_with("groups", json!([group])))
 }

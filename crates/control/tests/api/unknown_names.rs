@@ -4,6 +4,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::sign_in::world_where_people_sign_in;
 use crate::support::World;
 
 /// Every operation that is no read: its method, path and description.
@@ -39,7 +40,7 @@ fn filled(path: &str, sandbox: &str) -> String {
 
 #[tokio::test]
 async fn every_body_with_an_unknown_field_is_refused() {
-    let world = World::start().await;
+    let world = world_where_people_sign_in().await;
     let sandbox = world.create().await;
     let calls = world.node.ensure_calls();
     let mut asked = 0;
@@ -69,7 +70,7 @@ async fn every_body_with_an_unknown_field_is_refused() {
 
 #[tokio::test]
 async fn every_change_with_an_unknown_parameter_is_refused() {
-    let world = World::start().await;
+    let world = world_where_people_sign_in().await;
     let sandbox = world.create().await;
     let mut asked = 0;
     for (method, path, _) in changes() {

@@ -1331,6 +1331,26 @@ export interface components {
              */
             network_out_bytes: number;
         };
+        /** @description The OpenID provider that people sign in with. */
+        SignInOffer: {
+            /** @description What this server is called there. Ask for a token with this audience. */
+            client_id: string;
+            /** @description Where a client asks for a code that is entered in a browser, if the provider has that. */
+            device_authorization_endpoint?: string | null;
+            /** @description Its name, which is also its address. */
+            issuer: string;
+            /** @description What to ask the provider for. */
+            scopes: string[];
+            /** @description Where a client gets its tokens. */
+            token_endpoint?: string | null;
+        };
+        /** @description Body of `POST /v1/sign-in`. */
+        SignInRequest: {
+            /** @description An ID token of the provider, for this server. */
+            id_token: string;
+            /** @description Which project the key is to be of. Needed by people who have roles in several. */
+            project?: string | null;
+        };
         /** @description Body of `POST /v1/sandboxes/{id}/processes/{exec_id}/signal`. */
         SignalRequest: {
             /**
