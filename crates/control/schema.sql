@@ -29,7 +29,7 @@ CREATE TABLE audit_records (
     operation TEXT NOT NULL,
     subject TEXT,
     status BIGINT NOT NULL,
-    detail TEXT NOT NULL, bytes BIGINT NOT NULL DEFAULT 0, number BIGINT NOT NULL DEFAULT 0,
+    detail TEXT NOT NULL, bytes BIGINT NOT NULL DEFAULT 0, number BIGINT NOT NULL DEFAULT 0, client TEXT,
     PRIMARY KEY (project_id, seq)
 );
 

@@ -297,6 +297,10 @@ pub struct AuditEntry {
     /// its output.
     #[schema(value_type = Object)]
     pub detail: serde_json::Value,
+    /// The address that the request came from, or that a trusted proxy named. Absent where nobody
+    /// asked, where a tool of MCP did, and in entries from before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Whose it is, in a view over all projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,

@@ -130,6 +130,7 @@ mod tests {
                 subject: None,
                 status: 201,
                 detail: serde_json::json!({"line\n": "break"}),
+                client: None,
                 project: Some("team-a".to_owned()),
             },
         }

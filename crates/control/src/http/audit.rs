@@ -1,6 +1,7 @@
 //! The audit record, as it is written around every request.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::Request;
@@ -8,6 +9,7 @@ use dayfly_types::{ProjectId, RequestId};
 use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
+use super::arrival::Arrival;
 use super::parameter::decode;
 use crate::audit::{Audit, AuditHandle};
 use crate::store::AuditEvent;
@@ -30,6 +32,7 @@ pub(crate) struct AuditedRequest {
     operation: String,
     subject: Option<String>,
     uri: Uri,
+    client: Option<IpAddr>,
 }
 
 pub(crate) fn asked(request: &Request) -> AuditedRequest {
@@ -44,6 +47,10 @@ pub(crate) fn asked(request: &Request) -> AuditedRequest {
         operation,
         subject: subject_of(path),
         uri: request.uri().clone(),
+        client: request
+            .extensions()
+            .get::<Arrival>()
+            .map(|arrival| arrival.client),
     }
 }
 
@@ -104,6 +111,7 @@ impl AuditedRequest {
                 Some(file) => recorded(&file, FILE_BYTES_MAX).to_string(),
                 None => "{}".to_owned(),
             },
+            client: self.client.map(|client| client.to_string()),
         }
     }
 }

@@ -117,5 +117,6 @@ pub(super) fn present(row: AuditRow, whose: &Whose) -> WireEntry {
         subject: row.subject,
         status: u16::try_from(row.status).unwrap_or(0),
         detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| json!({})),
+        client: row.client,
     }
 }

@@ -25,13 +25,13 @@ const LAST_EVENT: &str = "SELECT last FROM event_numbers";
 /// Gives out the number of the next event among all, in the transaction of what it tells of.
 pub(super) const NEXT_EVENT: &str = "UPDATE event_numbers SET last = last + 1";
 const AUDIT: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
-    status, detail FROM audit_records WHERE at_ms BETWEEN $4 AND $5 \
+    status, detail, client FROM audit_records WHERE at_ms BETWEEN $4 AND $5 \
     AND (at_ms, project_id, seq) < ($1, $2, $3) \
     ORDER BY at_ms DESC, project_id DESC, seq DESC LIMIT $6";
 // Project by project, because the index of subjects begins with it. The sums keep the index of times
 // from being taken, by which every entry of the span would be read.
 const AUDIT_BY_SUBJECT: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, \
-    subject, status, detail FROM projects CROSS JOIN audit_records \
+    subject, status, detail, client FROM projects CROSS JOIN audit_records \
     WHERE audit_records.project_id = projects.id AND audit_records.subject = $7 \
     AND at_ms + 0 BETWEEN $4 AND $5 AND (at_ms + 0, project_id, seq) < ($1, $2, $3) \
     ORDER BY at_ms DESC, project_id DESC, seq DESC LIMIT $6";

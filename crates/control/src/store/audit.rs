@@ -7,17 +7,17 @@ use super::{Store, StoreError};
 
 // One for each way to look, so that each has an index: a condition that may be absent has none.
 const BY_NUMBER: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
-    status, detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND at_ms BETWEEN $4 AND $5 \
-    ORDER BY seq DESC LIMIT $3";
+    status, detail, client FROM audit_records WHERE project_id = $1 AND seq < $2 \
+    AND at_ms BETWEEN $4 AND $5 ORDER BY seq DESC LIMIT $3";
 const BY_SUBJECT: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
-    status, detail FROM audit_records WHERE project_id = $1 AND seq < $2 AND subject = $6 \
+    status, detail, client FROM audit_records WHERE project_id = $1 AND seq < $2 AND subject = $6 \
     AND at_ms BETWEEN $4 AND $5 ORDER BY seq DESC LIMIT $3";
 // The numbers first: those of a span are in the index, in the order of time, which is not always
 // theirs. The sums keep the index of numbers from being taken, by which every entry that is newer or
 // older than the span would be read.
 const BY_TIME: &str = "SELECT project_id, seq, at_ms, key_prefix, request_id, operation, subject, \
-    status, detail FROM audit_records WHERE project_id = $1 AND seq IN (SELECT seq FROM audit_records \
-    WHERE project_id = $1 AND at_ms BETWEEN $4 AND $5 AND seq + 0 < $2 \
+    status, detail, client FROM audit_records WHERE project_id = $1 \
+    AND seq IN (SELECT seq FROM audit_records WHERE project_id = $1 AND at_ms BETWEEN $4 AND $5 AND seq + 0 < $2 \
     ORDER BY seq + 0 DESC LIMIT $3) ORDER BY seq DESC";
 const COUNT_OF_SPAN: &str = "SELECT COUNT(*) FROM (SELECT seq FROM audit_records \
     WHERE project_id = $1 AND at_ms BETWEEN $2 AND $3 LIMIT $4) AS of_span";
@@ -39,6 +39,8 @@ pub struct AuditEvent {
     pub status: u16,
     /// JSON.
     pub detail: String,
+    /// The address that asked.
+    pub client: Option<String>,
 }
 
 /// An entry as it was written.
@@ -53,6 +55,7 @@ pub struct AuditRow {
     pub subject: Option<String>,
     pub status: i64,
     pub detail: String,
+    pub client: Option<String>,
 }
 
 /// Which entries are wanted.
@@ -219,6 +222,7 @@ pub(super) mod tests {
             subject: None,
             status: 200,
             detail: "{}".to_owned(),
+            client: None,
         }
     }
 }

@@ -11,8 +11,8 @@ use super::{AuditEvent, Store, StoreError, export, projects};
 use crate::time::{now_ms, rfc3339};
 
 const INSERT: &str = "INSERT INTO audit_records (project_id, seq, at_ms, key_prefix, request_id, \
-    operation, subject, status, detail, bytes, number) \
-    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9, \
+    operation, subject, status, detail, bytes, client, number) \
+    VALUES ($1, (SELECT audit_seq FROM projects WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9, $10, \
     (SELECT last FROM audit_numbers))";
 const SELECT_OLDEST: &str = "SELECT seq, at_ms, bytes FROM audit_records WHERE project_id = $1 \
     ORDER BY seq LIMIT $2";
@@ -42,6 +42,7 @@ impl AuditEvent {
             subject: None,
             status: 0,
             detail,
+            client: None,
         }
     }
 
@@ -98,7 +99,8 @@ async fn add(entry: &AuditEvent, writing: &mut Writing) -> Result<(), StoreError
         .bind(&entry.subject)
         .bind(i64::from(entry.status))
         .bind(&entry.detail)
-        .bind(entry.bytes());
+        .bind(entry.bytes())
+        .bind(&entry.client);
     writing.execute(insert).await.map(drop)
 }
 

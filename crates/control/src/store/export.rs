@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use super::{AuditRow, Store, StoreError};
 
 const BEHIND: &str = "SELECT number, project_id, seq, at_ms, key_prefix, request_id, operation, \
-    subject, status, detail FROM audit_records WHERE number > $1 AND number > 0 ORDER BY number LIMIT $2";
+    subject, status, detail, client FROM audit_records WHERE number > $1 AND number > 0 \
+    ORDER BY number LIMIT $2";
 const SERIES: &str = "SELECT series FROM audit_numbers";
 // Touches nothing where there is nothing to do: so a full disk keeps nobody from starting.
 const NAME_SERIES: &str = "UPDATE audit_numbers SET series = $1 WHERE series = ''";

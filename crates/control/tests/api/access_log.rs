@@ -5,6 +5,7 @@ use http::{Method, Request};
 
 use crate::support::World;
 use crate::support::log::Log;
+use crate::support::world::eventually;
 
 fn lines(log: &Log) -> Vec<String> {
     let text = log.text();
@@ -59,4 +60,18 @@ async fn a_line_says_who_asked_for_what_and_has_no_secret() {
         lines[2].contains("status=401") && !lines[2].contains("key="),
         "{lines:#?}"
     );
+}
+
+#[tokio::test]
+async fn the_audit_record_says_which_address_asked() {
+    let world = World::start().await;
+    world.create().await;
+    let is_there = async || {
+        let record = world.get("/v1/audit").await.json();
+        let entries = record["items"].as_array().unwrap();
+        let is_it = |entry: &serde_json::Value| entry["operation"] == "POST /v1/sandboxes";
+        let found = entries.iter().find(|entry| is_it(entry));
+        found.is_some_and(|entry| entry["client"] == "127.0.0.1")
+    };
+    eventually("the entry has the address", is_there).await;
 }

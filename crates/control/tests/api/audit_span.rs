@@ -52,6 +52,7 @@ async fn world() -> World {
             subject: Some(format!("sb-{}", minute % 2)),
             status: 201,
             detail: "{}".to_owned(),
+            client: None,
         });
         let store = &world.control.store;
         store.append_audit(&entries, 1 << 20).await.unwrap();

@@ -22,6 +22,11 @@ export interface components {
             /** @description RFC 3339, UTC. */
             at: string;
             /**
+             * @description The address that the request came from, or that a trusted proxy named. Absent where nobody
+             *     asked, where a tool of MCP did, and in entries from before there was one.
+             */
+            client?: string | null;
+            /**
              * @description What there is to say beyond that: of a command its input, its end, and sizes and digests of
              *     its output.
              */
