@@ -122,6 +122,15 @@ impl Internet {
         self.wait_for(async move { TcpListener::bind(place).await.unwrap() })
     }
 
+    /// Gives the world outside more addresses.
+    pub fn add_addresses(&self, addresses: &[&str]) {
+        let lines = addresses
+            .iter()
+            .map(|address| format!("addr add {address}/32 dev lo\n"));
+        let lines: String = lines.collect();
+        run_in(&self.outside, "ip", &["-batch", "-"], &lines);
+    }
+
     /// A server that says nothing and keeps what it hears.
     #[must_use]
     pub fn sink(&self, address: &str, port: u16) -> Arc<Seen> {

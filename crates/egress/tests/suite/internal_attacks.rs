@@ -9,7 +9,7 @@ use dayfly_types::egress::DenyReason;
 
 use super::certificates::client;
 use super::guest::{ask, connect, get, hello, read_to_end, say, say_raw};
-use super::internal_cases::{DATABASE, MIRROR, NAME, add_addresses, fetch, start};
+use super::internal_cases::{DATABASE, MIRROR, NAME, fetch, start};
 use super::internet::{EVIL, NEVER};
 use super::name_server::Entry;
 use super::world::{World, wait_until};
@@ -85,7 +85,7 @@ fn a_name_of_the_mirror_that_stands_for_anything_else_leads_nowhere() {
     let mirror = world.internet.http(MIRROR, 8080, "mirror");
     assert!(fetch(&world, 0, NAME).contains("hello from mirror"));
     assert_eq!(mirror.requests(), 1, "the probe works");
-    add_addresses(&world, &[DATABASE]);
+    world.internet.add_addresses(&[DATABASE]);
     let database = world.internet.sink(DATABASE, 5432);
     world.guest_of(1, || {
         let mut stream = connect("10.30.0.10:5432").unwrap();
@@ -252,7 +252,7 @@ fn of_several_addresses_only_the_permitted_one_is_dialled_and_each_time_anew() {
         return;
     };
     let mirror = world.internet.http(MIRROR, 8080, "mirror");
-    add_addresses(&world, &["10.20.1.0"]);
+    world.internet.add_addresses(&["10.20.1.0"]);
     let beyond = world.internet.sink("10.20.1.0", 8080);
     let metadata = world.internet.sink("169.254.169.254", 8080);
     let names = &world.internet.names;

@@ -43,7 +43,7 @@ pub(crate) fn greedy() -> EgressPolicy {
 /// Two sandboxes that ask for everything, of two projects, and the mirror's name.
 pub(crate) fn start() -> Option<World> {
     let world = start_in(vec![("team-a", greedy()), ("team-b", greedy())])?;
-    add_addresses(&world, &[MIRROR]);
+    world.internet.add_addresses(&[MIRROR]);
     world.internet.names.set_addresses(NAME, &[MIRROR]);
     Some(world)
 }
@@ -54,15 +54,6 @@ fn start_in(policies: Vec<(&str, EgressPolicy)>) -> Option<World> {
         ..Given::default()
     };
     World::start_in(policies, given)
-}
-
-/// Gives more addresses to the world outside.
-pub(crate) fn add_addresses(world: &World, addresses: &[&str]) {
-    let lines = addresses
-        .iter()
-        .map(|address| format!("addr add {address}/32 dev lo\n"));
-    let lines: String = lines.collect();
-    run_in(&world.internet.outside, "ip", &["-batch", "-"], &lines);
 }
 
 /// Asks a host on the mirror's port; where the packets are addressed to does not count.
@@ -107,7 +98,7 @@ fn a_range_without_names_is_reached_by_address_at_its_ports() {
         return;
     };
     const PLACE: &str = "10.30.0.10:5432";
-    add_addresses(&world, &[DATABASE]);
+    world.internet.add_addresses(&[DATABASE]);
     let database = world.internet.sink(DATABASE, 5432);
     let other_port = world.internet.sink(DATABASE, 22);
     let before = world.internet.arrivals().never;
@@ -145,7 +136,7 @@ fn without_hosts_a_name_leads_inside_only_to_an_address_that_a_rule_names() {
     let Some(world) = start_in(vec![("team-b", zone_and("allowlist", &[]))]) else {
         return;
     };
-    add_addresses(&world, &[DATABASE]);
+    world.internet.add_addresses(&[DATABASE]);
     let names = &world.internet.names;
     names.set_addresses("db.zone.test", &[DATABASE]);
     let database = world.internet.http(DATABASE, 5432, "database");
@@ -197,7 +188,7 @@ fn both_edges_of_a_range_are_inside() {
         ("first.repo.corp.test", "10.20.0.0"),
         ("last.repo.corp.test", "10.20.0.255"),
     ] {
-        add_addresses(&world, &[edge]);
+        world.internet.add_addresses(&[edge]);
         world.internet.names.set_addresses(name, &[edge]);
         let server = world.internet.http(edge, 8080, "edge");
         let said = fetch(&world, 0, name);
@@ -297,7 +288,7 @@ fn an_address_that_the_host_got_later_is_shut_by_the_kernel() {
         return;
     };
     const HOST: &str = "10.20.0.7";
-    add_addresses(&world, &[HOST]);
+    world.internet.add_addresses(&[HOST]);
     let (name, canary) = (
         "host.repo.corp.test",
         world.internet.http(HOST, 8080, "host"),

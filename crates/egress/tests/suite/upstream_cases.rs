@@ -6,7 +6,7 @@ use dayfly_types::egress::{Decision, DenyReason};
 
 use super::certificates::client;
 use super::guest::{connect, get, get_tls, say_raw};
-use super::internal_cases::{MIRROR, NAME, add_addresses, fetch, greedy, networks};
+use super::internal_cases::{MIRROR, NAME, fetch, greedy, networks};
 use super::internet::{ALLOWED, EVIL, OTHER};
 use super::proxy::Given;
 use super::world::World;
@@ -22,7 +22,7 @@ fn start() -> Option<World> {
         ..Given::default()
     };
     let world = World::start_in(vec![("team-a", greedy())], given)?;
-    add_addresses(&world, &[MIRROR]);
+    world.internet.add_addresses(&[MIRROR]);
     world.internet.names.set_addresses(NAME, &[MIRROR]);
     for (name, address) in [
         ("public.corp.test", ALLOWED),

@@ -22,6 +22,8 @@ mod guest;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod internal;
+#[cfg(test)]
 mod lab;
 #[cfg(test)]
 mod lifecycle;
