@@ -1,19 +1,20 @@
 //! Moments as distances from now.
 
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+
+use crate::moments;
 
 /// How long ago `moment` was, such as `5m`; `-` when it cannot be told.
 pub(crate) fn since(moment: &str, now: OffsetDateTime) -> String {
-    match OffsetDateTime::parse(moment, &Rfc3339) {
-        Ok(moment) => short((now - moment).whole_seconds()),
-        Err(_) => "-".to_owned(),
+    match moments::of_server(moment) {
+        Some(moment) => short((now - moment).whole_seconds()),
+        None => "-".to_owned(),
     }
 }
 
 /// How long until `moment`; `-` when there is none.
 pub(crate) fn until(moment: Option<&str>, now: OffsetDateTime) -> String {
-    let moment = moment.and_then(|moment| OffsetDateTime::parse(moment, &Rfc3339).ok());
+    let moment = moment.and_then(moments::of_server);
     moment.map_or_else(
         || "-".to_owned(),
         |moment| short((moment - now).whole_seconds()),
@@ -32,6 +33,8 @@ fn short(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use time::format_description::well_known::Rfc3339;
+
     use super::*;
 
     #[test]

@@ -1,9 +1,7 @@
 //! Failures in words: what, why, and what to do about it.
 
-use std::error::Error;
-
 use dayfly_client::{ApiError, ClientError};
-use dayfly_types::ErrorCode;
+use dayfly_types::{ErrorCode, error_chain_once};
 use serde::Serialize;
 
 use crate::failure::{CommandError, Subject};
@@ -26,7 +24,7 @@ pub(crate) struct ErrorReport {
 /// Puts a failure into words that are safe to show.
 pub(crate) fn report(error: &CommandError) -> ErrorReport {
     let api = api_error(error);
-    let mut text = text::visible(&chain(error));
+    let mut text = text::visible(&error_chain_once(error));
     let request_id = api
         .and_then(|api| api.request_id.as_deref())
         .map(text::visible);
@@ -42,21 +40,6 @@ pub(crate) fn report(error: &CommandError) -> ErrorReport {
         hint: hint(error).map(|hint| text::visible(&hint)),
         request_id,
     }
-}
-
-/// `what: why: why`, each link once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let link = error.to_string();
-        if !text.ends_with(&link) {
-            text.push_str(": ");
-            text.push_str(&link);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 fn api_error(error: &CommandError) -> Option<&ApiError> {

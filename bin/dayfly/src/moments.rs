@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<OffsetDateTime, InvalidMoment> {
 
 /// A date alone is its beginning, in UTC, as all times of the server are.
 fn parse_at(text: &str, now: OffsetDateTime) -> Result<OffsetDateTime, InvalidMoment> {
-    if let Ok(moment) = OffsetDateTime::parse(text, &Rfc3339) {
+    if let Some(moment) = of_server(text) {
         return Ok(moment);
     }
     if let Ok(date) = Date::parse(text, &Iso8601::DATE) {
@@ -25,6 +25,11 @@ fn parse_at(text: &str, now: OffsetDateTime) -> Result<OffsetDateTime, InvalidMo
     let ago = durations::parse(text).map_err(|_| InvalidMoment)?;
     now.checked_sub(ago.try_into().map_err(|_| InvalidMoment)?)
         .ok_or(InvalidMoment)
+}
+
+/// A moment as the server writes it.
+pub(crate) fn of_server(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
 /// A moment as the server reads it.

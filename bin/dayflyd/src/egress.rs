@@ -98,7 +98,7 @@ impl Egress {
             let (is_over, ()) = tokio::join!(running, auditing);
             let removed = is_over.then(|| self.home.remove()).transpose();
             if let Err(error) = removed {
-                let error = dayfly_node::error_chain(&error);
+                let error = dayfly_types::error_chain(&error);
                 tracing::warn!(error, "the egress namespace could not be removed");
             }
         });
@@ -111,7 +111,7 @@ fn ensure_home(home: &mut EgressHome) -> Result<PathBuf> {
     match home.ensure() {
         Ok(path) => Ok(path),
         Err(error) if home.uplink == Uplink::Nat => {
-            let error = dayfly_node::error_chain(&error);
+            let error = dayfly_types::error_chain(&error);
             tracing::error!(error, "no way out of this host; sandboxes reach nothing");
             home.uplink = Uplink::None;
             home.ensure().context("cannot make the egress namespace")

@@ -131,7 +131,7 @@ impl EngineBuilds {
     fn is_whole(&self, id: &str) -> bool {
         let checked = check_root(&self.store, id);
         if let Err(error) = &checked {
-            let error = dayfly_node::error_chain(error);
+            let error = dayfly_types::error_chain(error);
             tracing::error!(build = id, error, "a kept engine is damaged");
         }
         checked.is_ok()
@@ -234,7 +234,7 @@ impl KeptBuilds for EngineBuilds {
             match remove_root(&self.store, &build) {
                 Ok(()) => tracing::info!(build, "removed an engine that nothing needs"),
                 Err(error) => {
-                    let error = dayfly_node::error_chain(&error);
+                    let error = dayfly_types::error_chain(&error);
                     tracing::warn!(build, error, "an engine root stays");
                 }
             }

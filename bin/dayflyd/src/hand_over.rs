@@ -2,9 +2,9 @@
 //! administrator's key, a lock to hold until they end, and the sockets that the API is served on,
 //! with the certificate for one of them.
 //!
-//! One message on the standard input, which no list of processes shows, and one for each certificate
-//! that replaces another later. The sockets were made by the daemon: a port that is taken ends it at
-//! its start, and connections wait while the control process is started again.
+//! One message on the standard input, which no list of processes shows, and one for each
+//! certificate that replaces another later. The sockets were made by the daemon: a port that is
+//! taken ends it at its start, and connections wait while the control process is started again.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -25,8 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::args::RunArguments;
 use crate::tls::{CertificateText, FILE_BYTES_MAX};
 
-/// Internal networks, who may sign in, and the two files of a certificate at their largest, with as much again for
-/// what JSON makes longer (a line end in a file becomes two characters), and what else is set.
+/// Internal networks, who may sign in, and the two files of a certificate at their largest, with as
+/// much again for what JSON makes longer (a line end in a file becomes two characters), and what
+/// else is set.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;
 const OTHER_SETTINGS_BYTES_MAX: usize = 64 << 10;
 const _: () = assert!(

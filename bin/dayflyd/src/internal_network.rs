@@ -57,7 +57,7 @@ fn open_beside(
     let own = match own {
         Ok(own) => own,
         Err(error) => {
-            let error = dayfly_node::error_chain(&error);
+            let error = dayfly_types::error_chain(&error);
             tracing::error!(error, "all internal networks stay closed");
             return InternalNetworks::default();
         }

@@ -8,6 +8,7 @@ mod args;
 mod backup;
 mod bake_display;
 mod bench;
+mod bounded_file;
 mod commands;
 mod crash_point;
 mod doctor;

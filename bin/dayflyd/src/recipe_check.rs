@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dayfly_node::error_chain;
 use dayfly_snapshots::{RecipeCatalog, recipe_files};
+use dayfly_types::error_chain;
 use serde::Serialize;
 
 /// What was found.

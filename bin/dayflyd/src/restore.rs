@@ -177,7 +177,7 @@ impl Drop for Aside {
         if !self.is_in_place
             && let Err(error) = remove_tree(&self.path)
         {
-            let error = dayfly_node::error_chain(&error);
+            let error = dayfly_types::error_chain(&error);
             tracing::warn!(error, path = %self.path.display(), "something of the restore stays");
         }
     }

@@ -246,7 +246,7 @@ fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<Bake
     let catalog =
         RecipeCatalog::load(Some(&directory.recipes())).context("cannot read the recipes")?;
     for error in catalog.nameless() {
-        tracing::error!(error = %dayfly_node::error_chain(error), "a recipe cannot be used");
+        tracing::error!(error = %dayfly_types::error_chain(error), "a recipe cannot be used");
     }
     let at_start = match arguments.templates.as_slice() {
         [all] if all == "all" => catalog.names().cloned().collect(),

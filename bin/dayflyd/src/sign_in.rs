@@ -1,11 +1,9 @@
 //! The setting that lets people sign in.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use dayfly_control::{InvalidSignIn, SignInConfig, SignInSettings};
+
+use crate::bounded_file;
 
 /// Certificates of an authority are a handful.
 const AUTHORITY_BYTES_MAX: u64 = 1 << 20;
@@ -43,22 +41,13 @@ pub(crate) fn usable(settings: Option<&SignInSettings>) -> Option<SignInConfig> 
 }
 
 fn with_files(settings: &SignInSettings) -> Result<SignInConfig> {
-    let authority = settings.authority.as_deref().map(read).transpose()?;
+    let authority = settings.authority.as_deref();
+    let authority = authority.map(|path| bounded_file::read(path, AUTHORITY_BYTES_MAX));
+    let authority = authority.transpose().context("sign_in: authority")?;
     let config = SignInConfig {
         settings: settings.clone(),
         authority,
     };
     config.check().context("sign_in: authority")?;
     Ok(config)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let named = || format!("sign_in: cannot read the authority {}", path.display());
-    let mut text = Vec::new();
-    let file = File::open(path).with_context(named)?;
-    let mut file = file.take(AUTHORITY_BYTES_MAX + 1);
-    file.read_to_end(&mut text).with_context(named)?;
-    let is_short = text.len() as u64 <= AUTHORITY_BYTES_MAX;
-    ensure!(is_short, "{}: it is too long", named());
-    Ok(text)
 }

@@ -190,21 +190,37 @@ impl Client {
         ))))
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Bytes, ClientError> {
-        let mut whole = BytesMut::new();
-        while let Some(piece) = response
-            .chunk()
-            .await
-            .map_err(|error| ClientError::from_http(&error, self.url()))?
-        {
-            if whole.len() + piece.len() > limits::ANSWER_BYTES_MAX {
-                let what = format!("it is longer than {} bytes", limits::ANSWER_BYTES_MAX);
-                return Err(ClientError::Protocol { what });
-            }
-            whole.extend_from_slice(&piece);
-        }
-        Ok(whole.freeze())
+    async fn read_whole(&self, response: Response) -> Result<Bytes, ClientError> {
+        let read = read_body(response, limits::ANSWER_BYTES_MAX).await;
+        read.map_err(|error| match error {
+            BodyError::Http(error) => ClientError::from_http(&error, self.url()),
+            BodyError::TooLong => ClientError::Protocol {
+                what: format!("it is longer than {} bytes", limits::ANSWER_BYTES_MAX),
+            },
+        })
     }
+}
+
+/// Why a body was not read.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    Http(reqwest::Error),
+    TooLong,
+}
+
+/// Reads a body of at most so many bytes.
+pub(crate) async fn read_body(
+    mut response: Response,
+    bytes_max: usize,
+) -> Result<Bytes, BodyError> {
+    let mut whole = BytesMut::new();
+    while let Some(piece) = response.chunk().await.map_err(BodyError::Http)? {
+        if whole.len() + piece.len() > bytes_max {
+            return Err(BodyError::TooLong);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.freeze())
 }
 
 /// What requests to this address go through.

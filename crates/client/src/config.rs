@@ -19,8 +19,7 @@ impl ClientConfig {
     /// Whether nobody on the way can read what is sent: over https, or to this host.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        let is_private = |url: Url| url.scheme() == "https" || is_loopback(&url);
-        Url::parse(&self.url).is_ok_and(is_private)
+        Url::parse(&self.url).is_ok_and(|url| is_private(&url))
     }
 }
 
@@ -88,6 +87,15 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, InvalidConfig> {
         });
     }
     Ok(url)
+}
+
+/// Whether nobody on the way can read what is sent there.
+pub(crate) fn is_private(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => true,
+        "http" => is_loopback(url),
+        _ => false,
+    }
 }
 
 /// Whether the address is this machine. A proxy cannot help there, and would see the key.

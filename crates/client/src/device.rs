@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use dayfly_api::SignInOffer;
 use reqwest::Url;
 use serde::Deserialize;
 use url::form_urlencoded::Serializer;
 
-use crate::client::connector;
+use crate::client::{BodyError, connector, read_body};
 use crate::config::{self, InvalidConfig};
 
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
@@ -170,12 +171,7 @@ fn private_url(text: &str) -> Result<Url, DeviceError> {
         address: text.to_owned(),
     };
     let url = Url::parse(text).map_err(|_| wrong())?;
-    let is_private = match url.scheme() {
-        "https" => true,
-        "http" => config::is_loopback(&url),
-        _ => false,
-    };
-    is_private.then_some(url).ok_or_else(wrong)
+    config::is_private(&url).then_some(url).ok_or_else(wrong)
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, DeviceError> {
@@ -189,7 +185,7 @@ async fn ask(
     http: &reqwest::Client,
     url: Url,
     fields: &[(&str, &str)],
-) -> Result<Result<Vec<u8>, Refusal>, DeviceError> {
+) -> Result<Result<Bytes, Refusal>, DeviceError> {
     let unreachable = |source: reqwest::Error| DeviceError::Unreachable {
         source: source.without_url(),
     };
@@ -200,22 +196,22 @@ async fn ask(
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json")
         .body(form);
-    let mut response = request.send().await.map_err(unreachable)?;
-    let mut whole = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(unreachable)? {
-        if whole.len() + piece.len() > RESPONSE_BYTES_MAX {
-            let what = format!("it said more than {RESPONSE_BYTES_MAX} bytes");
-            return Err(DeviceError::Protocol { what });
-        }
-        whole.extend_from_slice(&piece);
-    }
-    if response.status().is_success() {
+    let response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    let read = read_body(response, RESPONSE_BYTES_MAX).await;
+    let whole = read.map_err(|error| match error {
+        BodyError::Http(error) => unreachable(error),
+        BodyError::TooLong => DeviceError::Protocol {
+            what: format!("it said more than {RESPONSE_BYTES_MAX} bytes"),
+        },
+    })?;
+    if status.is_success() {
         return Ok(Ok(whole));
     }
     match serde_json::from_slice(&whole) {
         Ok(refusal) => Ok(Err(refusal)),
         Err(_) => Err(DeviceError::Protocol {
-            what: format!("status {}", response.status().as_u16()),
+            what: format!("status {}", status.as_u16()),
         }),
     }
 }

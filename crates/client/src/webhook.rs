@@ -53,7 +53,7 @@ impl Webhook {
         if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
             return Err(InvalidWebhook::Address);
         }
-        if url.scheme() == "http" && !config::is_loopback(&url) {
+        if !config::is_private(&url) {
             return Err(InvalidWebhook::Plain);
         }
         let http = connector(&url)?;

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use dayfly_client::{ClientError, InvalidConfig};
-use dayfly_types::ErrorCode;
+use dayfly_types::{ErrorCode, error_chain_once};
 
 use crate::arguments::ArgumentError;
 use crate::names::one_line;
@@ -50,8 +50,8 @@ impl ToolError {
     pub(crate) fn text(&self) -> String {
         let (what, hint) = match self {
             Self::Client(ClientError::Api(api)) => (api.message.clone(), api.advice.hint.clone()),
-            Self::Client(error) => (chain(error), None),
-            Self::Key(error) => (chain(error), None),
+            Self::Client(error) => (error_chain_once(error), None),
+            Self::Key(error) => (error_chain_once(error), None),
             Self::Refused { what, hint } => (what.clone(), hint.clone()),
             Self::Arguments(_) | Self::Cancelled => (self.to_string(), None),
         };
@@ -62,20 +62,6 @@ impl ToolError {
             None => format!("error: {what}"),
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(found) = cause {
-        let next = found.to_string();
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = found.source();
-    }
-    text
 }
 
 impl ToolError {
@@ -91,7 +77,7 @@ impl ToolError {
 /// What is wrong, for a log: the chain of an error.
 pub(crate) fn told(error: &ClientError) -> String {
     match error.source() {
-        Some(_) => chain(error),
+        Some(_) => error_chain_once(error),
         None => error.to_string(),
     }
 }

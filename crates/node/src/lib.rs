@@ -53,6 +53,9 @@ mod volume_turns;
 pub mod volumes;
 mod written;
 
+// Everybody here logs with it.
+use dayfly_types::error_chain;
+
 pub use capacity::{HostResources, RealResources, Reserve};
 pub use effects::{Effect, Effects, ObservedSlots, Point};
 pub use housekeeping::HOUSEKEEPING_PERIOD;
@@ -63,16 +66,3 @@ pub use pool::PoolTargets;
 pub use templates::{
     BakeWish, BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable,
 };
-
-/// An error and everything under it, on one line, for a log.
-#[must_use]
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
-}

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dayfly_types::Backoff;
 use dayfly_types::limits::{
     TRACE_BATCH_DELAY, TRACE_BATCH_SPANS_MAX, TRACE_EXPORT_TRIES_MAX, TRACE_LAST_DEADLINE,
     TRACE_QUEUE_REQUESTS_MAX, TRACE_RETRY_PAUSE_MAX,
 };
+use dayfly_types::{Backoff, error_chain};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response};
@@ -231,15 +231,9 @@ impl Sender {
             Ok(response) if response.status().is_success() => Outcome::Taken,
             Ok(response) => refused(&response),
             // Without the address, which says more than is good for a log.
-            Err(error) => Outcome::Later(None, with_causes(&error.without_url())),
+            Err(error) => Outcome::Later(None, error_chain(&error.without_url())),
         }
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    let texts = std::iter::once(error.to_string()).chain(causes.map(ToString::to_string));
-    texts.collect::<Vec<_>>().join(": ")
 }
 
 /// The statuses after which OTLP asks for another try.

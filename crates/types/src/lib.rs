@@ -10,6 +10,7 @@ pub mod clock;
 pub mod code;
 pub mod egress;
 pub mod engine;
+pub mod error_chain;
 pub mod exec;
 pub mod file;
 pub mod generation;
@@ -30,6 +31,7 @@ pub use backoff::Backoff;
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
 pub use engine::{EngineProcess, SlotIndex};
+pub use error_chain::{error_chain, error_chain_once};
 pub use generation::Generation;
 pub use ids::{
     CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, SnapshotId, TemplateName,

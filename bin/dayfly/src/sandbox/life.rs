@@ -5,16 +5,14 @@ use dayfly_client::{ClientError, ProjectChoice, SandboxFilter, UsageSpan};
 use dayfly_types::ErrorCode;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::args::TopArgs;
 use crate::dispatch::Session;
 use crate::failure::CommandError;
+use crate::sandbox::amounts::{kibibytes, mebibytes, percent};
 use crate::sandbox::prefixes;
 use crate::table::Table;
 use crate::{exit_status, moments};
-
-const MIB: u64 = 1 << 20;
 
 /// What one sandbox used between its first and its last sample of a span.
 struct Life {
@@ -161,24 +159,12 @@ fn life(sandbox: Sandbox, samples: &[SandboxSample]) -> Life {
 
 /// CPU time between two samples, in hundredths of the time between them.
 fn load(before: &SandboxSample, after: &SandboxSample) -> Option<f64> {
-    let moment = |sample: &SandboxSample| OffsetDateTime::parse(&sample.at, &Rfc3339).ok();
+    let moment = |sample: &SandboxSample| moments::of_server(&sample.at);
     let elapsed = (moment(after)? - moment(before)?).as_seconds_f64();
     let used = after.cpu_us.checked_sub(before.cpu_us)?;
     #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
     let percent = used as f64 / 10_000.0 / elapsed;
     (elapsed > 0.0).then_some(percent)
-}
-
-fn percent(percent: Option<f64>) -> String {
-    percent.map_or_else(|| "-".to_owned(), |it| format!("{it:.1}%"))
-}
-
-fn mebibytes(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "-".to_owned(), |it| format!("{} MiB", it / MIB))
-}
-
-fn kibibytes(bytes: u64) -> String {
-    format!("{} KiB", bytes.div_ceil(1 << 10))
 }
 
 fn table(lives: &[Life]) -> Table {

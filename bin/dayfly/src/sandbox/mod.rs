@@ -1,5 +1,6 @@
 //! Sandboxes: made, listed, forked, put to sleep and removed.
 
+mod amounts;
 pub(crate) mod args;
 pub(crate) mod create;
 pub(crate) mod creation;

@@ -10,13 +10,13 @@ use crate::args::TopArgs;
 use crate::dispatch::Session;
 use crate::exec::terminal::Keys;
 use crate::failure::CommandError;
+use crate::sandbox::amounts::{mebibytes, percent};
 use crate::sandbox::life;
 use crate::table::Table;
 use crate::{exit_status, signals};
 
 /// Begins at the top left of an empty screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
-const MIB: u64 = 1 << 20;
 /// The key that ends it, as in `top` and `less`.
 const QUIT: u8 = b'q';
 
@@ -110,14 +110,12 @@ fn show(session: &Session<'_>, uses: &[Use], is_once: bool) -> Result<(), Comman
     }
     let mut table = Table::new(&["ID", "TEMPLATE", "STATUS", "CPU", "OWN MEMORY", "OF"]);
     for one in uses {
-        let dash = || "-".to_owned();
         table.push(vec![
             one.sandbox.id.clone(),
             one.sandbox.template.clone(),
             one.sandbox.status.clone(),
-            one.cpu_percent.map_or_else(dash, |it| format!("{it:.1}%")),
-            one.memory_bytes
-                .map_or_else(dash, |bytes| format!("{} MiB", bytes / MIB)),
+            percent(one.cpu_percent),
+            mebibytes(one.memory_bytes),
             format!("{} MiB", one.sandbox.memory_mb),
         ]);
     }
@@ -156,7 +154,7 @@ mod tests {
             items: vec![SandboxLoad {
                 id: "sb-1".to_owned(),
                 cpu_us,
-                memory_bytes: 3 * MIB,
+                memory_bytes: 3 << 20,
                 project: None,
             }],
         }
@@ -178,7 +176,7 @@ mod tests {
         let uses = uses(sandboxes, &reading(1000, 5), &reading(3000, 500_005));
         assert_eq!(uses[0].sandbox.id, "sb-1");
         assert_eq!(uses[0].cpu_percent, Some(25.0));
-        assert_eq!(uses[0].memory_bytes, Some(3 * MIB));
+        assert_eq!(uses[0].memory_bytes, Some(3 << 20));
         assert_eq!((uses[1].cpu_percent, uses[1].memory_bytes), (None, None));
     }
 }

@@ -60,7 +60,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Err(error) = remove_tree(&self.path) {
-            let error = dayfly_node::error_chain(&error);
+            let error = dayfly_types::error_chain(&error);
             tracing::warn!(
                 error,
                 "something of the backup stays; the next one removes it"

@@ -64,7 +64,7 @@ fn unreadable_records(directory: &DataDirectory) -> Result<Vec<String>> {
     let entries = entries.context("cannot read the journal")?;
     let unreadable = entries.into_iter().filter_map(|entry| match entry {
         Entry::Unreadable { id, error, .. } => {
-            Some(format!("{id}: {}", dayfly_node::error_chain(&error)))
+            Some(format!("{id}: {}", dayfly_types::error_chain(&error)))
         }
         Entry::Record(_) | Entry::Empty { .. } => None,
     });

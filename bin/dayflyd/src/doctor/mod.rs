@@ -150,7 +150,7 @@ async fn find_accelerator(
     };
     match probe_accelerator(&spec).await {
         Ok(outcome) => (Some(outcome.accelerator), outcome.reason),
-        Err(error) => (None, dayfly_node::error_chain(&error)),
+        Err(error) => (None, dayfly_types::error_chain(&error)),
     }
 }
 

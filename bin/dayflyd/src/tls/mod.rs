@@ -5,15 +5,14 @@ mod commands;
 mod expiry;
 
 use std::fmt;
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use dayfly_control::Certificate;
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArguments;
+use crate::bounded_file;
 
 pub(crate) use commands::run;
 pub(crate) use expiry::Expiry;
@@ -64,16 +63,6 @@ impl CertificateText {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let named = || format!("cannot read {}", path.display());
-    let file = fs::File::open(path).with_context(named)?;
-    let mut text = String::new();
-    let mut limited = file.take(FILE_BYTES_MAX + 1);
-    let count = limited.read_to_string(&mut text).with_context(named)?;
-    let is_short = u64::try_from(count).is_ok_and(|count| count <= FILE_BYTES_MAX);
-    ensure!(
-        is_short,
-        "{} has more than {FILE_BYTES_MAX} bytes",
-        path.display()
-    );
-    Ok(text)
+    let bytes = bounded_file::read(path, FILE_BYTES_MAX)?;
+    String::from_utf8(bytes).with_context(|| format!("cannot read {}", path.display()))
 }

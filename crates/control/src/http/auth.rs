@@ -52,9 +52,9 @@ pub(crate) struct Caller {
 }
 
 /// Middleware: refuses every request without a key that may do it, except the questions for
-/// health and readiness and those of people who sign in. It stands before routing, so that a stranger cannot learn which paths
-/// exist, and before every look-up but that of a name, so that a key without a right learns nothing
-/// either.
+/// health and readiness and those of people who sign in. It stands before routing, so that a
+/// stranger cannot learn which paths exist, and before every look-up but that of a name, so that a
+/// key without a right learns nothing either.
 pub(crate) async fn require_key(
     State(control): State<Arc<Control>>,
     mut request: Request,
@@ -256,8 +256,8 @@ async fn admit(
     Ok(control.limits.request_of(&caller.project)?)
 }
 
-/// Refuses what comes with a key of a project that may not be used, except the question whose key it
-/// is.
+/// Refuses what comes with a key of a project that may not be used, except the question whose key
+/// it is.
 fn ensure_active(state: &ProjectState, caller: &Caller, request: &Request) -> Result<(), ApiError> {
     let why = match state {
         ProjectState::Active => return Ok(()),

@@ -31,10 +31,12 @@ parameters! {
     }
 }
 
-/// CPU time, memory, disk and network of a sandbox over its life, sampled every ten seconds while it
-/// has a machine. The newest twenty minutes are whole; older samples are thinned out, so that a life
-/// of any length fits. They are deleted with the sandbox. An operator may ask about another project's.
-#[utoipa::path(get, path = "/v1/sandboxes/{id}/metrics", operation_id = "get_sandbox_metrics", tag = "sandboxes",
+/// CPU time, memory, disk and network of a sandbox over its life, sampled every ten seconds while
+/// it has a machine. The newest twenty minutes are whole; older samples are thinned out, so that a
+/// life of any length fits. They are deleted with the sandbox. An operator may ask about another
+/// project's.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/metrics", operation_id = "get_sandbox_metrics",
+    tag = "sandboxes",
     params(SandboxParameter, MetricsParameter, OtherProjectParameter),
     responses((status = 200, body = SandboxMetrics), SearchRefusals))]
 pub(crate) async fn read(

@@ -2,8 +2,8 @@
 //!
 //! Every statement is one that SQLite and PostgreSQL both run, and every statement on a table of
 //! tenants names the project: the check is in the query, not only in the handler. The few that
-//! cannot are in [`across_projects`], [`all_projects`], [`projects`] and [`sampling`]. A test reads the statements
-//! and holds both rules.
+//! cannot are in [`across_projects`], [`all_projects`], [`projects`] and [`sampling`]. A test reads
+//! the statements and holds both rules.
 
 mod across_projects;
 mod all_projects;

@@ -14,12 +14,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::audit::Unrecorded;
 use crate::control::Control;
-use crate::store::{KeyRow, PersonOfKey, ProjectState, StoreError};
-use crate::tenancy::key::PresentedKey;
+use crate::store::{PersonOfKey, ProjectState, StoreError};
 use crate::tenancy::projects::{self, ProjectError};
-use crate::tenancy::scope::{Reach, Scope, Scopes};
+use crate::tenancy::scope::Reach;
 use crate::tenancy::sign_in_settings::{Grant, Role, SignInConfig, SignInSettings};
-use crate::tenancy::tokens::{self, Extent, TokenError};
+use crate::tenancy::tokens::{self, Extent, KeyOwner, TokenError};
 use crate::time::now_ms;
 
 const MINUTE_MS: i64 = 60_000;
@@ -183,31 +182,17 @@ pub(crate) async fn insert(
     admitted: &Admitted,
 ) -> Result<NewToken, SignInError> {
     let sign_in = control.sign_in.as_ref().ok_or(SignInError::Off)?;
-    let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
-    let scopes = admitted.roles.iter().flat_map(|role| role.scopes().words());
-    let scopes: Scopes = scopes.filter_map(Scope::parse).collect();
-    let row = KeyRow {
-        hash: key.hash().to_hex(),
-        project: admitted.project.clone(),
-        prefix: key.prefix().to_owned(),
-        reach: Reach::everywhere(scopes),
-        label: admitted.person.name(),
-        made_by: None,
-        person: Some(PersonOfKey {
-            subject: admitted.person.subject.clone(),
-            sign_in: sign_in.digest.clone(),
-        }),
-        created_at_ms: now_ms(),
-        expires_at_ms: Some(admitted.expires_at_ms),
-        revoked_at_ms: None,
-    };
-    control.store.insert_api_key(&row).await?;
-    let mut token_info = tokens::present(&row);
-    token_info.project = Some(admitted.project.to_string());
-    Ok(NewToken {
-        token_info,
-        token: key.reveal().to_owned(),
-    })
+    let person = &admitted.person;
+    let owner = KeyOwner::Person(PersonOfKey {
+        subject: person.subject.clone(),
+        sign_in: sign_in.digest.clone(),
+    });
+    let scopes = admitted.roles.iter().flat_map(|role| role.scopes());
+    let reach = Reach::everywhere(scopes.copied().collect());
+    let (project, end) = (&admitted.project, Some(admitted.expires_at_ms));
+    let mut made = tokens::add(control, project, owner, reach, person.name(), end).await?;
+    made.token_info.project = Some(project.to_string());
+    Ok(made)
 }
 
 /// Ends the oldest keys of somebody who signs in again and again.

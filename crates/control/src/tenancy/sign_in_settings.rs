@@ -10,7 +10,7 @@ use dayfly_types::limits::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::tenancy::scope::{Scope, Scopes};
+use crate::tenancy::scope::Scope;
 
 /// Why settings for signing in make no sense.
 #[derive(Debug, thiserror::Error)]
@@ -88,14 +88,13 @@ pub enum Role {
 
 impl Role {
     #[must_use]
-    pub fn scopes(self) -> Scopes {
-        let scopes: &[Scope] = match self {
+    pub const fn scopes(self) -> &'static [Scope] {
+        match self {
             Self::Owner => &[Scope::Admin],
             Self::Developer => &[Scope::Create, Scope::Exec],
             Self::Viewer => &[Scope::Read],
             Self::Auditor => &[Scope::Audit],
-        };
-        scopes.iter().copied().collect()
+        }
     }
 
     #[must_use]
@@ -187,6 +186,7 @@ impl SignInConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tenancy::scope::Scopes;
 
     const TEXT: &str = r#"{"issuer":"https://id.example","client_id":"dayfly","grant":[
         {"claim":"groups","value":"ml","project":"ml","role":"developer"}]}"#;
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_role_is_no_more_than_it_says() {
-        let words = |role: Role| role.scopes().to_string();
+        let words = |role: Role| Scopes::from_iter(role.scopes().iter().copied()).to_string();
         assert_eq!(words(Role::Owner), "read create exec audit admin");
         assert_eq!(words(Role::Developer), "read create exec");
         assert_eq!(words(Role::Viewer), "read");

@@ -13,7 +13,9 @@ use crate::control::Control;
 use crate::input::Invalid;
 use crate::sandbox::name;
 use crate::sandbox::read::{FindError, locate};
-use crate::store::{ADMIN_PREFIX, KeyPlace, KeyRow, LOCAL_PREFIX, Revoked, StoreError};
+use crate::store::{
+    ADMIN_PREFIX, KeyPlace, KeyRow, LOCAL_PREFIX, PersonOfKey, Revoked, StoreError,
+};
 use crate::tenancy::key::{PresentedKey, without_secret};
 use crate::tenancy::scope::{FileReach, Reach, Scope, Scopes};
 use crate::tenancy::whose::Whose;
@@ -139,18 +141,39 @@ async fn insert(
         (TOKENS_MAX.., false) => return Err(TokenError::TooMany),
         (_, _) => {}
     }
+    let owner = KeyOwner::Maker(maker.prefix.clone());
+    let expires_at_ms = maker.no_longer(deadline_ms(seconds, now));
+    add(control, project, owner, reach, label, expires_at_ms).await
+}
+
+/// Draws a key, and writes it down.
+///
+/// # Errors
+/// [`TokenError::Randomness`], [`TokenError::Store`], [`TokenError::MakerEnded`].
+pub(crate) async fn add(
+    control: &Control,
+    project: &ProjectId,
+    owner: KeyOwner,
+    reach: Reach,
+    label: String,
+    expires_at_ms: Option<i64>,
+) -> Result<NewToken, TokenError> {
     let key = PresentedKey::generate().map_err(TokenError::Randomness)?;
+    let (made_by, person) = match owner {
+        // Its person is its maker's.
+        KeyOwner::Maker(prefix) => (Some(prefix), None),
+        KeyOwner::Person(person) => (None, Some(person)),
+    };
     let row = KeyRow {
         hash: key.hash().to_hex(),
         project: project.clone(),
         prefix: key.prefix().to_owned(),
         reach,
         label,
-        made_by: Some(maker.prefix.clone()),
-        // As the maker's.
-        person: None,
-        created_at_ms: now,
-        expires_at_ms: maker.no_longer(deadline_ms(seconds, now)),
+        made_by,
+        person,
+        created_at_ms: now_ms(),
+        expires_at_ms,
         revoked_at_ms: None,
     };
     if !control.store.insert_api_key(&row).await? {
@@ -160,6 +183,14 @@ async fn insert(
         token_info: present(&row),
         token: key.reveal().to_owned(),
     })
+}
+
+/// Whose a new key is.
+#[derive(Debug)]
+pub(crate) enum KeyOwner {
+    /// Of whom the key with this prefix is.
+    Maker(String),
+    Person(PersonOfKey),
 }
 
 impl Maker {

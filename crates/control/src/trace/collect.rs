@@ -75,10 +75,6 @@ impl RequestTrace {
         self.root
     }
 
-    pub(super) fn state(&self) -> Option<Arc<str>> {
-        self.state.clone()
-    }
-
     pub(super) fn keep(&self) {
         self.is_kept.store(true, Ordering::Relaxed);
     }

@@ -7,7 +7,6 @@ use dayfly_types::trace::{TRACEPARENT, TRACESTATE, trace_state};
 use dayfly_types::{SpanId, TraceId, TraceParent};
 use http::HeaderMap;
 
-use super::Here;
 use super::collect::{Place, RequestTrace};
 
 /// Begins traces of requests.
@@ -36,19 +35,6 @@ impl Tracer {
         getrandom::fill(&mut random).ok()?;
         let [own @ .., a, b, c, d, e, f, g, h] = random;
         let root = SpanId::new([a, b, c, d, e, f, g, h])?;
-        // A request that this process makes itself, for a tool of a model.
-        if let Some(Here { trace, span }) = Here::current() {
-            let parent = SpanParent {
-                id: span,
-                is_remote: false,
-            };
-            return Some(self.request(Place {
-                trace: trace.id(),
-                root,
-                parent: Some(parent),
-                state: trace.state(),
-            }));
-        }
         let parent = caller(headers);
         let trace = parent.map_or_else(|| TraceId::new(own), |parent| Some(parent.trace))?;
         if !self.sampler.takes(parent.as_ref(), &trace) {
@@ -59,16 +45,14 @@ impl Tracer {
             id: parent.span,
             is_remote: true,
         });
-        Some(self.request(Place {
+        let place = Place {
             trace,
             root,
             parent,
             state,
-        }))
-    }
-
-    fn request(&self, place: Place) -> Arc<RequestTrace> {
-        Arc::new(RequestTrace::new(Arc::clone(&self.exporter), place))
+        };
+        let exporter = Arc::clone(&self.exporter);
+        Some(Arc::new(RequestTrace::new(exporter, place)))
     }
 }
 

@@ -10,12 +10,13 @@ pub mod observe;
 mod restored;
 
 use std::error::Error;
-use std::fmt::{Debug, Write};
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use dayfly_types::error_chain;
 use dayfly_vmm::{BootSpec, Engine, EngineProcess, RestoreSpec, Slot, SlotProvider};
 
 /// Why a claim does not hold.
@@ -100,7 +101,7 @@ impl std::fmt::Display for Report {
         for finding in &self.findings {
             let verdict = match &finding.result {
                 Ok(()) => "holds".to_owned(),
-                Err(error) => format!("FAILS: {}", chain(error.as_ref())),
+                Err(error) => format!("FAILS: {}", error_chain(error.as_ref())),
             };
             let milliseconds = finding.duration.as_millis();
             writeln!(
@@ -234,16 +235,4 @@ pub(crate) async fn in_slot<T>(
         "the slot is listed after release"
     );
     Ok(value)
-}
-
-/// An error with its sources, each after a colon.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
 }
