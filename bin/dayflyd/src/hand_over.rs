@@ -46,6 +46,10 @@ pub(crate) struct HandOver {
     pub(crate) local_key_sha256: Option<String>,
     /// For the control process alone, where TLS is served.
     pub(crate) certificate: Option<CertificateText>,
+    /// Times that the process of this role ended unasked and was started again. A daemon from before
+    /// an upgrade does not say.
+    #[serde(default)]
+    pub(crate) restarts: u64,
 }
 
 /// The sockets that the API is served on.
@@ -196,6 +200,7 @@ mod tests {
             admin_key_sha256: Some("ab".to_owned()),
             local_key_sha256: None,
             certificate: Some(certificate("first")),
+            restarts: 3,
         };
         let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
         let listeners = Listeners {
@@ -255,6 +260,7 @@ mod tests {
             admin_key_sha256: None,
             local_key_sha256: None,
             certificate: Some(certificate.clone()),
+            restarts: 0,
         };
         let place = tempfile::tempdir().unwrap();
         let directory = DataDirectory::open(place.path()).unwrap();

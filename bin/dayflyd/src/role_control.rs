@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
             server = server.with_tls(listener, shown)?;
         }
         if let Some(listener) = listeners.metrics {
-            server = server.with_metrics(listener)?;
+            server = server.with_metrics(listener, given.restarts)?;
         }
         voice.is_ready();
         server.serve(stop.cancelled_owned()).await;

@@ -39,11 +39,12 @@ pub(crate) fn run() -> Result<()> {
     let received = HandOver::receive(std::io::stdin())?;
     runtime::block_on(async {
         let voice = pulse::give()?;
-        serve(&received.words.settings, &voice).await
+        serve(&received.words, &voice).await
     })
 }
 
-async fn serve(arguments: &RunArguments, voice: &Voice) -> Result<()> {
+async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
+    let arguments = &given.settings;
     let stop = runtime::stop_on_signal()?;
     // Engines are orphans of the jail; as their subreaper this process can collect them.
     dayfly_host::process::set_child_subreaper().context("cannot become a subreaper")?;
@@ -71,7 +72,7 @@ async fn serve(arguments: &RunArguments, voice: &Voice) -> Result<()> {
         network_logs: Arc::clone(&egress.logs),
         effects,
     };
-    let config = node_config(arguments, &directory, &instance)?;
+    let config = node_config(arguments, &directory, &instance, given.restarts)?;
     let journal = Journal::open(&config.journal_directory)?;
     let node = Node::start(config, ports, stop.clone())
         .await
@@ -284,6 +285,7 @@ fn node_config(
     arguments: &RunArguments,
     directory: &DataDirectory,
     instance: &Instance,
+    restarts: u64,
 ) -> Result<NodeConfig> {
     let memory_mib = dayfly_host::memory::host_memory()?.total_bytes >> 20;
     let disk_mib = dayfly_host::files::disk_space(directory.root())?.available_bytes >> 20;
@@ -310,6 +312,7 @@ fn node_config(
         },
         allow_shared_emulation: arguments.allow_shared_emulation,
         boot_id: dayfly_host::clock::boot_id().context("cannot read the boot id")?,
+        restarts,
     })
 }
 

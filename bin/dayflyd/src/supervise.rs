@@ -173,7 +173,7 @@ impl Parent {
     }
 
     /// What a process is given, and the way to it.
-    fn input(&self, role: Role) -> Result<(OwnedFd, ToProcess)> {
+    fn input(&self, role: Role, restarts: u64) -> Result<(OwnedFd, ToProcess)> {
         let is_control = role == Role::Control;
         let local = self.local.as_ref().map(|local| local.digest().to_owned());
         let words = HandOver {
@@ -181,6 +181,7 @@ impl Parent {
             admin_key_sha256: is_control.then(|| self.key_digest.clone()),
             local_key_sha256: local.filter(|_| is_control),
             certificate: self.certificate.clone().filter(|_| is_control),
+            restarts,
         };
         let listeners = is_control.then_some(&self.listeners);
         words.send(self.lock.of_processes(), listeners)
@@ -347,6 +348,8 @@ struct Supervised {
     state: State,
     /// It served at least once.
     is_ready: bool,
+    /// Times that it ended unasked.
+    restarts: u64,
     /// Short lives in a row.
     failures: u32,
     backoff: Backoff,
@@ -370,11 +373,12 @@ struct Process {
 
 impl Supervised {
     fn start(role: Role, parent: &Parent) -> Result<Self> {
-        let state = State::Runs(Box::new(Process::start(role, parent)?));
+        let state = State::Runs(Box::new(Process::start(role, parent, 0)?));
         Ok(Self {
             role,
             state,
             is_ready: false,
+            restarts: 0,
             failures: 0,
             backoff: Backoff::new(RESTART_PAUSE, RESTART_PAUSE_MAX),
         })
@@ -387,7 +391,7 @@ impl Supervised {
         match &mut self.state {
             State::Waits(until) => {
                 sleep_until(*until).await;
-                match Process::start(self.role, parent) {
+                match Process::start(self.role, parent, self.restarts) {
                     Ok(process) => self.state = State::Runs(Box::new(process)),
                     Err(error) => {
                         tracing::error!(role, error = format!("{error:#}"), "cannot start it");
@@ -399,6 +403,7 @@ impl Supervised {
                 status = process.child.wait() => {
                     let (status, lived) = (status?, process.started.elapsed());
                     tracing::warn!(role, %status, "a process ended; starting it again");
+                    self.restarts = self.restarts.saturating_add(1);
                     self.try_later(lived);
                 }
                 news = process.pulse.news() => match news {
@@ -463,9 +468,9 @@ impl Supervised {
 }
 
 impl Process {
-    fn start(role: Role, parent: &Parent) -> Result<Self> {
+    fn start(role: Role, parent: &Parent, restarts: u64) -> Result<Self> {
         let supervisor = std::process::id().to_string();
-        let (input, way) = parent.input(role)?;
+        let (input, way) = parent.input(role, restarts)?;
         let mut command = Command::new(&parent.program);
         if role == Role::Node {
             traces::hide_variables(&mut command);

@@ -3,15 +3,23 @@
 //! No series has the id of a sandbox, a key or a project: their number has no limit, and a graph of
 //! a thousand lines says nothing.
 
+mod daemon;
+mod exec_outcome;
+mod series;
+
 use std::time::Duration;
 
 use dayfly_node_api::NodeStatus;
 use dayfly_types::ErrorCode;
 use http::Method;
 use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Encoder as _, GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    TextEncoder,
 };
+
+use daemon::DaemonSeries;
+pub(crate) use exec_outcome::{ExecCounter, ExecOutcome};
+use series::Series;
 
 use crate::conditions::Condition;
 use crate::view::SandboxCount;
@@ -25,6 +33,29 @@ const STAGE_BUCKETS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
 ];
 
+/// From a small guest on a quiet host to a full disk.
+const PAUSE_BUCKETS: [f64; 12] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0,
+];
+
+/// Why a sandbox that goes on was stopped for a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CaptureKind {
+    Snapshot,
+    Fork,
+}
+
+impl CaptureKind {
+    const ALL: [Self; 2] = [Self::Snapshot, Self::Fork];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::Fork => "fork",
+        }
+    }
+}
+
 /// The stage that a whole create is told as.
 pub(crate) const WHOLE_STAGE: &str = "all";
 
@@ -36,6 +67,9 @@ pub(crate) struct Metrics {
     request_seconds: HistogramVec,
     refusals: IntCounterVec,
     create_seconds: HistogramVec,
+    pause_seconds: HistogramVec,
+    execs: ExecCounter,
+    daemon: DaemonSeries,
     sandboxes: IntGaugeVec,
     parked: IntGaugeVec,
     parked_target: IntGaugeVec,
@@ -76,6 +110,9 @@ impl Default for Metrics {
                 &["template", "stage"],
                 &STAGE_BUCKETS,
             ),
+            pause_seconds: pauses(&series),
+            execs: ExecCounter::new(&series),
+            daemon: DaemonSeries::new(&series),
             sandboxes: series.gauges(
                 "sandboxes",
                 "Sandboxes that are not deleted.",
@@ -116,50 +153,17 @@ impl Default for Metrics {
     }
 }
 
-/// Makes series of one registry.
-struct Series<'a>(&'a Registry);
-
-impl Series<'_> {
-    fn kept<T: prometheus::core::Collector + Clone + 'static>(
-        &self,
-        made: prometheus::Result<T>,
-    ) -> T {
-        #[expect(
-            clippy::expect_used,
-            reason = "names and labels are constants, and every test that starts a server makes them"
-        )]
-        let made = made.expect("a series has a valid name");
-        #[expect(clippy::expect_used, reason = "as above: no name is there twice")]
-        self.0
-            .register(Box::new(made.clone()))
-            .expect("a series is new");
-        made
+fn pauses(series: &Series<'_>) -> HistogramVec {
+    let pauses = series.histograms(
+        "capture_pause_seconds",
+        "How long sandboxes that went on stood still for a capture.",
+        &["kind"],
+        &PAUSE_BUCKETS,
+    );
+    for kind in CaptureKind::ALL {
+        pauses.with_label_values(&[kind.as_str()]);
     }
-
-    fn opts(name: &str, help: &str) -> Opts {
-        Opts::new(name, help).namespace("dayfly")
-    }
-
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.kept(IntCounterVec::new(Self::opts(name, help), labels))
-    }
-
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.kept(IntGaugeVec::new(Self::opts(name, help), labels))
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> IntGauge {
-        self.kept(IntGauge::with_opts(Self::opts(name, help)))
-    }
-
-    fn sizes(&self, name: &str, help: &str) -> GaugeVec {
-        self.kept(GaugeVec::new(Self::opts(name, help), &["kind"]))
-    }
-
-    fn histograms(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
-        let opts = HistogramOpts::from(Self::opts(name, help)).buckets(buckets.to_vec());
-        self.kept(HistogramVec::new(opts, labels))
-    }
+    pauses
 }
 
 /// What is looked up when somebody reads.
@@ -170,6 +174,10 @@ pub(crate) struct Looked {
     pub(crate) conditions: Vec<Condition>,
     /// Spans that were sent and lost until now.
     pub(crate) spans: Option<(u64, u64)>,
+    /// Unix seconds.
+    pub(crate) certificate_ends_at: Option<i64>,
+    /// Of this process.
+    pub(crate) restarts: u64,
 }
 
 impl Metrics {
@@ -192,6 +200,18 @@ impl Metrics {
         self.create_seconds
             .with_label_values(&[template, stage])
             .observe(took.as_secs_f64());
+    }
+
+    /// A sandbox stood still for a capture, and goes on.
+    pub(crate) fn captured(&self, kind: CaptureKind, pause_us: u64) {
+        self.pause_seconds
+            .with_label_values(&[kind.as_str()])
+            .observe(Duration::from_micros(pause_us).as_secs_f64());
+    }
+
+    /// Counts commands.
+    pub(crate) fn execs(&self) -> ExecCounter {
+        self.execs.clone()
     }
 
     /// All of it, in the text format of Prometheus.
@@ -235,6 +255,7 @@ impl Metrics {
                 counter.inc_by(count.saturating_sub(counter.get()));
             }
         }
+        self.daemon.set(looked);
         self.node_up.set(i64::from(looked.node.is_some()));
         if let Some(node) = &looked.node {
             self.set_node(node);

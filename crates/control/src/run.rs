@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::ControlConfig;
 use crate::control::Control;
-use crate::http::{Listener, McpService, ShownCertificate, TrustedProxies};
+use crate::http::{Listener, McpService, ShownCertificate, TrustedProxies, Watched};
 use crate::store::{Store, StoreError};
 use crate::tenancy::key::KeyHash;
 use crate::tenancy::sign_in::SignIn;
@@ -50,7 +50,8 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<(TcpListener, TlsAcceptor)>,
-    metrics: Option<TcpListener>,
+    shown: Option<Arc<ShownCertificate>>,
+    metrics: Option<(TcpListener, u64)>,
     proxies: TrustedProxies,
     make_mcp: Option<MakeMcp>,
 }
@@ -114,6 +115,7 @@ impl Server {
             listener,
             address,
             tls: None,
+            shown: None,
             metrics: None,
             proxies: TrustedProxies::default(),
             make_mcp: None,
@@ -136,17 +138,23 @@ impl Server {
         listener: std::net::TcpListener,
         shown: Arc<ShownCertificate>,
     ) -> Result<Self, RunError> {
-        let acceptor = http::tls::acceptor(shown).map_err(RunError::Tls)?;
+        let acceptor = http::tls::acceptor(Arc::clone(&shown)).map_err(RunError::Tls)?;
+        self.shown = Some(shown);
         self.tls = Some((taken_over(listener)?, acceptor));
         Ok(self)
     }
 
-    /// Lets Prometheus read `/metrics`, without a key, on a socket of its own.
+    /// Lets Prometheus read `/metrics`, without a key, on a socket of its own; also that this
+    /// process was started again so often.
     ///
     /// # Errors
     /// [`RunError::Listen`].
-    pub fn with_metrics(mut self, listener: std::net::TcpListener) -> Result<Self, RunError> {
-        self.metrics = Some(taken_over(listener)?);
+    pub fn with_metrics(
+        mut self,
+        listener: std::net::TcpListener,
+        restarts: u64,
+    ) -> Result<Self, RunError> {
+        self.metrics = Some((taken_over(listener)?, restarts));
         Ok(self)
     }
 
@@ -196,8 +204,13 @@ impl Server {
             stop.cancel();
         };
         let metrics = async {
-            if let Some(socket) = self.metrics {
-                http::serve_metrics(socket, &self.control, stop.clone()).await;
+            if let Some((socket, restarts)) = self.metrics {
+                let watched = Watched {
+                    control: Arc::clone(&self.control),
+                    certificate: self.shown,
+                    restarts,
+                };
+                http::serve_metrics(socket, watched, stop.clone()).await;
             }
         };
         futures::join!(join_all(serving), metrics, ending);

@@ -55,6 +55,6 @@ pub use state::{
 pub use stream_call::{NodeStream, NodeTransfer};
 pub use traced::{NodeTiming, traced};
 pub use types::{
-    BakeState, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus, ResourceUse, SandboxReport,
-    Stage, TemplateReport,
+    BakeState, EgressCount, EgressStatus, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus,
+    ResourceUse, SandboxReport, Stage, TemplateReport,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_types::egress::EgressPolicy;
+use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecordKind};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, EndReason, Generation, Isolation, LifetimeRules,
@@ -203,6 +203,29 @@ pub struct NodeStatus {
     pub held_slots: Vec<u32>,
     #[serde(default)]
     pub kept: Vec<KeptSandbox>,
+    /// Times that this process ended unasked and was started again, since the daemon began.
+    #[serde(default)]
+    pub restarts: u64,
+    #[serde(default)]
+    pub egress: EgressStatus,
+}
+
+/// What the egress process did since the node process began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EgressStatus {
+    /// Times that it had ended and was started again.
+    pub restarts: u64,
+    /// Those that were made at least once.
+    pub decisions: Vec<EgressCount>,
+}
+
+/// How often one decision was made about one kind of traffic, over all sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EgressCount {
+    pub kind: EgressRecordKind,
+    pub decision: Decision,
+    pub reason: Option<DenyReason>,
+    pub count: u64,
 }
 
 /// Parked engines of one template.

@@ -59,6 +59,8 @@ pub struct NodeConfig {
     /// Let several projects share a node whose guests are only emulated.
     pub allow_shared_emulation: bool,
     pub boot_id: String,
+    /// Times that its process ended unasked and was started again.
+    pub restarts: u64,
 }
 
 /// The outside of a node, real or simulated.
@@ -316,6 +318,8 @@ impl NodeSandboxes for Node {
                 .map(|slot| slot.0)
                 .collect(),
             kept: self.parts.kept.reports(),
+            restarts: self.config.restarts,
+            egress: self.parts.egress.status(),
         })
     }
 

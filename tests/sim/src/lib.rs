@@ -218,6 +218,7 @@ impl World {
             pool: self.pool,
             allow_shared_emulation: false,
             boot_id: format!("boot-{}", self.boots.load(Ordering::SeqCst)),
+            restarts: 0,
         };
         let ports = NodePorts {
             engine: Arc::clone(&self.engine) as _,

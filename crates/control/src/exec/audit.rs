@@ -14,9 +14,11 @@ use sha2::{Digest, Sha256};
 
 use crate::code::context::BridgeLine;
 use crate::code::run::RunPlan;
+use crate::control::Control;
 use crate::exec::spec::ExecPlan;
 use crate::http::audit::PendingAudit;
 use crate::http::auth::Caller;
+use crate::metrics::{ExecCounter, ExecOutcome};
 
 const BACKGROUND: &str = "background";
 
@@ -30,6 +32,9 @@ pub(crate) struct Observer {
     stderr: Seen,
     end: Option<Value>,
     status: u16,
+    /// None for code in a context, which is no command, and for what was not started.
+    execs: Option<ExecCounter>,
+    outcome: ExecOutcome,
 }
 
 /// What passed of one stream.
@@ -42,7 +47,7 @@ struct Seen {
 
 impl Observer {
     /// Takes over the entry of a request that is about to start a command.
-    pub(crate) fn new(caller: &Caller, plan: &ExecPlan) -> Self {
+    pub(crate) fn new(control: &Control, caller: &Caller, plan: &ExecPlan) -> Self {
         caller.notebook.take_over();
         let command = text_of(&plan.request.spec.command);
         let mut asked = json!({
@@ -56,12 +61,12 @@ impl Observer {
         if plan.is_background {
             asked[BACKGROUND] = true.into();
         }
-        Self::of(caller, asked)
+        Self::of(caller, asked).counted(control)
     }
 
     /// For a second entry of a request, about the end of the command that it left in the background.
-    pub(crate) fn of_ending(caller: &Caller, exec: &ExecId) -> Self {
-        Self::of(caller, json!({"exec_id": exec.as_str()}))
+    pub(crate) fn of_ending(control: &Control, caller: &Caller, exec: &ExecId) -> Self {
+        Self::of(caller, json!({"exec_id": exec.as_str()})).counted(control)
     }
 
     /// Takes over the entry of a request that is about to run code in a context. The code is noted
@@ -82,7 +87,14 @@ impl Observer {
             stderr: Seen::default(),
             end: None,
             status: 200,
+            execs: None,
+            outcome: ExecOutcome::Unseen,
         }
+    }
+
+    fn counted(mut self, control: &Control) -> Self {
+        self.execs = Some(control.metrics.execs());
+        self
     }
 
     /// Looks at what a run says.
@@ -109,7 +121,14 @@ impl Observer {
     }
 
     /// The node did not start it, or nobody knows.
+    pub(crate) fn not_started(&mut self, error: &NodeError) {
+        self.refused(error);
+        self.execs = None;
+    }
+
+    /// Nobody knows how it ended.
     pub(crate) fn refused(&mut self, error: &NodeError) {
+        self.outcome = error.into();
         self.status = error.code.http_status();
         self.end = Some(json!({"error": error.code.as_str()}));
     }
@@ -132,6 +151,7 @@ impl Observer {
             // What was gone before it was read is in no size and no digest.
             Ok(ExecEvent::Gap(_)) => {}
             Ok(ExecEvent::Exited(end)) => {
+                self.outcome = (&end.exit).into();
                 self.end = Some(json!({
                     "exit_code": end.exit.code,
                     "reason": end.exit.reason.as_str(),
@@ -153,6 +173,9 @@ impl Drop for Observer {
             detail["end"] = end.unwrap_or_default();
             detail["stdout"] = self.stdout.tell(self.keeps_output);
             detail["stderr"] = self.stderr.tell(self.keeps_output);
+            if let Some(execs) = &self.execs {
+                execs.count(self.outcome);
+            }
         }
         self.notebook.write(self.status, &detail);
     }

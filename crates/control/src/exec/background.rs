@@ -65,7 +65,7 @@ pub(crate) fn record_its_end(
     };
     let control = Arc::clone(control);
     // Written when it is dropped, whatever was seen until then.
-    let mut observer = Observer::of_ending(caller, &exec);
+    let mut observer = Observer::of_ending(&control, caller, &exec);
     // Not among the tasks that a stop waits for: a command may run for days.
     tokio::spawn(async move {
         let _places = (permit, place);

@@ -144,9 +144,9 @@ pub(crate) async fn start(
     let request = plan.in_sandbox(sandbox)?;
     let exec = request.spec.exec_id.clone();
     // From here on there may be a command, whatever becomes of this request.
-    let mut observer = Observer::new(caller, plan);
+    let mut observer = Observer::new(control, caller, plan);
     let started = control.node.exec(id, request).await;
-    let events = started.inspect_err(|error| observer.refused(error))?;
+    let events = started.inspect_err(|error| observer.not_started(error))?;
     let position = Position::start(id.clone(), exec.clone());
     let events = follow(Arc::clone(&control.node), position, events);
     let events = observer.watch(events);

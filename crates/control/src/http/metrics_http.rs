@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{ConnectionLimits, Connections};
 use super::serve::{Listener, serve};
 use super::system;
+use super::tls::ShownCertificate;
 use crate::control::Control;
 use crate::metrics::Looked;
 
@@ -37,19 +38,24 @@ const READERS: ConnectionLimits = ConnectionLimits {
     first_head: FIRST_HEAD_DEADLINE,
 };
 
+/// What there is to read of.
+pub(crate) struct Watched {
+    pub(crate) control: Arc<Control>,
+    /// What is shown where TLS is served.
+    pub(crate) certificate: Option<Arc<ShownCertificate>>,
+    /// Times that this process was started again.
+    pub(crate) restarts: u64,
+}
+
 /// What was read last: however many ask, the node is asked by one of them.
 struct Reading {
-    control: Arc<Control>,
+    watched: Watched,
     last: Mutex<Option<(Instant, String)>>,
 }
 
-pub(crate) async fn serve_metrics(
-    socket: TcpListener,
-    control: &Arc<Control>,
-    stop: CancellationToken,
-) {
+pub(crate) async fn serve_metrics(socket: TcpListener, watched: Watched, stop: CancellationToken) {
     let reading = Reading {
-        control: Arc::clone(control),
+        watched,
         last: Mutex::default(),
     };
     let router = Router::new()
@@ -68,7 +74,7 @@ async fn read(State(reading): State<Arc<Reading>>) -> Response {
     let text = match &*last {
         Some((at, text)) if at.elapsed() < FRESH => text.clone(),
         Some(_) | None => {
-            let text = look(&reading.control).await;
+            let text = look(&reading.watched).await;
             *last = Some((Instant::now(), text.clone()));
             text
         }
@@ -76,7 +82,9 @@ async fn read(State(reading): State<Arc<Reading>>) -> Response {
     ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
 }
 
-async fn look(control: &Arc<Control>) -> String {
+async fn look(watched: &Watched) -> String {
+    let control = &watched.control;
+    let certificate = watched.certificate.as_ref();
     let node = tokio::time::timeout(NODE_DEADLINE, control.node.status());
     let (node, conditions) = futures::join!(node, system::held(control));
     let tracer = control.tracer.as_ref();
@@ -86,5 +94,7 @@ async fn look(control: &Arc<Control>) -> String {
         sandboxes: control.view.counts(),
         conditions: conditions.into_iter().map(|(name, _)| name).collect(),
         spans: counts.map(|counts| (counts.sent(), counts.lost())),
+        certificate_ends_at: certificate.and_then(|shown| shown.ends_at()),
+        restarts: watched.restarts,
     })
 }

@@ -36,6 +36,6 @@ pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;
 pub use document::{openapi, router, router_with_mcp};
 pub use mcp_http::{McpCaller, McpRefusal, McpService};
-pub(crate) use metrics_http::serve_metrics;
+pub(crate) use metrics_http::{Watched, serve_metrics};
 pub(crate) use serve::{Listener, serve};
 pub use tls::{Certificate, InvalidCertificate, ShownCertificate};

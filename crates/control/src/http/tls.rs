@@ -16,6 +16,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 use super::envelope::new_id;
 
@@ -88,12 +90,22 @@ impl ShownCertificate {
     pub fn replace(&self, certificate: Certificate) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = certificate.0;
     }
+
+    fn shown(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When it ends, in Unix seconds, if that can be read.
+    pub(super) fn ends_at(&self) -> Option<i64> {
+        let shown = self.shown();
+        let (_, own) = X509Certificate::from_der(shown.cert.first()?).ok()?;
+        Some(own.validity().not_after.timestamp())
+    }
 }
 
 impl ResolvesServerCert for ShownCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::clone(&shown))
+        Some(self.shown())
     }
 }
 

@@ -8,8 +8,7 @@ use dayfly_api::{
 };
 use dayfly_node_api::{NodeCalls, NodeError, ReadNetworkLog};
 use dayfly_types::egress::{
-    Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind, EgressRule, EgressTarget,
-    NameSource,
+    DenyReason, EgressPolicy, EgressRecord, EgressRule, EgressTarget, NameSource,
 };
 use dayfly_types::limits::EGRESS_RECORDS_MAX;
 use dayfly_types::{ProjectId, SandboxId};
@@ -157,8 +156,8 @@ pub(crate) fn present_record(record: &EgressRecord) -> NetworkRecord {
     NetworkRecord {
         sequence: record.sequence,
         at: rfc3339(i64::try_from(record.at_ms).unwrap_or(i64::MAX)),
-        kind: kind(record.kind).to_owned(),
-        decision: decision(record.decision).to_owned(),
+        kind: record.kind.as_str().to_owned(),
+        decision: record.decision.as_str().to_owned(),
         name: record.name.as_ref().map(ToString::to_string),
         name_source: name_source(record.name_source).to_owned(),
         port: address.map(|address| address.port()),
@@ -173,25 +172,6 @@ pub(crate) fn present_record(record: &EgressRecord) -> NetworkRecord {
         bytes_down: record.bytes_down,
         duration_ms: record.duration_ms,
         suppressed: record.suppressed,
-    }
-}
-
-const fn kind(kind: EgressRecordKind) -> &'static str {
-    match kind {
-        EgressRecordKind::Dns => "dns",
-        EgressRecordKind::Tls => "tls",
-        EgressRecordKind::Http => "http",
-        EgressRecordKind::Tcp => "tcp",
-    }
-}
-
-const fn decision(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allowed => "allowed",
-        Decision::Denied => "denied",
-        Decision::Closed => "closed",
-        Decision::Cut => "cut",
-        Decision::Failed => "failed",
     }
 }
 

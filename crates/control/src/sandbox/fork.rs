@@ -18,6 +18,7 @@ use crate::admission::rates::CreatePermit;
 use crate::control::Control;
 use crate::input::Invalid;
 use crate::input::ids::{self, NoRandomness};
+use crate::metrics::CaptureKind;
 use crate::network::spec::is_no_wider;
 use crate::sandbox::create::{bad_subject, is_wanted, undo, wanted};
 use crate::sandbox::delete;
@@ -219,7 +220,11 @@ async fn start(
         all_or_nothing: plan.all_or_nothing,
     };
     match control.node.fork(&parent.id, request).await {
-        Ok(report) => finish(control, tree, rows, report).await,
+        Ok(report) => {
+            let pause_us = report.capture.pause_us;
+            control.metrics.captured(CaptureKind::Fork, pause_us);
+            finish(control, tree, rows, report).await
+        }
         Err(error) if error.code == ErrorCode::NodeUnavailable => {
             for row in &rows {
                 undo(control, row).await;

@@ -11,6 +11,7 @@ use crate::control::Control;
 use crate::input::Invalid;
 use crate::input::ids::{self, NoRandomness};
 use crate::input::quantity::between;
+use crate::metrics::CaptureKind;
 use crate::sandbox::create::bad_subject;
 use crate::sandbox::read::{self, FindError};
 use crate::snapshot::name::reference;
@@ -187,7 +188,10 @@ async fn ask_node(
         retain_seconds: new.retain_seconds,
     };
     let report = control.node.snapshot(sandbox, request).await;
-    report.map(present).map_err(SnapshotError::Node)
+    let report = report.map_err(SnapshotError::Node)?;
+    let pause_us = report.capture.pause_us;
+    control.metrics.captured(CaptureKind::Snapshot, pause_us);
+    Ok(present(report))
 }
 
 /// Whether a name is free, but for the snapshot itself, which an earlier try may have left.

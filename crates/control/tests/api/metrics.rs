@@ -1,14 +1,23 @@
 //! What Prometheus reads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use dayfly_control::{Certificate, ShownCertificate};
+use dayfly_node_api::NodeError;
+use dayfly_types::ErrorCode;
+use dayfly_types::exec::ExitReason;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::support::{Setup, World, eventually};
+use crate::support::{Setup, Step, World, eventually, exited};
+
+const CERTIFICATE: &str = "dayfly_tls_certificate_expiry_timestamp_seconds";
 
 async fn world() -> World {
     let setup = Setup {
@@ -111,6 +120,125 @@ async fn what_there_is_is_looked_up_when_it_is_read() {
     .await;
     let found = series(&world).await;
     assert!(!found.contains_key("dayfly_memory_bytes{kind=\"total\"}"));
+}
+
+#[tokio::test]
+async fn commands_are_counted_by_how_they_ended() {
+    let world = world().await;
+    let id = world.create().await;
+    let ended = |reason: ExitReason| {
+        let mut end = exited(137);
+        end.exit.reason = reason;
+        Step::Exit(end)
+    };
+    let lost = NodeError::new(ErrorCode::GuestUnavailable, "gone");
+    for (command, step) in [
+        ("fine", Step::Exit(exited(0))),
+        ("wrong", Step::Exit(exited(3))),
+        ("signal", ended(ExitReason::Signaled)),
+        ("late", ended(ExitReason::TimedOut)),
+        ("large", ended(ExitReason::OutOfMemory)),
+        ("kill", ended(ExitReason::Killed)),
+        ("greedy", ended(ExitReason::LimitExceeded)),
+        ("lost", Step::Fail(lost)),
+    ] {
+        world.node.script(command, [step]);
+        let path = format!("/v1/sandboxes/{id}/exec");
+        world.post(&path, json!({"cmd": command})).await;
+    }
+    let background = json!({"cmd": "wrong", "background": true});
+    let path = format!("/v1/sandboxes/{id}/exec");
+    world.post(&path, background).await;
+    let ends = [
+        ("exit_zero", 1.0),
+        ("exit_nonzero", 2.0),
+        ("signaled", 1.0),
+        ("timed_out", 1.0),
+        ("out_of_memory", 1.0),
+        ("killed", 1.0),
+        ("limit_exceeded", 1.0),
+        ("lost", 1.0),
+        ("unseen", 0.0),
+    ];
+    eventually("each is counted once", async || {
+        let found = series(&world).await;
+        ends.iter().all(|(end, count)| {
+            found.get(&format!("dayfly_execs_total{{end=\"{end}\"}}")) == Some(count)
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_capture_is_counted_with_its_pause() {
+    let world = world().await;
+    let id = world.create().await;
+    let taken = world
+        .post(&format!("/v1/sandboxes/{id}/snapshots"), json!({}))
+        .await;
+    assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+    let forked = world
+        .post(&format!("/v1/sandboxes/{id}/fork"), json!({"count": 2}))
+        .await;
+    assert!(forked.status.is_success(), "{}", forked.text());
+    let found = series(&world).await;
+    for kind in ["snapshot", "fork"] {
+        let of =
+            |what: &str| found[&format!("dayfly_capture_pause_seconds_{what}{{kind=\"{kind}\"}}")];
+        assert_eq!((of("count"), of("sum")), (1.0, 0.0015), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_node_counts_is_told() {
+    let world = world().await;
+    let before = series(&world).await;
+    // What was told before is not added to.
+    world.create().await;
+    eventually("it is looked up again", async || {
+        let running = "dayfly_sandboxes{state=\"running\",template=\"base\"}";
+        series(&world).await.contains_key(running)
+    })
+    .await;
+    for found in [before, series(&world).await] {
+        for (process, times) in [("control", 2.0), ("node", 3.0), ("egress", 4.0)] {
+            let name = format!("dayfly_process_restarts_total{{process=\"{process}\"}}");
+            assert_eq!(found[&name], times, "{name}");
+        }
+        for (labels, count) in [
+            ("decision=\"denied\",kind=\"tls\",reason=\"no_rule\"", 5.0),
+            ("decision=\"allowed\",kind=\"dns\",reason=\"none\"", 0.0),
+        ] {
+            let name = format!("dayfly_egress_decisions_total{{{labels}}}");
+            assert_eq!(found[&name], count, "{name}");
+        }
+        assert!(!found.contains_key(CERTIFICATE));
+    }
+}
+
+#[tokio::test]
+async fn the_certificate_that_is_shown_is_told_until_when() {
+    let certificate = |year: i32| {
+        let mut params = CertificateParams::new(vec!["dayfly.test".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let chain = params.self_signed(&key).unwrap().pem();
+        let key = key.serialize_pem();
+        Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()
+    };
+    let shown = Arc::new(ShownCertificate::new(certificate(2040)));
+    let world = World::with(Setup {
+        tls: Some(Arc::clone(&shown)),
+        has_metrics: true,
+        ..Setup::default()
+    })
+    .await;
+    assert_eq!(series(&world).await[CERTIFICATE], 2_208_988_800.0);
+    shown.replace(certificate(2041));
+    eventually("the other one is told", async || {
+        series(&world).await[CERTIFICATE] == 2_240_611_200.0
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use dayfly_node_api::{
-    AttachExec, BakeState, EnsureExec, EnsureSandbox, FileRead, FileWrite, Greeting, GuestPath,
-    KeptSandbox, NetworkReport, NodeError, NodeStatus, NodeStream, NodeTransfer, PoolStatus,
-    SandboxReport, SnapshotReport, Stage, StdinWrite, TemplateReport, VolumeReport, WatchFiles,
-    WritePlace,
+    AttachExec, BakeState, EgressCount, EgressStatus, EnsureExec, EnsureSandbox, FileRead,
+    FileWrite, Greeting, GuestPath, KeptSandbox, NetworkReport, NodeError, NodeStatus, NodeStream,
+    NodeTransfer, PoolStatus, SandboxReport, SnapshotReport, Stage, StdinWrite, TemplateReport,
+    VolumeReport, WatchFiles, WritePlace,
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::egress::{
@@ -271,6 +271,16 @@ pub(crate) fn status() -> NodeStatus {
             project: Some(project()),
             reason: "torn".to_owned(),
         }],
+        restarts: 10,
+        egress: EgressStatus {
+            restarts: 11,
+            decisions: vec![EgressCount {
+                kind: EgressRecordKind::Dns,
+                decision: Decision::Denied,
+                reason: Some(DenyReason::NoRule),
+                count: 12,
+            }],
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use dayfly_node_api::EgressStatus;
 use dayfly_vmm::SlotIndex;
 
 use super::{Effect, Effects};
@@ -40,5 +41,9 @@ impl EgressGate for ObservedGate {
 
     fn is_in_force(&self, slot: SlotIndex, epoch: u64) -> bool {
         self.inner.is_in_force(slot, epoch)
+    }
+
+    fn status(&self) -> EgressStatus {
+        self.inner.status()
     }
 }

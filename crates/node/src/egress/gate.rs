@@ -1,6 +1,7 @@
 //! The port to the process that lets packets out.
 
 use async_trait::async_trait;
+use dayfly_node_api::EgressStatus;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{ProjectId, SandboxId};
 use dayfly_vmm::SlotIndex;
@@ -47,6 +48,9 @@ pub trait EgressGate: Send + Sync + std::fmt::Debug + 'static {
 
     /// Whether this epoch of the slot's permit is known to be in force.
     fn is_in_force(&self, slot: SlotIndex, epoch: u64) -> bool;
+
+    /// What was decided, and how the process fares.
+    fn status(&self) -> EgressStatus;
 }
 
 /// For nodes whose sandboxes have no network at all: every permit is accepted and opens nothing.
@@ -65,5 +69,9 @@ impl EgressGate for NoEgress {
 
     fn is_in_force(&self, _slot: SlotIndex, _epoch: u64) -> bool {
         true
+    }
+
+    fn status(&self) -> EgressStatus {
+        EgressStatus::default()
     }
 }

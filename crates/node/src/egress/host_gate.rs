@@ -17,6 +17,7 @@ use dayfly_egress::client::{
 use dayfly_egress::protocol::SandboxRun;
 use dayfly_host::net::{self, SlotSockets};
 use dayfly_host::process::Pidfd;
+use dayfly_node_api::EgressStatus;
 use dayfly_types::{Backoff, SandboxId};
 use dayfly_vmm::SlotIndex;
 use futures::StreamExt;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::{EgressGate, EgressPermit, GateError};
 use super::log::NetworkLogs;
 use super::process::{EgressProcess, StartEgressError};
+use super::tally::EgressTally;
 use crate::disk_lane::off_runtime;
 
 /// How long a process that was started may take to listen.
@@ -47,6 +49,7 @@ pub struct HostEgress {
     logs: Arc<NetworkLogs>,
     wanted: Mutex<BTreeMap<u32, SlotPermit>>,
     link: watch::Sender<Option<EgressClient>>,
+    tally: EgressTally,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,7 @@ impl HostEgress {
             logs,
             wanted: Mutex::default(),
             link: watch::Sender::new(None),
+            tally: EgressTally::default(),
         })
     }
 
@@ -169,6 +173,7 @@ impl HostEgress {
             return Ok((connected, None));
         }
         let identity = self.process.start().await.map_err(LinkError::Start)?;
+        self.tally.started();
         let process = Pidfd::open(identity).ok();
         let end = tokio::time::Instant::now() + LISTEN_LIMIT;
         loop {
@@ -192,6 +197,7 @@ impl HostEgress {
             // What cannot be closed now is found again on the next connection.
             let _ = client.close(lifecycle).await;
         }
+        self.tally.connected();
         self.link.send_replace(Some(client));
         // Again and again: a call that failed while the connection stood is nobody else's to repeat.
         let applying = async {
@@ -203,6 +209,7 @@ impl HostEgress {
         };
         let taking = async {
             while let Some(event) = events.recv().await {
+                self.tally.count(&event);
                 let logs = Arc::clone(&self.logs);
                 off_runtime(move || keep(&logs, event)).await;
             }
@@ -384,6 +391,10 @@ impl EgressGate for HostEgress {
             && wanted
                 .get(&slot.0)
                 .is_some_and(|one| one.served == Served::Epoch(epoch))
+    }
+
+    fn status(&self) -> EgressStatus {
+        self.tally.status()
     }
 }
 

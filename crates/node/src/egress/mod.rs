@@ -13,6 +13,7 @@ mod gate;
 mod host_gate;
 mod log;
 mod process;
+mod tally;
 
 pub use audit::{EgressHome, audit};
 pub use gate::{EgressGate, EgressPermit, GateError, NoEgress};

@@ -62,6 +62,20 @@ pub enum EgressRecordKind {
     Tcp,
 }
 
+impl EgressRecordKind {
+    pub const ALL: [Self; 4] = [Self::Dns, Self::Tls, Self::Http, Self::Tcp];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Http => "http",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -73,6 +87,19 @@ pub enum Decision {
     Cut,
     /// It was allowed and nobody answered.
     Failed,
+}
+
+impl Decision {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Closed => "closed",
+            Self::Cut => "cut",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// Where the name comes from.

@@ -1,10 +1,10 @@
 //! What the node in memory lets its sandboxes reach.
 
 use dayfly_node_api::{
-    EnsureSandbox, NetworkLogPage, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog,
-    SetNetwork,
+    EgressCount, EgressStatus, EnsureSandbox, NetworkLogPage, NetworkReport, NodeError,
+    NodeNetwork, ReadNetworkLog, SetNetwork,
 };
-use dayfly_types::egress::{EgressPolicy, EgressRecord};
+use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState};
 
 use super::fake_node::FakeNode;
@@ -17,6 +17,20 @@ pub(super) struct FakeNetwork {
     records: Vec<EgressRecord>,
     /// Records that are gone from the beginning.
     dropped: u64,
+}
+
+/// What the node has counted of its egress process.
+pub(super) fn egress_status() -> EgressStatus {
+    let denied = EgressCount {
+        kind: EgressRecordKind::Tls,
+        decision: Decision::Denied,
+        reason: Some(DenyReason::NoRule),
+        count: 5,
+    };
+    EgressStatus {
+        restarts: 4,
+        decisions: vec![denied],
+    }
 }
 
 /// How a node fails at a policy.

@@ -26,7 +26,7 @@ use super::fake_exec::{self, Counters, Step, exited};
 use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
 use super::fake_list::{HeldList, load};
-use super::fake_network::{FakeNetwork, NetworkFailure};
+use super::fake_network::{FakeNetwork, NetworkFailure, egress_status};
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -408,6 +408,8 @@ impl NodeSandboxes for FakeNode {
             kept: self.with(|inner| inner.kept.clone()),
             parked_slots: 1,
             parked_slots_target: 2,
+            restarts: 3,
+            egress: egress_status(),
         })
     }
 

@@ -179,7 +179,7 @@ impl World {
         if setup.has_metrics {
             let listener = bind();
             metrics_address = Some(listener.local_addr().unwrap());
-            server = server.with_metrics(listener).unwrap();
+            server = server.with_metrics(listener, 2).unwrap();
         }
         let address = server.address();
         let mut world = Self {
