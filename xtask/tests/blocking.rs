@@ -66,7 +66,7 @@ const BLOCKING_CALLS: [&str; 27] = [
 ];
 
 /// Modules of the node that block on purpose.
-const BLOCKS: [&str; 24] = [
+const BLOCKS: [&str; 26] = [
     "bake/",
     "baker.rs",
     // Memory and free space: the kernel has both at hand.
@@ -77,6 +77,8 @@ const BLOCKS: [&str; 24] = [
     // Reading and writing block; who follows a log is kept from both.
     "egress/log.rs",
     "egress/process.rs",
+    "egress/spool_files.rs",
+    "egress/spool_tests.rs",
     "glimpse.rs",
     "housekeeping.rs",
     "identity.rs",

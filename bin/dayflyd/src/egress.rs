@@ -11,7 +11,9 @@ use dayfly_host::CgroupTree;
 use dayfly_host::engine_root::{EngineRootSpec, ensure_engine_root};
 use dayfly_host::net::{EgressExceptions, Uplink};
 use dayfly_installation::{DataDirectory, Instance, sibling_program};
-use dayfly_node::egress::{self, EgressGate, EgressHome, EgressProcess, HostEgress, NetworkLogs};
+use dayfly_node::egress::{
+    self, EgressGate, EgressHome, EgressProcess, EgressSpool, HostEgress, NetworkLogs,
+};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +36,7 @@ pub(crate) struct Egress {
     gate: Arc<HostEgress>,
     home: EgressHome,
     pub(crate) logs: Arc<NetworkLogs>,
+    pub(crate) spool: Arc<EgressSpool>,
 }
 
 impl Egress {
@@ -75,8 +78,19 @@ impl Egress {
             log_format: arguments.log_format,
         };
         let logs = Arc::new(NetworkLogs::new(directory.node().join("sandboxes")));
-        let gate = HostEgress::new(process, directory.node().join("netns"), Arc::clone(&logs));
-        Ok(Self { gate, home, logs })
+        let spool = Arc::new(EgressSpool::new(here.join("decisions")));
+        let gate = HostEgress::new(
+            process,
+            directory.node().join("netns"),
+            Arc::clone(&logs),
+            Arc::clone(&spool),
+        );
+        Ok(Self {
+            gate,
+            home,
+            logs,
+            spool,
+        })
     }
 
     pub(crate) fn gate(&self) -> Arc<dyn EgressGate> {

@@ -70,6 +70,7 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
         pause_guard: pause_guard()?,
         egress: egress.gate(),
         network_logs: Arc::clone(&egress.logs),
+        egress_spool: Arc::clone(&egress.spool),
         effects,
     };
     let config = node_config(arguments, &directory, &instance, given.restarts)?;

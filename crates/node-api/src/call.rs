@@ -21,7 +21,9 @@ use crate::files::{
 };
 use crate::greeting::Greeting;
 use crate::identity::{DatabaseMark, IdentityReport};
-use crate::network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
+use crate::network::{
+    EgressDecisionPage, NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork,
+};
 use crate::port::WaitPort;
 use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
@@ -251,6 +253,9 @@ calls! {
         Network network(id: SandboxId)() -> NetworkReport, QUESTION;
         /// The record of what was tried, oldest first.
         NetworkLog network_log(id: SandboxId)(request: ReadNetworkLog) -> NetworkLogPage,
+            QUESTION.saturating_add(request.wait);
+        /// What was decided about the egress of all sandboxes, oldest first.
+        EgressDecisions egress_decisions()(request: ReadNetworkLog) -> EgressDecisionPage,
             QUESTION.saturating_add(request.wait);
     }
 

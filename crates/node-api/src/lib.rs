@@ -46,7 +46,9 @@ pub use files::{
 };
 pub use greeting::Greeting;
 pub use identity::{DatabaseMark, IdentityReport};
-pub use network::{NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork};
+pub use network::{
+    EgressDecision, EgressDecisionPage, NetworkLogPage, NetworkReport, ReadNetworkLog, SetNetwork,
+};
 pub use port::WaitPort;
 pub use state::{
     EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, LifecycleChange,

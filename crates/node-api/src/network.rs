@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dayfly_types::egress::{EgressPolicy, EgressRecord};
+use dayfly_types::{ProjectId, SandboxId};
 use serde::{Deserialize, Serialize};
 
 /// A policy, and how new it is.
@@ -26,7 +27,7 @@ pub struct NetworkReport {
 /// Which records are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadNetworkLog {
-    /// Only records with a greater sequence.
+    /// Only records with a greater sequence, or decisions with a greater number.
     #[serde(default)]
     pub after: u64,
     /// At most this many.
@@ -47,4 +48,28 @@ pub struct NetworkLogPage {
     /// Records between `after` and `oldest`, which are gone, and all that were never written since
     /// the node started.
     pub lost: u64,
+}
+
+/// A decision about egress, of whichever sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EgressDecision {
+    /// Among the decisions of all sandboxes of the node, from 1.
+    pub number: u64,
+    pub project: ProjectId,
+    pub sandbox: SandboxId,
+    /// As the sandbox's own log has it; its sequence is 0 where that log could not be opened.
+    pub record: EgressRecord,
+}
+
+/// Decisions behind a number. A number of the series that is missing up to `through` is one that
+/// is gone, or was never written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EgressDecisionPage {
+    /// Of which the numbers are: another one when they began anew.
+    pub series: String,
+    /// In the order of their numbers.
+    pub decisions: Vec<EgressDecision>,
+    /// What comes behind this number is not in the page. Smaller than what was asked for: that was
+    /// a number of another series.
+    pub through: u64,
 }

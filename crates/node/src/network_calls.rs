@@ -1,7 +1,8 @@
 //! What control asks of a node about the network of a sandbox.
 
 use dayfly_node_api::{
-    NetworkLogPage, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
+    EgressDecisionPage, NetworkLogPage, NetworkReport, NodeError, NodeNetwork, ReadNetworkLog,
+    SetNetwork,
 };
 use dayfly_types::{SandboxId, limits};
 
@@ -45,6 +46,21 @@ impl NodeNetwork for Node {
             oldest: page.oldest,
             latest: page.latest,
             lost: page.lost + dropped,
+        })
+    }
+    async fn egress_decisions(
+        &self,
+        request: ReadNetworkLog,
+    ) -> Result<EgressDecisionPage, NodeError> {
+        let max = request.max.clamp(1, limits::EGRESS_DECISIONS_AT_ONCE_MAX);
+        let wait = request.wait.min(limits::EGRESS_LOG_WAIT_MAX);
+        let page = self
+            .parts
+            .egress_spool
+            .follow(request.after, max, wait)
+            .await;
+        page.map_err(|error| {
+            crate::failure::node_error("the egress decisions could not be read", &error)
         })
     }
 }

@@ -25,7 +25,7 @@ use crate::capacity::{HostResources, Ledger, Reserve};
 use crate::disk_lane::off_runtime;
 use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
-use crate::egress::{EgressGate, NetworkLogs};
+use crate::egress::{EgressGate, EgressSpool, NetworkLogs};
 use crate::execs;
 use crate::housekeeping;
 use crate::identity::{self, Identity, IdentityError};
@@ -75,6 +75,8 @@ pub struct NodePorts {
     pub egress: Arc<dyn EgressGate>,
     /// Shared with the gate, which fills them.
     pub network_logs: Arc<NetworkLogs>,
+    /// The same.
+    pub egress_spool: Arc<EgressSpool>,
     /// Told of everything that the node does to the world.
     pub effects: Effects,
 }
@@ -156,6 +158,7 @@ impl Node {
             boots: Arc::default(),
             pause_guard: ports.pause_guard,
             network_logs: ports.network_logs,
+            egress_spool: ports.egress_spool,
             disk_available_mib: watch::Sender::new(0),
             reserve,
             housekeeping: Notify::new(),

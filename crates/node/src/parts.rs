@@ -13,7 +13,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use crate::boots::Boots;
 use crate::capacity::{Booking, Ledger, Promise};
 use crate::effects::{Captures, Effects};
-use crate::egress::{EgressGate, NetworkLogs};
+use crate::egress::{EgressGate, EgressSpool, NetworkLogs};
 use crate::identity::Identity;
 use crate::journal::Journal;
 use crate::kept::Kept;
@@ -52,6 +52,7 @@ pub(crate) struct Parts {
     pub(crate) pause_guard: PauseGuard,
     pub(crate) egress: Arc<dyn EgressGate>,
     pub(crate) network_logs: Arc<NetworkLogs>,
+    pub(crate) egress_spool: Arc<EgressSpool>,
     /// Free space of the node's disk when it was last looked at.
     pub(crate) disk_available_mib: watch::Sender<u64>,
     pub(crate) reserve: Option<Arc<ReserveFile>>,

@@ -277,6 +277,12 @@ pub const EGRESS_RECORDS_MAX: usize = 4096;
 pub const EGRESS_RECORDS_PER_SECOND: u32 = 50;
 /// How long a reader of the network log may wait for the next record.
 pub const EGRESS_LOG_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Decisions of all sandboxes that a node keeps for the export: 64 MiB, some 150,000. The oldest
+/// file goes first. A reader looks through one file to find its place.
+pub const EGRESS_SPOOL_FILES_MAX: usize = 64;
+pub const EGRESS_SPOOL_FILE_BYTES_MAX: u64 = 1 << 20;
+/// Decisions that the node hands over at once.
+pub const EGRESS_DECISIONS_AT_ONCE_MAX: usize = 200;
 
 // Ports.
 /// Connections from outside to the services of one sandbox.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use dayfly_node::capacity::HostResources;
-use dayfly_node::egress::{NetworkLogs, NoEgress};
+use dayfly_node::egress::{EgressSpool, NetworkLogs, NoEgress};
 use dayfly_node::{BootableTemplate, TemplateSource, TemplateUnavailable};
 use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, ReadyTemplate, Reserve,
@@ -229,6 +229,7 @@ impl World {
             pause_guard: PauseGuard::default(),
             egress: Arc::new(NoEgress),
             network_logs: Arc::new(NetworkLogs::new(self.directory.path().join("sandboxes"))),
+            egress_spool: Arc::new(EgressSpool::new(self.directory.path().join("decisions"))),
             effects,
         };
         Ok(Node::start(config, ports, self.stop.child_token()).await?)

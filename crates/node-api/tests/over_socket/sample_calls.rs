@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use dayfly_node_api::{
-    Changes, ChangesSince, DatabaseMark, EnsureDirectory, EnsureVolume, ForkChild, ForkOutcome,
-    ForkReport, ForkRequest, GuestPath, IdentityReport, LifecycleChange, LifecycleReport,
-    ListChanges, ListDirectory, MoveEntry, NetworkLogPage, NodeCall, NodeReply, ReadNetworkLog,
-    RemoveFile, ResourceUse, SetMode, SetNetwork, SnapshotRequest, WaitPort,
+    Changes, ChangesSince, DatabaseMark, EgressDecision, EgressDecisionPage, EnsureDirectory,
+    EnsureVolume, ForkChild, ForkOutcome, ForkReport, ForkRequest, GuestPath, IdentityReport,
+    LifecycleChange, LifecycleReport, ListChanges, ListDirectory, MoveEntry, NetworkLogPage,
+    NodeCall, NodeReply, ReadNetworkLog, RemoveFile, ResourceUse, SetMode, SetNetwork,
+    SnapshotRequest, WaitPort,
 };
 use dayfly_types::exec::WindowSize;
 use dayfly_types::file::{ChangeKind, ChangedPath, DirectoryPage};
@@ -287,6 +288,17 @@ fn about_the_network() -> Vec<(NodeCall, NodeReply)> {
         latest: 1500,
         lost: 7,
     };
+    let decision = EgressDecision {
+        number: 41,
+        project: project(),
+        sandbox: id(),
+        record: record(),
+    };
+    let decisions = EgressDecisionPage {
+        series: "a".to_owned(),
+        decisions: vec![decision],
+        through: 42,
+    };
     let listener = Listener {
         port: 8080,
         address: "127.0.0.1".to_owned(),
@@ -303,6 +315,10 @@ fn about_the_network() -> Vec<(NodeCall, NodeReply)> {
         (
             NodeCall::NetworkLog { id: id(), request },
             NodeReply::NetworkLog(log),
+        ),
+        (
+            NodeCall::EgressDecisions { request },
+            NodeReply::EgressDecisions(decisions),
         ),
         (
             NodeCall::Ports { id: id() },

@@ -14,10 +14,10 @@ use async_trait::async_trait;
 use dayfly_egress::client::{
     Connected, EgressCallError, EgressClient, EgressConnectError, EgressEvent,
 };
-use dayfly_egress::protocol::SandboxRun;
+use dayfly_egress::protocol::{RunRecord, SandboxRun};
 use dayfly_host::net::{self, SlotSockets};
 use dayfly_host::process::Pidfd;
-use dayfly_node_api::EgressStatus;
+use dayfly_node_api::{EgressDecision, EgressStatus};
 use dayfly_types::{Backoff, SandboxId};
 use dayfly_vmm::SlotIndex;
 use futures::StreamExt;
@@ -25,8 +25,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::{EgressGate, EgressPermit, GateError};
-use super::log::NetworkLogs;
+use super::log::{LogError, NetworkLogs};
 use super::process::{EgressProcess, StartEgressError};
+use super::spool::EgressSpool;
 use super::tally::EgressTally;
 use crate::disk_lane::off_runtime;
 
@@ -47,6 +48,7 @@ pub struct HostEgress {
     process: EgressProcess,
     netns_directory: PathBuf,
     logs: Arc<NetworkLogs>,
+    spool: Arc<EgressSpool>,
     wanted: Mutex<BTreeMap<u32, SlotPermit>>,
     link: watch::Sender<Option<EgressClient>>,
     tally: EgressTally,
@@ -83,11 +85,13 @@ impl HostEgress {
         process: EgressProcess,
         netns_directory: PathBuf,
         logs: Arc<NetworkLogs>,
+        spool: Arc<EgressSpool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             process,
             netns_directory,
             logs,
+            spool,
             wanted: Mutex::default(),
             link: watch::Sender::new(None),
             tally: EgressTally::default(),
@@ -210,8 +214,8 @@ impl HostEgress {
         let taking = async {
             while let Some(event) = events.recv().await {
                 self.tally.count(&event);
-                let logs = Arc::clone(&self.logs);
-                off_runtime(move || keep(&logs, event)).await;
+                let (logs, spool) = (Arc::clone(&self.logs), Arc::clone(&self.spool));
+                off_runtime(move || keep(&logs, &spool, event)).await;
             }
         };
         tokio::select! {
@@ -399,22 +403,41 @@ impl EgressGate for HostEgress {
 }
 
 /// Puts what the egress process told into the records. Blocks.
-fn keep(logs: &NetworkLogs, event: EgressEvent) {
-    let kept = match event {
-        EgressEvent::Records(records) => {
-            let mut of_each: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for one in records {
-                of_each
-                    .entry(one.lifecycle.sandbox)
-                    .or_default()
-                    .push(one.record);
-            }
-            of_each
-                .into_iter()
-                .try_for_each(|(id, records)| logs.append(&id, records))
+fn keep(logs: &NetworkLogs, spool: &EgressSpool, event: EgressEvent) {
+    // What cannot be written there is counted and in the log already.
+    let _ = match event {
+        EgressEvent::Records(records) => spool.append(keep_in_logs(logs, records)),
+        EgressEvent::Lost { lifecycle, count } => {
+            tell(logs.count_lost(&lifecycle.sandbox, count));
+            spool.count_lost(count)
         }
-        EgressEvent::Lost { lifecycle, count } => logs.count_lost(&lifecycle.sandbox, count),
     };
+}
+
+/// The log of a sandbox first: a command that was denied something waits for it.
+fn keep_in_logs(logs: &NetworkLogs, records: Vec<RunRecord>) -> Vec<EgressDecision> {
+    let mut of_each: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for one in records {
+        let SandboxRun {
+            sandbox, project, ..
+        } = one.lifecycle;
+        let of_one = of_each.entry((sandbox, project)).or_default();
+        of_one.push(one.record);
+    }
+    let mut decisions = Vec::new();
+    for ((sandbox, project), mut records) in of_each {
+        tell(logs.append(&sandbox, &mut records));
+        decisions.extend(records.into_iter().map(|record| EgressDecision {
+            number: 0,
+            project: project.clone(),
+            sandbox: sandbox.clone(),
+            record,
+        }));
+    }
+    decisions
+}
+
+fn tell(kept: Result<(), LogError>) {
     if let Err(error) = kept {
         // The sandbox may have been deleted a moment ago.
         tracing::debug!(error = crate::error_chain(&error), "records were not kept");

@@ -114,7 +114,7 @@ impl NetworkLogs {
     ///
     /// # Errors
     /// [`LogError`]; the records are in memory all the same.
-    pub fn append(&self, id: &SandboxId, records: Vec<EgressRecord>) -> Result<(), LogError> {
+    pub fn append(&self, id: &SandboxId, records: &mut [EgressRecord]) -> Result<(), LogError> {
         self.log(id)?.append(records)
     }
 
@@ -185,7 +185,7 @@ impl SandboxLog {
         })
     }
 
-    fn append(&self, records: Vec<EgressRecord>) -> Result<(), LogError> {
+    fn append(&self, records: &mut [EgressRecord]) -> Result<(), LogError> {
         let _in_order = lock(&self.writing);
         let steps = lock(&self.kept).add(records);
         let mut written = Ok(());
@@ -231,10 +231,10 @@ impl SandboxLog {
 
 impl Kept {
     /// Takes records in, and says how the files follow.
-    fn add(&mut self, records: Vec<EgressRecord>) -> Vec<Step> {
+    fn add(&mut self, records: &mut [EgressRecord]) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut lines = Vec::new();
-        for mut record in records {
+        for record in records {
             if self.in_newer == FILE_RECORDS_MAX {
                 steps.extend([Step::Write(std::mem::take(&mut lines)), Step::Turn]);
                 self.in_newer = 0;
@@ -242,10 +242,10 @@ impl Kept {
             self.latest += 1;
             self.in_newer += 1;
             record.sequence = self.latest;
-            if serde_json::to_writer(&mut lines, &record).is_ok() {
+            if serde_json::to_writer(&mut lines, record).is_ok() {
                 lines.push(b'\n');
             }
-            self.records.push_back(record);
+            self.records.push_back(record.clone());
             if self.records.len() > EGRESS_RECORDS_MAX {
                 self.records.pop_front();
             }
@@ -325,7 +325,7 @@ mod tests {
         let first = logs(directory.path());
         let total = EGRESS_RECORDS_MAX as u64 + 100;
         for number in 0..total {
-            first.append(&id(), vec![record(number)]).unwrap();
+            first.append(&id(), &mut [record(number)]).unwrap();
         }
         let page = first.follow(&id(), 0, 3, Duration::ZERO).await.unwrap();
         assert_eq!((page.latest, page.records.len()), (total, 3));
@@ -357,7 +357,7 @@ mod tests {
             tokio::spawn(async move { logs.follow(&id(), 0, 10, Duration::from_secs(20)).await })
         };
         tokio::task::yield_now().await;
-        logs.append(&id(), vec![record(7)]).unwrap();
+        logs.append(&id(), &mut [record(7)]).unwrap();
         let page = waiting.await.unwrap().unwrap();
         assert_eq!(page.records[0].duration_ms, 7);
     }

@@ -13,6 +13,8 @@ mod gate;
 mod host_gate;
 mod log;
 mod process;
+mod spool;
+mod spool_files;
 mod tally;
 
 pub use audit::{EgressHome, audit};
@@ -20,3 +22,4 @@ pub use gate::{EgressGate, EgressPermit, GateError, NoEgress};
 pub use host_gate::HostEgress;
 pub use log::{LogError, NetworkLogs};
 pub use process::{EGRESS_GROUP, EgressProcess, StartEgressError};
+pub use spool::{EgressSpool, SpoolError};

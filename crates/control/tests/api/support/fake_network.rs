@@ -1,8 +1,8 @@
 //! What the node in memory lets its sandboxes reach.
 
 use dayfly_node_api::{
-    EgressCount, EgressStatus, EnsureSandbox, NetworkLogPage, NetworkReport, NodeError,
-    NodeNetwork, ReadNetworkLog, SetNetwork,
+    EgressCount, EgressDecisionPage, EgressStatus, EnsureSandbox, NetworkLogPage, NetworkReport,
+    NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
 };
 use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState};
@@ -195,5 +195,8 @@ impl NodeNetwork for FakeNode {
             return Ok(self.page(id, request));
         }
         Ok(page)
+    }
+    async fn egress_decisions(&self, _: ReadNetworkLog) -> Result<EgressDecisionPage, NodeError> {
+        Ok(EgressDecisionPage::default())
     }
 }
