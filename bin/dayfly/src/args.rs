@@ -174,7 +174,7 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Follow state changes of sandboxes.
     Events(EventsArgs),
-    /// Export audit log and events of all projects to a file or webhook.
+    /// Export audit log, events and egress of all projects to file or webhook.
     #[command(after_help = EXPORT_HELP)]
     Export(ExportArgs),
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::network::NetworkRecord;
 use crate::number::{whole_number, whole_number_or_null};
 
 /// Response of `GET /v1/me/tokens`.
@@ -330,6 +331,31 @@ pub struct ExportedAudit {
     pub entry: AuditEntry,
 }
 
+/// A decision about egress, of `GET /v1/export`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExportedDecision {
+    /// Among the decisions about all sandboxes. Ask with this as `after_egress` for what comes
+    /// behind it.
+    pub number: u64,
+    pub project: String,
+    pub sandbox_id: String,
+    /// As in the network log of the sandbox.
+    pub record: NetworkRecord,
+}
+
+/// The decisions about egress of `GET /v1/export`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExportedDecisions {
+    /// Of which their numbers are. Another one means that the host has lost its decisions, or is
+    /// another one: begin anew.
+    pub series: String,
+    /// In the order in which they were recorded.
+    pub decisions: Vec<ExportedDecision>,
+    /// Ask with this as `after_egress` for what comes behind the page. A number up to this one that
+    /// is in no page is of a decision that is gone.
+    pub through: u64,
+}
+
 /// Response of `GET /v1/export`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExportPage {
@@ -339,6 +365,9 @@ pub struct ExportPage {
     pub audit: Vec<ExportedAudit>,
     /// In the order in which they happened.
     pub events: Vec<SandboxEvent>,
+    /// Absent while the host does not respond.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<ExportedDecisions>,
 }
 
 /// The OpenID provider that people sign in with.

@@ -1,4 +1,4 @@
-//! Carrying the audit record and the events of all projects elsewhere.
+//! Carrying the audit record, the events and the decisions about egress of all projects elsewhere.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::limits;
 pub struct ExportNumbers {
     pub audit: u64,
     pub event: u64,
+    pub egress: u64,
 }
 
 impl Client {
@@ -33,6 +34,11 @@ impl Client {
             .append_pair("after_event", &after.event.to_string())
             .append_pair("limit", &limit.to_string())
             .append_pair("wait_seconds", &wait.as_secs().to_string());
+        // A server of the release before does not know it.
+        if after.egress > 0 {
+            url.query_pairs_mut()
+                .append_pair("after_egress", &after.egress.to_string());
+        }
         let response = self.call(self.http.get(url), limits::CALL_DEADLINE + wait);
         decode(&response.await?)
     }

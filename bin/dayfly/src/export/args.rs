@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crate::failure::CommandError;
 
 pub(crate) const EXPORT_HELP: &str = "\
-One JSON object per line, each kind in order, every entry at least once: `kind` is audit, event, or gap
-for what the server had removed before it was read. Needs the key of an operator.
+One JSON object per line, each kind in order, every entry at least once: `kind` is audit, event, egress,
+or gap for what was lost or removed before it was read. Needs the key of an operator.
 
 Examples:
   dayfly export --file /var/log/dayfly/export.jsonl

@@ -1,9 +1,13 @@
 //! What is exported, a JSON object per line.
 
-use dayfly_client::api::{ExportPage, ExportedAudit, SandboxEvent};
+use dayfly_client::api::{
+    ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, SandboxEvent,
+};
 use serde::Serialize;
 
-use crate::export::place::Place;
+use crate::export::place::{EgressPlace, Place};
+
+const EGRESS: &str = "egress";
 
 /// How every line begins.
 pub(super) const LINE_BEGIN: &[u8] = b"{\"kind\":\"";
@@ -32,14 +36,18 @@ pub(super) enum PageError {
 enum Line<'a> {
     Audit(&'a ExportedAudit),
     Event(&'a SandboxEvent),
+    Egress(&'a ExportedDecision),
     /// Numbers that the server no longer had.
     Gap {
         of: &'static str,
         first: u64,
         last: u64,
     },
-    /// A backup was put back: numbers begin anew.
+    /// Numbers begin anew: those of decisions about egress, or else all others, because a backup was
+    /// put back.
     Reset {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of: Option<&'static str>,
         series: &'a str,
     },
 }
@@ -52,6 +60,7 @@ impl Page {
             series: page.series.clone(),
             audit: noted.map_or(0, |noted| noted.audit),
             event: noted.map_or(0, |noted| noted.event),
+            egress: noted.and_then(|noted| noted.egress.clone()),
         });
         let has_begun = noted.is_some();
         for entry in &page.audit {
@@ -71,18 +80,57 @@ impl Page {
             lines.push(&Line::Event(event))?;
             lines.end.event = number;
         }
+        if let Some(egress) = &page.egress {
+            lines.push_decisions(egress)?;
+        }
         Ok(lines)
     }
 
-    /// Says that numbers begin anew.
-    pub(super) fn of_reset(series: &str) -> Result<Self, PageError> {
+    /// Says that numbers begin anew, but for those of decisions about egress.
+    pub(super) fn of_reset(noted: &Place, series: &str) -> Result<Self, PageError> {
         let mut lines = Self::new(Place {
             series: series.to_owned(),
             audit: 0,
             event: 0,
+            egress: noted.egress.clone(),
         });
-        lines.push(&Line::Reset { series })?;
+        lines.push(&Line::Reset { of: None, series })?;
         Ok(lines)
+    }
+
+    /// The decisions of a page; of another series only that it is one, since they were asked for by a
+    /// number of the one before.
+    fn push_decisions(&mut self, page: &ExportedDecisions) -> Result<(), PageError> {
+        let series = page.series.as_str();
+        let noted = self.end.egress.take();
+        // Numbers that went back are those of another one, whatever its name.
+        let is_of = |noted: &EgressPlace| noted.series == series && noted.number <= page.through;
+        if noted.as_ref().is_some_and(|noted| !is_of(noted)) {
+            let of = Some(EGRESS);
+            self.push(&Line::Reset { of, series })?;
+            self.note_egress(series, 0);
+            return Ok(());
+        }
+        let mut so_far = noted.map(|noted| noted.number);
+        for decision in &page.decisions {
+            if let Some(so_far) = so_far {
+                self.close_gap(EGRESS, so_far, decision.number)?;
+            }
+            self.push(&Line::Egress(decision))?;
+            so_far = Some(decision.number);
+        }
+        let so_far = so_far.unwrap_or(0);
+        // What is lost behind the last of them is told without waiting for another.
+        self.close_gap(EGRESS, so_far, page.through.saturating_add(1))?;
+        self.note_egress(series, page.through);
+        Ok(())
+    }
+
+    fn note_egress(&mut self, series: &str, number: u64) {
+        self.end.egress = Some(EgressPlace {
+            series: series.to_owned(),
+            number,
+        });
     }
 
     const fn new(end: Place) -> Self {
@@ -141,6 +189,7 @@ mod tests {
             series: "a".to_owned(),
             audit: numbers.iter().copied().map(entry).collect(),
             events: Vec::new(),
+            egress: None,
         }
     }
 
@@ -149,9 +198,14 @@ mod tests {
             series: "a".to_owned(),
             audit,
             event: 0,
+            egress: None,
         });
         let page = Page::of(noted.as_ref(), &page(numbers)).unwrap();
         assert_eq!(page.end.audit, *numbers.last().unwrap());
+        told(page)
+    }
+
+    fn told(page: Page) -> Vec<String> {
         let text = String::from_utf8(page.text).unwrap();
         let lines: Vec<serde_json::Value> = text
             .lines()
@@ -161,6 +215,7 @@ mod tests {
         assert_eq!(lines.len(), page.count);
         let told = lines.iter().map(|line| match line["kind"].as_str() {
             Some("gap") => format!("gap {} {}", line["first"], line["last"]),
+            Some("reset") => format!("reset {} {}", line["of"], line["series"]),
             _ => format!("{} {}", line["kind"].as_str().unwrap(), line["number"]),
         });
         told.collect()
@@ -178,11 +233,84 @@ mod tests {
         );
     }
 
+    fn decision(number: u64) -> ExportedDecision {
+        let record = serde_json::json!({
+            "sequence": 1, "at": "2026-11-18T00:00:00Z", "kind": "dns", "decision": "denied",
+            "name_source": "none", "bytes_up": 0, "bytes_down": 0, "duration_ms": 0, "suppressed": 0
+        });
+        ExportedDecision {
+            number,
+            project: "team-a".to_owned(),
+            sandbox_id: "sbx-1".to_owned(),
+            record: serde_json::from_value(record).unwrap(),
+        }
+    }
+
+    /// The lines about a page of decisions of series `b`, and where it ends.
+    fn decisions(noted: Option<(&str, u64)>, numbers: &[u64], through: u64) -> (Vec<String>, u64) {
+        let noted = noted.map(|(series, number)| EgressPlace {
+            series: series.to_owned(),
+            number,
+        });
+        let noted = Place {
+            series: "a".to_owned(),
+            audit: 0,
+            event: 0,
+            egress: noted,
+        };
+        let page = ExportPage {
+            egress: Some(ExportedDecisions {
+                series: "b".to_owned(),
+                decisions: numbers.iter().copied().map(decision).collect(),
+                through,
+            }),
+            ..page(&[])
+        };
+        let page = Page::of(Some(&noted), &page).unwrap();
+        let end = page.end.egress.clone().unwrap();
+        assert_eq!(end.series, "b");
+        (told(page), end.number)
+    }
+
+    #[test]
+    fn decisions_are_lines_and_those_that_are_lost_are_told() {
+        let lines = |words: &[&str], end| (words.iter().map(ToString::to_string).collect(), end);
+        assert_eq!(decisions(None, &[], 0), lines(&[], 0));
+        assert_eq!(decisions(None, &[5], 5), lines(&["egress 5"], 5));
+        assert_eq!(decisions(None, &[], 3), lines(&["gap 1 3"], 3));
+        assert_eq!(
+            decisions(Some(("b", 0)), &[5, 7], 9),
+            lines(
+                &["gap 1 4", "egress 5", "gap 6 6", "egress 7", "gap 8 9"],
+                9
+            )
+        );
+        assert_eq!(decisions(Some(("b", 9)), &[], 9), lines(&[], 9));
+        // What was asked for behind a number of another series says nothing.
+        for before in [("x", 2), ("b", 5)] {
+            assert_eq!(
+                decisions(Some(before), &[3, 4], 4),
+                lines(&["reset \"egress\" \"b\""], 0)
+            );
+        }
+    }
+
     #[test]
     fn numbers_that_begin_anew_are_told() {
-        let page = Page::of_reset("b").unwrap();
+        let egress = Some(EgressPlace {
+            series: "c".to_owned(),
+            number: 3,
+        });
+        let noted = Place {
+            series: "a".to_owned(),
+            audit: 7,
+            event: 8,
+            egress: egress.clone(),
+        };
+        let page = Page::of_reset(&noted, "b").unwrap();
         let line = "{\"kind\":\"reset\",\"series\":\"b\"}\n";
         assert_eq!(page.text, line.as_bytes());
         assert_eq!((page.end.audit, page.end.event), (0, 0));
+        assert_eq!(page.end.egress, egress);
     }
 }

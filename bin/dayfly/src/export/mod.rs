@@ -1,4 +1,5 @@
-//! `dayfly export`: carries the audit log and the events of all projects to a file or a webhook.
+//! `dayfly export`: carries the audit log, the events and the decisions about egress of all projects
+//! to a file or a webhook.
 //!
 //! A page is delivered first and noted second, so that whatever ends in between is delivered again:
 //! every entry at least once, in order. Nothing is ever skipped; what the server no longer has is told
@@ -117,13 +118,20 @@ impl Carrier<'_> {
         };
         let page = self.patience.insist(read).await?;
         let lines = match noted {
-            Some(noted) if noted.series != page.series => Page::of_reset(&page.series),
+            Some(noted) if noted.series != page.series => Page::of_reset(noted, &page.series),
             _ => Page::of(noted, &page),
         };
-        lines.map_err(|error| {
+        let lines = lines.map_err(|error| {
             let error = io::Error::new(io::ErrorKind::InvalidData, error);
             CommandError::local("cannot understand the export", error)
-        })
+        })?;
+        // Otherwise an end would say that everything is there.
+        if self.patience.is_once && lines.count == 0 && page.egress.is_none() {
+            let why = io::Error::other("the host of the sandboxes does not respond");
+            let what = "cannot read the decisions about egress";
+            return Err(CommandError::local(what, why));
+        }
+        Ok(lines)
     }
 }
 

@@ -18,13 +18,25 @@ pub(super) struct Place {
     pub(super) series: String,
     pub(super) audit: u64,
     pub(super) event: u64,
+    /// Absent: no page has had decisions about egress yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) egress: Option<EgressPlace>,
+}
+
+/// Where the decisions about egress stand, which have numbers of their host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EgressPlace {
+    pub(super) series: String,
+    pub(super) number: u64,
 }
 
 impl Place {
-    pub(super) const fn numbers(&self) -> ExportNumbers {
+    pub(super) fn numbers(&self) -> ExportNumbers {
         ExportNumbers {
             audit: self.audit,
             event: self.event,
+            egress: self.egress.as_ref().map_or(0, |egress| egress.number),
         }
     }
 }
@@ -121,6 +133,10 @@ mod tests {
             series: "a".to_owned(),
             audit: 12,
             event: 7,
+            egress: Some(EgressPlace {
+                series: "b".to_owned(),
+                number: 3,
+            }),
         };
         let mut first = PlaceFile::open(&path).unwrap();
         assert_eq!(first.noted(), None);
@@ -128,6 +144,12 @@ mod tests {
         assert!(PlaceFile::open(&path).is_err(), "two write it");
         drop(first);
         assert_eq!(PlaceFile::open(&path).unwrap().noted(), Some(&place));
+        let before = r#"{"series":"a","audit":1,"event":2}"#;
+        std::fs::write(&path, before).unwrap();
+        let read = PlaceFile::open(&path).unwrap();
+        let egress = read.noted().unwrap().egress.as_ref();
+        assert_eq!(egress, None, "it is of the release before");
+        drop(read);
         let other = r#"{"series":"a","audit":1,"event":2,"other":3}"#;
         std::fs::write(&path, other).unwrap();
         assert!(PlaceFile::open(&path).is_err(), "what is not known is read");

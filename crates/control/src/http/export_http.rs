@@ -1,4 +1,5 @@
-//! What is carried elsewhere: the audit record and the events of all projects, in order.
+//! What is carried elsewhere: the audit record, the events and the decisions about egress of all
+//! projects, in order.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,8 +7,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{ExportPage, ExportedAudit, SandboxEvent};
-use futures::future::select;
+use dayfly_api::{ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, SandboxEvent};
+use dayfly_node_api::{EgressDecision, NodeCalls as _, ReadNetworkLog};
+use dayfly_types::limits::EGRESS_DECISIONS_AT_ONCE_MAX;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::SearchRefusals;
@@ -16,11 +18,13 @@ use super::auth::Caller;
 use super::error::ApiError;
 use super::parameter::{Number, SEQUENCE_MAX, WAIT_SECONDS_MAX, parameters};
 use crate::control::Control;
+use crate::network::read::present_record;
 use crate::sandbox::events_http;
 use crate::store::{NumberedAudit, StoreError};
 use crate::tenancy::whose::Whose;
 
 const LIMIT_MAX: u64 = 200;
+const _: () = assert!(LIMIT_MAX == EGRESS_DECISIONS_AT_ONCE_MAX as u64);
 const LIMIT_DEFAULT: u64 = 100;
 /// What the details of a page take together, unless the first entry is longer: receivers of
 /// webhooks seldom take more than 1 MiB.
@@ -33,6 +37,9 @@ parameters! {
         after_audit: Option<Number<0, SEQUENCE_MAX>>,
         /// The `cursor` of the last event. Default 0: from the first that is kept.
         after_event: Option<Number<0, SEQUENCE_MAX>>,
+        /// The number that the last page of decisions about egress came to, its `through`. Default 0:
+        /// from the first that is kept.
+        after_egress: Option<Number<0, SEQUENCE_MAX>>,
         /// At most this many of each. Default 100.
         limit: Option<Number<1, LIMIT_MAX>>,
         /// Wait this long for a first one when there is none yet. Default 0.
@@ -45,13 +52,26 @@ parameters! {
 struct Wanted {
     after_audit: i64,
     after_event: i64,
+    after_egress: u64,
     limit: i64,
 }
 
-/// The audit record and the events of all projects behind what the caller has, each in the order in
-/// which it was written. A page has at most some 512 KiB. Numbers of one `series` have no holes: one
-/// that is missing was removed for its age or for want of room before it was read. Another `series`
-/// means that a backup was put back, and that numbers begin anew.
+impl Wanted {
+    fn decisions(&self, wait: Duration) -> ReadNetworkLog {
+        ReadNetworkLog {
+            after: self.after_egress,
+            max: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            wait,
+        }
+    }
+}
+
+/// The audit record, the events and the decisions about egress of all projects behind what the caller
+/// has, each in the order in which it was written. A page has at most some 768 KiB. Numbers of one
+/// `series` have no holes: one that is missing was removed for its age or for want of room before it
+/// was read, or a decision about egress was lost. Another `series` means that a backup was put back,
+/// and that numbers begin anew; decisions about egress have one of their own, and are absent while the
+/// host does not respond.
 #[utoipa::path(get, path = "/v1/export", operation_id = "export", tag = "projects",
     params(ExportParameter),
     responses((status = 200, body = ExportPage), SearchRefusals))]
@@ -64,6 +84,7 @@ pub(crate) async fn read(
     let wanted = Wanted {
         after_audit: number(given.after_audit),
         after_event: number(given.after_event),
+        after_egress: given.after_egress.unwrap_or(0),
         limit: number(Some(given.limit.unwrap_or(LIMIT_DEFAULT))),
     };
     let _place = control.limits.watch(&caller.project)?;
@@ -78,11 +99,37 @@ pub(crate) async fn read(
         audit.as_mut().enable();
         events.as_mut().enable();
         let page = look(&control, wanted).await?;
-        let is_empty = page.audit.is_empty() && page.events.is_empty();
-        if !is_empty || timeout_at(end, select(audit, events)).await.is_err() {
+        if !is_empty(&page, wanted) {
+            return Ok(Json(page));
+        }
+        let something = async {
+            tokio::select! {
+                () = audit => {}
+                () = events => {}
+                () = new_decision(&control, wanted, end) => {}
+            }
+        };
+        if timeout_at(end, something).await.is_err() {
             return Ok(Json(page));
         }
     }
+}
+
+fn is_empty(page: &ExportPage, wanted: Wanted) -> bool {
+    let egress = page.egress.as_ref();
+    // Also when it came to a smaller number, which is of another series.
+    let has_decisions = egress.is_some_and(|egress| egress.through != wanted.after_egress);
+    page.audit.is_empty() && page.events.is_empty() && !has_decisions
+}
+
+/// Ends when there is a decision that the caller has not, and never while the node does not say.
+async fn new_decision(control: &Control, wanted: Wanted, end: Instant) {
+    let wait = end.saturating_duration_since(Instant::now());
+    let read = control.node.egress_decisions(wanted.decisions(wait)).await;
+    if read.is_ok_and(|page| page.through != wanted.after_egress) {
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 async fn look(control: &Control, wanted: Wanted) -> Result<ExportPage, StoreError> {
@@ -95,11 +142,40 @@ async fn look(control: &Control, wanted: Wanted) -> Result<ExportPage, StoreErro
     });
     let events = events.into_iter();
     let events = events.map(|row| events_http::present(row, &Whose::Everybody));
+    let egress = decisions(control, wanted).await;
     Ok(ExportPage {
         series: store.export_series().await?,
         audit: audit.collect(),
         events: events.collect::<Vec<SandboxEvent>>(),
+        egress,
     })
+}
+
+/// What the node has; a node that is away holds up nothing else.
+async fn decisions(control: &Control, wanted: Wanted) -> Option<ExportedDecisions> {
+    let read = control
+        .node
+        .egress_decisions(wanted.decisions(Duration::ZERO));
+    match read.await {
+        Ok(page) => Some(ExportedDecisions {
+            series: page.series,
+            decisions: page.decisions.iter().map(present_decision).collect(),
+            through: page.through,
+        }),
+        Err(error) => {
+            tracing::debug!(%error, "the node does not say what it decided about egress");
+            None
+        }
+    }
+}
+
+fn present_decision(decision: &EgressDecision) -> ExportedDecision {
+    ExportedDecision {
+        number: decision.number,
+        project: decision.project.to_string(),
+        sandbox_id: decision.sandbox.to_string(),
+        record: present_record(&decision.record),
+    }
 }
 
 /// The first entries, as many as fit, and at least one.

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use dayfly_types::egress::Decision;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::network::create;
+use crate::network_log::record;
 use crate::support::World;
 
 async fn page(world: &World, query: &str) -> Value {
@@ -103,6 +106,85 @@ async fn a_request_waits_for_what_comes_and_no_longer() {
     assert!(began.elapsed() >= Duration::from_secs(1));
 }
 
+/// The numbers of the decisions of a page, and the number that it came to.
+fn decisions(page: &Value) -> (Vec<u64>, u64) {
+    let egress = &page["egress"];
+    let numbers = egress["decisions"].as_array().unwrap().iter();
+    let numbers = numbers.map(|one| one["number"].as_u64().unwrap());
+    (numbers.collect(), egress["through"].as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn decisions_about_egress_come_in_order_with_what_is_missing() {
+    let world = World::start().await;
+    world.node.begin_decisions("first");
+    let id = create(&world, json!({})).await;
+    let denied = |name| record(name, 443, Decision::Denied);
+    world.node.record(&id, ["a.test", "b.test"].map(denied));
+    world.node.lose_decisions(3);
+    world.node.record(&id, [denied("c.test")]);
+    let all = page(&world, "").await;
+    assert_eq!(decisions(&all), (vec![1, 2, 6], 6));
+    assert_eq!(all["egress"]["series"], "first");
+    let first = &all["egress"]["decisions"][0];
+    assert_eq!(first["project"], "default");
+    assert_eq!(first["sandbox_id"], id);
+    let log = world.get(&format!("/v1/sandboxes/{id}/network/log")).await;
+    assert_eq!(first["record"], log.json()["records"][0]);
+    for (query, found) in [
+        ("after_egress=1&limit=1", (vec![2], 2)),
+        ("after_egress=2", (vec![6], 6)),
+        ("after_egress=6", (vec![], 6)),
+    ] {
+        assert_eq!(decisions(&page(&world, query).await), found, "{query}");
+    }
+    // Nobody waits for the next number of a series that is over.
+    world.node.begin_decisions("second");
+    let began = Instant::now();
+    let other = page(&world, &format!("{}&after_egress=6", behind_all(&all))).await;
+    assert_eq!(decisions(&other), (vec![], 0));
+    assert_eq!(other["egress"]["series"], "second");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// A query that waits for what comes behind the audit record and the events of a page.
+fn behind_all(page: &Value) -> String {
+    let last = numbers(page).last().copied().unwrap_or(0);
+    let events = page["events"].as_array().unwrap();
+    let event = events
+        .last()
+        .map_or("0", |event| event["cursor"].as_str().unwrap());
+    format!("after_audit={last}&after_event={event}&wait_seconds=25")
+}
+
+#[tokio::test]
+async fn a_decision_ends_the_wait_and_a_node_that_is_away_holds_up_nothing_else() {
+    let world = World::start().await;
+    let id = create(&world, json!({})).await;
+    let now = page(&world, "").await;
+    let query = behind_all(&now);
+    let began = Instant::now();
+    let acting = async {
+        world
+            .node
+            .record(&id, [record("a.test", 443, Decision::Denied)]);
+    };
+    let (found, ()) = tokio::join!(page(&world, &query), acting);
+    assert_eq!(decisions(&found), (vec![1], 1));
+    world.node.hide_decisions(true);
+    let (found, made) = tokio::join!(
+        page(&world, &query),
+        world.post("/v1/projects", json!({"id": "late"}))
+    );
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(found["audit"][0]["operation"], "POST /v1/projects");
+    assert_eq!(found.get("egress"), None);
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "it was not woken"
+    );
+}
+
 #[tokio::test]
 async fn nobody_but_an_operator_exports() {
     let world = World::start().await;
@@ -113,6 +195,7 @@ async fn nobody_but_an_operator_exports() {
     for wrong in [
         "after_audit=-1",
         "after_event=x",
+        "after_egress=-1",
         "limit=0",
         "wait_seconds=26",
         "project=one",

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::network::create;
 use crate::support::{Step, World, exited};
 
-fn record(name: &str, port: u16, decision: Decision) -> EgressRecord {
+pub(crate) fn record(name: &str, port: u16, decision: Decision) -> EgressRecord {
     let address = SocketAddrV4::new(Ipv4Addr::new(93, 184, 216, 34), port);
     EgressRecord {
         sequence: 0,

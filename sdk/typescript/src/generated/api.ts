@@ -476,6 +476,7 @@ export interface components {
         ExportPage: {
             /** @description In the order in which they were written. */
             audit: components["schemas"]["ExportedAudit"][];
+            egress?: components["schemas"]["ExportedDecisions"] | null;
             /** @description In the order in which they happened. */
             events: components["schemas"]["SandboxEvent"][];
             /** @description Of which the numbers are. Another one means that a backup was put back: begin anew. */
@@ -488,6 +489,35 @@ export interface components {
              * @description Among the entries of all projects. Ask with this as `after_audit` for what comes behind it.
              */
             number: number;
+        };
+        /** @description A decision about egress, of `GET /v1/export`. */
+        ExportedDecision: {
+            /**
+             * Format: int64
+             * @description Among the decisions about all sandboxes. Ask with this as `after_egress` for what comes
+             *     behind it.
+             */
+            number: number;
+            project: string;
+            /** @description As in the network log of the sandbox. */
+            record: components["schemas"]["NetworkRecord"];
+            sandbox_id: string;
+        };
+        /** @description The decisions about egress of `GET /v1/export`. */
+        ExportedDecisions: {
+            /** @description In the order in which they were recorded. */
+            decisions: components["schemas"]["ExportedDecision"][];
+            /**
+             * @description Of which their numbers are. Another one means that the host has lost its decisions, or is
+             *     another one: begin anew.
+             */
+            series: string;
+            /**
+             * Format: int64
+             * @description Ask with this as `after_egress` for what comes behind the page. A number up to this one that
+             *     is in no page is of a decision that is gone.
+             */
+            through: number;
         };
         /** @description Data of a `change` event of `GET /v1/sandboxes/{id}/fs/watch`. */
         FileChange: {

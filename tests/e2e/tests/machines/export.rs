@@ -1,4 +1,5 @@
-//! What leaves the host: the audit record and the events, to a file and to a webhook.
+//! What leaves the host: the audit record, the events and the decisions about egress, to a file and
+//! to a webhook.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_api::{CreateSandbox, CreateToken};
 use dayfly_client::{Client, ExportNumbers};
-use dayfly_e2e::{Daemon, DaemonOptions, figure, setting_or_skip, until};
+use dayfly_e2e::{Daemon, DaemonOptions, exec, figure, setting_or_skip, until};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
@@ -17,6 +18,7 @@ use self::receiver::Receiver;
 
 const KILLS: usize = 20;
 const SOON: Duration = Duration::from_secs(30);
+const KINDS: [&str; 3] = ["audit", "event", "egress"];
 const SECRET: &str = "a secret of more than sixteen bytes";
 /// What is killed, in turns.
 const VICTIMS: [Victim; 4] = [
@@ -40,6 +42,8 @@ struct Exported {
     place: TempDir,
     receiver: Receiver,
     exporters: [Child; 2],
+    /// May reach nothing.
+    sandbox: String,
 }
 
 fn start_exporters(daemon: &Daemon, place: &Path, url: &str) -> Result<[Child; 2]> {
@@ -76,6 +80,7 @@ impl Exported {
             Victim::ToWebhook => self.kill_before_the_response(turn).await?,
             Victim::Control => Daemon::kill(self.daemon.role_pid("control")?)?,
             Victim::Everything => {
+                self.be_denied(turn).await?;
                 for exporter in &mut self.exporters {
                     exporter.kill().await?;
                 }
@@ -146,6 +151,20 @@ impl Exported {
         Ok(())
     }
 
+    /// A decision about egress. One that the node was not told of before it ends is lost.
+    async fn be_denied(&self, turn: usize) -> Result<()> {
+        let name = format!("turn-{turn}.example");
+        let lookup = format!("getent hosts {name}; true");
+        let client = self.daemon.client()?;
+        exec(&client, &self.sandbox, &lookup).await?;
+        until("the decision is kept", SOON, || async {
+            let kept = everything(&client).await.ok()?;
+            let is_there = kept.iter().any(|line| line["record"]["name"] == name);
+            is_there.then_some(())
+        })
+        .await
+    }
+
     fn file(&self) -> Result<Vec<Value>> {
         let text = std::fs::read_to_string(self.place.path().join("export.jsonl"))?;
         // The last line may be under way.
@@ -164,19 +183,21 @@ async fn twenty_kills_lose_and_invent_nothing() -> Result<()> {
     let place = tempfile::tempdir()?;
     let receiver = Receiver::start(SECRET).await?;
     let exporters = start_exporters(&daemon, place.path(), &receiver.url())?;
+    let sandbox = client.create_sandbox(&CreateSandbox::default()).await?;
     let mut exported = Exported {
         daemon,
         place,
         receiver,
         exporters,
+        sandbox: sandbox.id,
     };
-    let sandbox = client.create_sandbox(&CreateSandbox::default()).await?;
     for turn in 0..KILLS {
         exported.act(turn).await?;
         exported.kill(VICTIMS[turn % VICTIMS.len()], turn).await?;
     }
     exported.act(KILLS).await?;
-    client.delete_sandbox(&sandbox.id).await?;
+    exported.be_denied(KILLS).await?;
+    client.delete_sandbox(&exported.sandbox).await?;
     let kept = everything(&client).await?;
     ensure!(kept.len() >= 2 * KILLS, "{} lines", kept.len());
     for (to, lines) in [
@@ -209,7 +230,8 @@ async fn everything(client: &Client) -> Result<Vec<Value>> {
     let (mut lines, mut place) = (Vec::new(), ExportNumbers::default());
     loop {
         let page = client.export(place, 7, Duration::ZERO).await?;
-        if page.audit.is_empty() && page.events.is_empty() {
+        let egress = page.egress.context("the node does not respond")?;
+        if page.audit.is_empty() && page.events.is_empty() && egress.through == place.egress {
             return Ok(lines);
         }
         for entry in &page.audit {
@@ -219,6 +241,10 @@ async fn everything(client: &Client) -> Result<Vec<Value>> {
         for event in &page.events {
             place.event = event.cursor.parse()?;
             lines.push(of_kind("event", serde_json::to_value(event)?));
+        }
+        place.egress = egress.through;
+        for decision in &egress.decisions {
+            lines.push(of_kind("egress", serde_json::to_value(decision)?));
         }
     }
 }
@@ -231,11 +257,8 @@ fn of_kind(kind: &str, mut line: Value) -> Value {
 /// The lines, once the last one of each kind is there.
 async fn whole(kept: &[Value], mut read: impl FnMut() -> Result<Vec<Value>>) -> Result<Vec<Value>> {
     let last = |kind: &str| kept.iter().rfind(|line| line["kind"] == kind);
-    let lasts: Vec<&Value> = ["audit", "event"]
-        .iter()
-        .filter_map(|kind| last(kind))
-        .collect();
-    ensure!(lasts.len() == 2, "a kind is missing");
+    let lasts: Vec<&Value> = KINDS.iter().filter_map(|kind| last(kind)).collect();
+    ensure!(lasts.len() == KINDS.len(), "a kind is missing");
     until("the last lines are there", SOON, || {
         let has_all = |lines: &Vec<Value>| lasts.iter().all(|last| lines.contains(last));
         let lines = read().ok().filter(has_all);
@@ -246,7 +269,7 @@ async fn whole(kept: &[Value], mut read: impl FnMut() -> Result<Vec<Value>>) -> 
 
 fn number(line: &Value) -> Result<u64> {
     match line["kind"].as_str() {
-        Some("audit") => line["number"].as_u64().context("no number"),
+        Some("audit" | "egress") => line["number"].as_u64().context("no number"),
         Some("event") => Ok(line["cursor"].as_str().context("no cursor")?.parse()?),
         _ => bail!("{line} should not be there"),
     }

@@ -1,11 +1,11 @@
 //! What the node in memory lets its sandboxes reach.
 
 use dayfly_node_api::{
-    EgressCount, EgressDecisionPage, EgressStatus, EnsureSandbox, NetworkLogPage, NetworkReport,
-    NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
+    EgressCount, EgressDecision, EgressDecisionPage, EgressStatus, EnsureSandbox, NetworkLogPage,
+    NetworkReport, NodeError, NodeNetwork, ReadNetworkLog, SetNetwork,
 };
 use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind};
-use dayfly_types::{ErrorCode, SandboxId, SandboxState};
+use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState};
 
 use super::fake_node::FakeNode;
 
@@ -30,6 +30,44 @@ pub(super) fn egress_status() -> EgressStatus {
     EgressStatus {
         restarts: 4,
         decisions: vec![denied],
+    }
+}
+
+/// What was decided about all sandboxes.
+#[derive(Debug, Default)]
+pub(super) struct FakeDecisions {
+    series: String,
+    kept: Vec<EgressDecision>,
+    last: u64,
+    is_away: bool,
+}
+
+impl FakeDecisions {
+    fn add(&mut self, sandbox: SandboxId, record: EgressRecord) {
+        self.last += 1;
+        self.kept.push(EgressDecision {
+            number: self.last,
+            project: ProjectId::default_project(),
+            sandbox,
+            record,
+        });
+    }
+
+    fn page(&self, request: ReadNetworkLog) -> Result<EgressDecisionPage, NodeError> {
+        if self.is_away {
+            return Err(NodeError::unavailable("the node is away"));
+        }
+        let behind = self.kept.iter().filter(|one| one.number > request.after);
+        let decisions: Vec<EgressDecision> = behind.take(request.max).cloned().collect();
+        let through = match decisions.last() {
+            Some(last) if decisions.len() == request.max => last.number,
+            _ => self.last,
+        };
+        Ok(EgressDecisionPage {
+            series: self.series.clone(),
+            decisions,
+            through,
+        })
     }
 }
 
@@ -75,13 +113,34 @@ impl FakeNode {
     pub(crate) fn record(&self, id: &str, records: impl IntoIterator<Item = EgressRecord>) {
         let id = SandboxId::parse(id).unwrap();
         self.with(|inner| {
-            let network = inner.networks.entry(id).or_default();
+            let network = inner.networks.entry(id.clone()).or_default();
             for mut record in records {
                 record.sequence = network.dropped + network.records.len() as u64 + 1;
-                network.records.push(record);
+                network.records.push(record.clone());
+                inner.decisions.add(id.clone(), record);
             }
         });
         self.recorded.notify_waiters();
+    }
+
+    /// Decisions that nobody could write down.
+    pub(crate) fn lose_decisions(&self, count: u64) {
+        self.with(|inner| inner.decisions.last += count);
+        self.recorded.notify_waiters();
+    }
+
+    /// Forgets every decision, and their numbers.
+    pub(crate) fn begin_decisions(&self, series: &str) {
+        let decisions = FakeDecisions {
+            series: series.to_owned(),
+            ..FakeDecisions::default()
+        };
+        self.with(|inner| inner.decisions = decisions);
+    }
+
+    /// Whether the node says what it decided.
+    pub(crate) fn hide_decisions(&self, is_away: bool) {
+        self.with(|inner| inner.decisions.is_away = is_away);
     }
 
     /// Lets those who wait for a record look again.
@@ -196,7 +255,18 @@ impl NodeNetwork for FakeNode {
         }
         Ok(page)
     }
-    async fn egress_decisions(&self, _: ReadNetworkLog) -> Result<EgressDecisionPage, NodeError> {
-        Ok(EgressDecisionPage::default())
+    async fn egress_decisions(
+        &self,
+        request: ReadNetworkLog,
+    ) -> Result<EgressDecisionPage, NodeError> {
+        let recorded = self.recorded.notified();
+        tokio::pin!(recorded);
+        recorded.as_mut().enable();
+        let page = self.with(|inner| inner.decisions.page(request))?;
+        if page.through == request.after && !request.wait.is_zero() {
+            let _ = tokio::time::timeout(request.wait, recorded).await;
+            return self.with(|inner| inner.decisions.page(request));
+        }
+        Ok(page)
     }
 }

@@ -9,14 +9,14 @@ use dayfly_node_api::{
     AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, ExecEvents, FileBytes,
     FileChanges, FileRead, FileWrite, ForkRequest, GuestPath, KeptSandbox, LifecycleChange,
     LifecycleReport, NodeApi, NodeCall, NodeError, NodeExecs, NodeReply, NodeSandboxes, NodeStatus,
-    NodeTemplates, PoolStatus, PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport,
-    Stage, StdinWrite, TemplateReport, VolumeReport, Watch, WatchFiles,
+    NodeTemplates, PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport, Stage,
+    StdinWrite, TemplateReport, VolumeReport, Watch, WatchFiles,
 };
 use dayfly_types::exec::{ExecCommand, ExecInfo, WindowSize};
 use dayfly_types::file::OpenedFile;
 use dayfly_types::{
-    ContextLanguage, ExecId, Generation, Isolation, MemoryMib, NodeId, ProjectId, RunMeaning,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus,
+    ContextLanguage, ExecId, Generation, MemoryMib, ProjectId, RunMeaning, SandboxId, SandboxState,
+    SnapshotId, TemplateName, Vcpus,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, broadcast};
@@ -26,7 +26,8 @@ use super::fake_exec::{self, Counters, Step, exited};
 use super::fake_identity::FakeIdentity;
 use super::fake_ingress::FakeIngress;
 use super::fake_list::{HeldList, load};
-use super::fake_network::{FakeNetwork, NetworkFailure, egress_status};
+use super::fake_network::{FakeDecisions, FakeNetwork, NetworkFailure};
+use super::fake_status::status;
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -40,6 +41,7 @@ pub(super) struct Inner {
     pub(super) fork_room: Option<usize>,
     pub(super) state_refusal: Option<NodeError>,
     pub(super) networks: BTreeMap<SandboxId, FakeNetwork>,
+    pub(super) decisions: FakeDecisions,
     pub(super) network_failure: Option<(NetworkFailure, usize)>,
     pub(super) network_calls: Vec<SetNetwork>,
     pub(super) ingress: FakeIngress,
@@ -386,31 +388,7 @@ impl NodeTemplates for FakeNode {
 
 impl NodeSandboxes for FakeNode {
     async fn status(&self) -> Result<NodeStatus, NodeError> {
-        Ok(NodeStatus {
-            node: NodeId::parse("fake").unwrap(),
-            isolation: Isolation::Emulated,
-            engine: "fake".to_owned(),
-            engine_version: "1".to_owned(),
-            accelerator: "none".to_owned(),
-            sandboxes: self.ids().len() as u64,
-            memory_total_mib: 1024,
-            memory_committed_mib: 0,
-            memory_reserve_mib: 0,
-            disk_available_mib: self.with(|inner| if inner.disk_is_full { 64 } else { 1024 }),
-            disk_committed_mib: 0,
-            disk_reserve_mib: 64,
-            pools: vec![PoolStatus {
-                template: TemplateName::parse("base").unwrap(),
-                parked: 1,
-                target: 2,
-            }],
-            held_slots: Vec::new(),
-            kept: self.with(|inner| inner.kept.clone()),
-            parked_slots: 1,
-            parked_slots_target: 2,
-            restarts: 3,
-            egress: egress_status(),
-        })
+        Ok(status(self))
     }
 
     async fn ensure_sandbox(&self, wanted: EnsureSandbox) -> Result<SandboxReport, NodeError> {

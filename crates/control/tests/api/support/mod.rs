@@ -9,6 +9,7 @@ mod fake_list;
 pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
+mod fake_status;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod service;
