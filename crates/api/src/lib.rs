@@ -54,9 +54,9 @@ pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{Template, TemplateRun, TemplateState};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, ExportPage, ExportedAudit,
-    ExportedDecision, ExportedDecisions, NewToken, Project, ProjectLimits, ProjectList,
-    ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoad, SandboxLoadList,
-    SignInOffer, SignInRequest, SuspendProject, Token, TokenList,
+    ExportedDecision, ExportedDecisions, ExportedEgress, NewToken, Project, ProjectLimits,
+    ProjectList, ProjectSuspension, ProjectUsage, ProjectUsageList, SandboxEvent, SandboxLoad,
+    SandboxLoadList, SignInOffer, SignInRequest, SuspendProject, Token, TokenList,
 };
 pub use usage::{SandboxMetrics, SandboxSample, UsageHour, UsageHourList};
 pub use volume::{CreateVolume, GrowVolume, Volume, VolumeList, VolumeMount};

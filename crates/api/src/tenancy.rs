@@ -299,7 +299,7 @@ pub struct AuditEntry {
     #[schema(value_type = Object)]
     pub detail: serde_json::Value,
     /// The address that the request came from, or that a trusted proxy named. Absent where nobody
-    /// asked, where a tool of MCP did, and in entries from before there was one.
+    /// asked, and in entries from before there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Whose it is, in a view over all projects.
@@ -365,9 +365,37 @@ pub struct ExportPage {
     pub audit: Vec<ExportedAudit>,
     /// In the order in which they happened.
     pub events: Vec<SandboxEvent>,
-    /// Absent while the host does not respond.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub egress: Option<ExportedDecisions>,
+    /// Null while the host does not respond. Absent from servers that export no decisions.
+    #[serde(default, skip_serializing_if = "ExportedEgress::is_untold")]
+    #[schema(value_type = Option<ExportedDecisions>)]
+    pub egress: ExportedEgress,
+}
+
+/// What a page has of decisions about egress.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ExportedEgress {
+    Told(ExportedDecisions),
+    /// The host does not respond.
+    Away,
+    /// The server is of a release before there were any.
+    #[default]
+    #[serde(skip)]
+    Untold,
+}
+
+impl ExportedEgress {
+    #[must_use]
+    pub const fn told(&self) -> Option<&ExportedDecisions> {
+        match self {
+            Self::Told(decisions) => Some(decisions),
+            Self::Away | Self::Untold => None,
+        }
+    }
+
+    const fn is_untold(&self) -> bool {
+        matches!(self, Self::Untold)
+    }
 }
 
 /// The OpenID provider that people sign in with.

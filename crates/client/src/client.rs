@@ -1,5 +1,6 @@
 //! The client and the one path that every request takes.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -28,6 +29,8 @@ pub struct Client {
     pub(crate) authorization: Option<HeaderValue>,
     /// Absent: requests go over connections.
     pub(crate) carrier: Option<Carrier>,
+    /// Whom a service of this process hears as the one who asks.
+    pub(crate) on_behalf_of: Option<IpAddr>,
     pub(crate) observer: Option<Observer>,
 }
 
@@ -52,6 +55,7 @@ impl Client {
             base,
             authorization,
             carrier: None,
+            on_behalf_of: None,
             observer: None,
         })
     }
@@ -164,7 +168,7 @@ impl Client {
         let response = match &self.carrier {
             None => http.execute(request).await.map_err(failed)?,
             Some(carrier) => {
-                let carried = carrier.carry(request).await;
+                let carried = carrier.carry(request, self.on_behalf_of).await;
                 carried.map_err(|source| ClientError::Lost { source })?
             }
         };

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,7 +41,11 @@ impl fmt::Debug for Carrier {
 
 impl Carrier {
     /// Carries a request as it would arrive over a connection: its host is in a header.
-    pub(crate) async fn carry(&self, request: reqwest::Request) -> io::Result<Response> {
+    pub(crate) async fn carry(
+        &self,
+        request: reqwest::Request,
+        on_behalf_of: Option<IpAddr>,
+    ) -> io::Result<Response> {
         let host = host_of(&request)?;
         let mut request: http::Request<Body> =
             request.try_into().map_err(|error: reqwest::Error| {
@@ -53,6 +58,9 @@ impl Carrier {
         request.headers_mut().insert(HOST, host);
         if let Some(scheme) = scheme {
             request.extensions_mut().insert(scheme);
+        }
+        if let Some(address) = on_behalf_of {
+            request.extensions_mut().insert(address);
         }
         Ok((self.0)(request).await)
     }
@@ -116,6 +124,14 @@ impl Client {
             ..self.clone()
         })
     }
+
+    /// The same client, whose server in this process is told which address asks. Over connections it
+    /// is of no consequence.
+    #[must_use]
+    pub fn on_behalf_of(mut self, address: Option<IpAddr>) -> Self {
+        self.on_behalf_of = address;
+        self
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +147,8 @@ mod tests {
             assert_eq!(request.uri().to_string(), "/v1/sandboxes/work");
             assert_eq!(request.headers()[HOST], "box:7070");
             assert_eq!(request.headers()["authorization"], "Bearer df_a");
+            let address = request.extensions().get::<IpAddr>().unwrap();
+            assert_eq!(address.to_string(), "192.0.2.7");
             let body = r#"{"error":"no such sandbox","code":"not_found","request_id":"r"}"#;
             let response = http::Response::builder().status(404);
             Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).unwrap())
@@ -138,6 +156,7 @@ mod tests {
         let client = Client::in_process(service).unwrap();
         let key = ApiKey::parse("df_a").unwrap();
         let client = client.for_caller("http://box:7070", &key).unwrap();
+        let client = client.on_behalf_of(Some("192.0.2.7".parse().unwrap()));
         let error = client.get_sandbox("work").await.unwrap_err();
         assert_eq!(error.api_code(), Some(dayfly_types::ErrorCode::NotFound));
     }

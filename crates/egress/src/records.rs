@@ -1,4 +1,4 @@
-//! Records on their way to the node, on either side of the connection: at most so many of one reason in a second, and at most so many
+//! Records on their way to the node, on either side of the connection: at most so many of one kind and reason in a second, and at most so many
 //! that wait.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use dayfly_types::egress::{Decision, DenyReason, EgressRecord};
+use dayfly_types::egress::{Decision, DenyReason, EgressRecord, EgressRecordKind};
 use dayfly_types::limits::EGRESS_RECORDS_PER_SECOND;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -176,7 +176,7 @@ impl Drop for Outgoing<'_> {
 }
 
 /// What a rate is kept for.
-type Kind = (Decision, Option<DenyReason>);
+type Kind = (EgressRecordKind, Decision, Option<DenyReason>);
 
 /// Records the decisions about one lifecycle.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl Recorder {
 
     pub(crate) fn record(&self, mut record: EgressRecord) {
         record.at_ms = now_ms();
-        let key = (record.decision, record.reason);
+        let key = (record.kind, record.decision, record.reason);
         let admitted = {
             let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
             let sampler = samplers.entry(key).or_default();
@@ -253,7 +253,7 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::egress::{EgressRecordKind, NameSource};
+    use dayfly_types::egress::NameSource;
     use dayfly_types::{ProjectId, SandboxId};
 
     use super::*;
@@ -315,6 +315,29 @@ mod tests {
         assert_eq!(records.iter().filter(|r| r.lifecycle == quiet).count(), 1);
         let last = records.iter().rfind(|r| r.lifecycle == noisy).unwrap();
         assert_eq!(last.record.at_ms, 4999);
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_by_a_record_of_its_own_kind() {
+        let outbox = Arc::new(Outbox::default());
+        let recorder = Recorder::new(lifecycle("mixed"), Arc::clone(&outbox));
+        let kinds = [
+            (EgressRecordKind::Dns, EGRESS_RECORDS_PER_SECOND + 7),
+            (EgressRecordKind::Tls, EGRESS_RECORDS_PER_SECOND + 3),
+        ];
+        for (kind, count) in kinds {
+            for at in 0..count {
+                let record = record(u64::from(at));
+                recorder.record(EgressRecord { kind, ..record });
+            }
+        }
+        recorder.release(Instant::now() + 2 * SAMPLE_WINDOW);
+        let (records, _) = drain(&outbox);
+        for (kind, count) in kinds {
+            let of_kind = records.iter().filter(|one| one.record.kind == kind);
+            let told: u64 = of_kind.map(|one| 1 + one.record.suppressed).sum();
+            assert_eq!(told, u64::from(count), "{kind:?}");
+        }
     }
 
     #[tokio::test]

@@ -43,8 +43,10 @@ impl McpService for Mounted {
         mut request: Request,
     ) -> BoxFuture<'static, Result<Response, McpRefusal>> {
         let server = self.0.clone();
-        let is_secure = caller.is_secure();
-        request.extensions_mut().insert(ReachedBy { is_secure });
+        request.extensions_mut().insert(ReachedBy {
+            is_secure: caller.is_secure(),
+            client: caller.client(),
+        });
         let caller = HttpCaller {
             key: caller.key_prefix().to_owned(),
             places: Arc::new(Places(caller)),

@@ -9,6 +9,7 @@ mod message;
 mod sessions;
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,10 +32,12 @@ use crate::server::McpServer;
 
 const SESSION: &str = "mcp-session-id";
 
-/// How a request reached the server, put on it by whoever serves it: links are made of that.
+/// How a request reached the server, put on it by whoever serves it: links are made of that, and the
+/// audit record of what its tools do says who asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReachedBy {
     pub is_secure: bool,
+    pub client: Option<IpAddr>,
 }
 
 impl ReachedBy {

@@ -98,10 +98,11 @@ impl McpServer {
         let key = ApiKey::parse(key.map(|(_, key)| key).unwrap_or_default())?;
         let host = text(HOST.as_str()).unwrap_or("localhost");
         let reached = parts.extensions.get::<ReachedBy>();
-        let scheme = reached.copied().unwrap_or_default().scheme();
+        let reached = reached.copied().unwrap_or_default();
         let client = self
             .client
-            .for_caller(&format!("{scheme}://{host}"), &key)?;
+            .for_caller(&format!("{}://{host}", reached.scheme()), &key)?
+            .on_behalf_of(reached.client);
         let default = match text(SANDBOX_HEADER) {
             Some(name) => DefaultSandbox::Named(name.to_owned()),
             None if parts.headers.contains_key(SESSION_HEADER) => DefaultSandbox::Home,

@@ -273,7 +273,7 @@ pub const EGRESS_WILDCARD_NAMES_PER_MINUTE: usize = 60;
 pub const EGRESS_BYTES_PER_SECOND: u64 = 125_000_000;
 /// Records that are kept of one sandbox; the oldest go first, with a mark.
 pub const EGRESS_RECORDS_MAX: usize = 4096;
-/// Records of one reason in a second; the next one says how many were left out.
+/// Records of one kind and reason in a second; the next one says how many were left out.
 pub const EGRESS_RECORDS_PER_SECOND: u32 = 50;
 /// How long a reader of the network log may wait for the next record.
 pub const EGRESS_LOG_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -283,6 +283,10 @@ pub const EGRESS_SPOOL_FILES_MAX: usize = 64;
 pub const EGRESS_SPOOL_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Decisions that the node hands over at once.
 pub const EGRESS_DECISIONS_AT_ONCE_MAX: usize = 200;
+/// How long the node may take to hand them over, while the audit record and events wait.
+pub const EGRESS_DECISIONS_DEADLINE: Duration = Duration::from_millis(500);
+/// How long a reader who waits is kept for more of them, since each page is synced.
+pub const EGRESS_DECISIONS_GATHER: Duration = Duration::from_secs(1);
 
 // Ports.
 /// Connections from outside to the services of one sandbox.

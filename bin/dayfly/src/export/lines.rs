@@ -1,7 +1,7 @@
 //! What is exported, a JSON object per line.
 
 use dayfly_client::api::{
-    ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, SandboxEvent,
+    ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, ExportedEgress, SandboxEvent,
 };
 use serde::Serialize;
 
@@ -20,6 +20,32 @@ pub(super) struct Page {
     pub(super) count: usize,
     /// Where the next page begins.
     pub(super) end: Place,
+    pub(super) rest: Rest,
+}
+
+/// What may be left behind a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Anything,
+    /// Of the others there was nothing.
+    Decisions,
+    /// The same, and the host does not respond.
+    HiddenDecisions,
+    /// The server has no decisions, and of the others there was nothing.
+    Nothing,
+}
+
+impl Rest {
+    fn of(page: &ExportPage) -> Self {
+        if !page.audit.is_empty() || !page.events.is_empty() {
+            return Self::Anything;
+        }
+        match &page.egress {
+            ExportedEgress::Told(_) => Self::Decisions,
+            ExportedEgress::Away => Self::HiddenDecisions,
+            ExportedEgress::Untold => Self::Nothing,
+        }
+    }
 }
 
 /// A page that cannot be understood.
@@ -80,9 +106,10 @@ impl Page {
             lines.push(&Line::Event(event))?;
             lines.end.event = number;
         }
-        if let Some(egress) = &page.egress {
+        if let Some(egress) = page.egress.told() {
             lines.push_decisions(egress)?;
         }
+        lines.rest = Rest::of(page);
         Ok(lines)
     }
 
@@ -138,6 +165,7 @@ impl Page {
             text: Vec::new(),
             count: 0,
             end,
+            rest: Rest::Anything,
         }
     }
 
@@ -189,7 +217,7 @@ mod tests {
             series: "a".to_owned(),
             audit: numbers.iter().copied().map(entry).collect(),
             events: Vec::new(),
-            egress: None,
+            egress: ExportedEgress::Untold,
         }
     }
 
@@ -259,7 +287,7 @@ mod tests {
             egress: noted,
         };
         let page = ExportPage {
-            egress: Some(ExportedDecisions {
+            egress: ExportedEgress::Told(ExportedDecisions {
                 series: "b".to_owned(),
                 decisions: numbers.iter().copied().map(decision).collect(),
                 through,
@@ -293,6 +321,20 @@ mod tests {
                 lines(&["reset \"egress\" \"b\""], 0)
             );
         }
+    }
+
+    #[test]
+    fn an_older_server_is_told_from_a_host_that_is_away() {
+        let rest = |egress: &str| {
+            let page = format!(r#"{{"series":"a","audit":[],"events":[]{egress}}}"#);
+            let page = serde_json::from_str(&page).unwrap();
+            Page::of(None, &page).unwrap().rest
+        };
+        assert_eq!(rest(""), Rest::Nothing);
+        assert_eq!(rest(r#","egress":null"#), Rest::HiddenDecisions);
+        let told = r#","egress":{"series":"b","decisions":[],"through":0}"#;
+        assert_eq!(rest(told), Rest::Decisions);
+        assert_eq!(Page::of(None, &page(&[1])).unwrap().rest, Rest::Anything);
     }
 
     #[test]

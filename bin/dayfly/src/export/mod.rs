@@ -14,13 +14,13 @@ mod webhook;
 use std::io;
 use std::time::Duration;
 
-use dayfly_client::ClientError;
+use dayfly_client::{ClientError, ExportNumbers};
 
 use crate::dispatch::Session;
 use crate::export::args::ExportArgs;
 use crate::export::file::ExportFile;
-use crate::export::lines::Page;
-use crate::export::place::{Place, PlaceFile};
+use crate::export::lines::{Page, Rest};
+use crate::export::place::{EgressPlace, Place, PlaceFile};
 use crate::export::webhook::SignedWebhook;
 use crate::failure::{CommandError, Subject};
 use crate::printer::Printer;
@@ -30,6 +30,8 @@ use crate::{error_text, exit_status, signals};
 const PAGE: u64 = 100;
 /// How long the server may keep a request that finds nothing.
 const WAIT: Duration = Duration::from_secs(20);
+/// The largest number that a server takes.
+const NUMBER_MAX: u64 = i64::MAX.unsigned_abs();
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -67,6 +69,7 @@ pub(crate) async fn export(session: &Session<'_>, args: &ExportArgs) -> Result<u
         session,
         sink: Sink::of(args)?,
         place: PlaceFile::open(&args.place()?)?,
+        last_decision: None,
         patience: Patience {
             printer: session.printer,
             is_once: args.once,
@@ -79,6 +82,8 @@ struct Carrier<'a> {
     session: &'a Session<'a>,
     sink: Sink,
     place: PlaceFile,
+    /// How far an export that ends has to come: decisions may flow without end.
+    last_decision: Option<EgressPlace>,
     patience: Patience<'a>,
 }
 
@@ -94,12 +99,50 @@ impl Carrier<'_> {
                     .await?;
                 patience.insist(async || self.place.note(&page.end)).await?;
                 carried += page.count;
-            } else if patience.is_once {
+            }
+            if patience.is_once && self.is_whole(&page).await? {
                 let words = format!("{carried} lines are exported");
                 patience.printer.note(&words);
                 return Ok(exit_status::OK);
             }
         }
+    }
+
+    /// Whether this page was the last of what was there, for an export that ends.
+    async fn is_whole(&mut self, page: &Page) -> Result<bool, CommandError> {
+        let end = match (page.rest, &page.end.egress) {
+            (Rest::Anything, _) => return Ok(false),
+            (Rest::Nothing, _) => return Ok(true),
+            // Otherwise an end would say that everything is there.
+            (Rest::HiddenDecisions, _) => return Err(host_is_away()),
+            (Rest::Decisions, _) if page.count == 0 => return Ok(true),
+            (Rest::Decisions, None) => return Ok(false),
+            (Rest::Decisions, Some(end)) => end,
+        };
+        let last = match self.last_decision.take() {
+            Some(last) if last.series == end.series => last,
+            _ => self.find_last_decision().await?,
+        };
+        let is_whole = last.series == end.series && last.number <= end.number;
+        self.last_decision = Some(last);
+        Ok(is_whole)
+    }
+
+    /// The last decision that the host has now: a page behind any number comes no further.
+    async fn find_last_decision(&self) -> Result<EgressPlace, CommandError> {
+        let noted = self.place.noted().map(Place::numbers).unwrap_or_default();
+        let behind_all = ExportNumbers {
+            egress: NUMBER_MAX,
+            ..noted
+        };
+        let client = &self.session.client;
+        let page = client.export(behind_all, 1, Duration::ZERO).await;
+        let page = page.map_err(not_read)?;
+        let egress = page.egress.told().ok_or_else(host_is_away)?;
+        Ok(EgressPlace {
+            series: egress.series.clone(),
+            number: egress.through,
+        })
     }
 
     /// The next page, or that it is of another series than the one before.
@@ -112,27 +155,27 @@ impl Carrier<'_> {
         };
         let read = async || {
             let page = self.session.client.export(begin, PAGE, wait).await;
-            page.map_err(|error| {
-                CommandError::call("cannot read the export", error).about(Subject::Key)
-            })
+            page.map_err(not_read)
         };
         let page = self.patience.insist(read).await?;
         let lines = match noted {
             Some(noted) if noted.series != page.series => Page::of_reset(noted, &page.series),
             _ => Page::of(noted, &page),
         };
-        let lines = lines.map_err(|error| {
+        lines.map_err(|error| {
             let error = io::Error::new(io::ErrorKind::InvalidData, error);
             CommandError::local("cannot understand the export", error)
-        })?;
-        // Otherwise an end would say that everything is there.
-        if self.patience.is_once && lines.count == 0 && page.egress.is_none() {
-            let why = io::Error::other("the host of the sandboxes does not respond");
-            let what = "cannot read the decisions about egress";
-            return Err(CommandError::local(what, why));
-        }
-        Ok(lines)
+        })
     }
+}
+
+fn not_read(error: ClientError) -> CommandError {
+    CommandError::call("cannot read the export", error).about(Subject::Key)
+}
+
+fn host_is_away() -> CommandError {
+    let why = io::Error::other("the host of the sandboxes does not respond");
+    CommandError::local("cannot read the decisions about egress", why)
 }
 
 /// How long something is tried again.

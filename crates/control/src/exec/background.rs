@@ -12,11 +12,19 @@ use futures::StreamExt;
 use crate::control::Control;
 use crate::exec::audit::Observer;
 use crate::http::auth::Caller;
+use crate::metrics::ExecOutcome;
 
 /// Commands whose end is waited for. Each once, however often it is asked for: a follower is a
 /// reader of the guest's, and there are only so many.
 #[derive(Debug, Default)]
 pub(crate) struct Followed(Mutex<HashSet<(SandboxId, ExecId)>>);
+
+/// Why a command got no place.
+enum NoPlace {
+    /// It has one.
+    Followed,
+    TooMany,
+}
 
 /// A command whose end somebody waits for, until this is dropped.
 struct Place {
@@ -31,12 +39,18 @@ impl Followed {
     }
 
     /// A place for a command, unless it has one or its sandbox has too many.
-    fn enter(self: &Arc<Self>, command: (SandboxId, ExecId)) -> Option<Place> {
+    fn enter(self: &Arc<Self>, command: (SandboxId, ExecId)) -> Result<Place, NoPlace> {
         let mut commands = self.commands();
+        if commands.contains(&command) {
+            return Err(NoPlace::Followed);
+        }
         let of_sandbox = commands.iter().filter(|(sandbox, _)| *sandbox == command.0);
-        let is_free = of_sandbox.count() < BACKGROUND_FOLLOWED_MAX;
-        let is_entered = is_free && commands.insert(command.clone());
-        is_entered.then(|| Place {
+        if of_sandbox.count() >= BACKGROUND_FOLLOWED_MAX {
+            return Err(NoPlace::TooMany);
+        }
+        commands.insert(command.clone());
+        drop(commands);
+        Ok(Place {
             of: Arc::clone(self),
             command,
         })
@@ -57,11 +71,14 @@ pub(crate) fn record_its_end(
     sandbox: SandboxId,
     exec: ExecId,
 ) {
-    let Ok(permit) = control.limits.ending(&caller.project) else {
-        return;
+    let unseen = || control.metrics.execs().count(ExecOutcome::Unseen);
+    let place = match control.followed.enter((sandbox.clone(), exec.clone())) {
+        Ok(place) => place,
+        Err(NoPlace::Followed) => return,
+        Err(NoPlace::TooMany) => return unseen(),
     };
-    let Some(place) = control.followed.enter((sandbox.clone(), exec.clone())) else {
-        return;
+    let Ok(permit) = control.limits.ending(&caller.project) else {
+        return unseen();
     };
     let control = Arc::clone(control);
     // Written when it is dropped, whatever was seen until then.

@@ -13,7 +13,7 @@ use axum::response::Response;
 use dayfly_types::{ProjectId, RequestId};
 use http::{Method, StatusCode};
 
-use super::arrival::Arrival;
+use super::arrival::client_of;
 use super::envelope::FromService;
 use crate::control::Control;
 use crate::metrics::method_label;
@@ -58,13 +58,12 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn of(control: Arc<Control>, id: RequestId, request: &Request) -> Self {
-        let arrival = request.extensions().get::<Arrival>();
         Self {
             control,
             id,
             began: Instant::now(),
             method: request.method().clone(),
-            client: arrival.map(|arrival| arrival.client),
+            client: client_of(request.extensions()),
             trace: None,
             is_answered: false,
         }
@@ -110,7 +109,6 @@ impl Pending {
             ms = milliseconds(took),
             project = by.map(|by| tracing::field::display(&by.project)),
             key = by.map(|by| by.key_prefix.as_str()),
-            // None for a request that a tool of MCP makes in this process.
             client = self.client.map(tracing::field::display),
             trace_id = self.trace.as_ref().map(|trace| tracing::field::display(trace.id())),
             "request"

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -17,6 +17,15 @@ pub(crate) struct Arrival {
     pub(crate) client: IpAddr,
     /// Over TLS, of our own or of a trusted proxy.
     pub(crate) is_secure: bool,
+}
+
+/// Who asks: whoever came over a connection, or whom a client in this process asks for. Nothing that
+/// is sent becomes an extension.
+pub(crate) fn client_of(extensions: &Extensions) -> Option<IpAddr> {
+    match extensions.get::<Arrival>() {
+        Some(arrival) => Some(arrival.client),
+        None => extensions.get::<IpAddr>().copied(),
+    }
 }
 
 /// Whose word is taken for where a request comes from: `X-Forwarded-For` and `X-Forwarded-Proto`

@@ -9,7 +9,7 @@ use dayfly_types::{ProjectId, RequestId};
 use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::arrival::Arrival;
+use super::arrival::client_of;
 use super::parameter::decode;
 use crate::audit::{Audit, AuditHandle};
 use crate::store::AuditEvent;
@@ -47,10 +47,7 @@ pub(crate) fn asked(request: &Request) -> AuditedRequest {
         operation,
         subject: subject_of(path),
         uri: request.uri().clone(),
-        client: request
-            .extensions()
-            .get::<Arrival>()
-            .map(|arrival| arrival.client),
+        client: client_of(request.extensions()),
     }
 }
 

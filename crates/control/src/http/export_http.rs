@@ -1,16 +1,21 @@
 //! What is carried elsewhere: the audit record, the events and the decisions about egress of all
 //! projects, in order.
 
+use std::cmp::Ordering;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use dayfly_api::{ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, SandboxEvent};
-use dayfly_node_api::{EgressDecision, NodeCalls as _, ReadNetworkLog};
-use dayfly_types::limits::EGRESS_DECISIONS_AT_ONCE_MAX;
-use tokio::time::{Instant, timeout_at};
+use dayfly_api::{
+    ExportPage, ExportedAudit, ExportedDecision, ExportedDecisions, ExportedEgress, SandboxEvent,
+};
+use dayfly_node_api::{EgressDecision, NodeCalls as _, NodeError, ReadNetworkLog};
+use dayfly_types::limits::{
+    EGRESS_DECISIONS_AT_ONCE_MAX, EGRESS_DECISIONS_DEADLINE, EGRESS_DECISIONS_GATHER,
+};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answer::SearchRefusals;
 use super::audit_read;
@@ -70,7 +75,7 @@ impl Wanted {
 /// has, each in the order in which it was written. A page has at most some 768 KiB. Numbers of one
 /// `series` have no holes: one that is missing was removed for its age or for want of room before it
 /// was read, or a decision about egress was lost. Another `series` means that a backup was put back,
-/// and that numbers begin anew; decisions about egress have one of their own, and are absent while the
+/// and that numbers begin anew; decisions about egress have one of their own, and are null while the
 /// host does not respond.
 #[utoipa::path(get, path = "/v1/export", operation_id = "export", tag = "projects",
     params(ExportParameter),
@@ -92,6 +97,7 @@ pub(crate) async fn read(
     control.audit.flush().await;
     let wait = Duration::from_secs(given.wait_seconds.unwrap_or(0));
     let end = Instant::now() + wait;
+    let mut gathered_at: Option<Instant> = None;
     loop {
         let (audit, events) = (control.store.new_audit(), control.store.new_event());
         let (mut audit, mut events) = (pin!(audit.notified()), pin!(events.notified()));
@@ -99,27 +105,55 @@ pub(crate) async fn read(
         audit.as_mut().enable();
         events.as_mut().enable();
         let page = look(&control, wanted).await?;
-        if !is_empty(&page, wanted) {
-            return Ok(Json(page));
-        }
-        let something = async {
-            tokio::select! {
-                () = audit => {}
-                () = events => {}
-                () = new_decision(&control, wanted, end) => {}
+        let now = Instant::now();
+        let until = match Found::of(&page, wanted) {
+            Found::Enough => return Ok(Json(page)),
+            Found::FewDecisions => {
+                *gathered_at.get_or_insert((now + EGRESS_DECISIONS_GATHER).min(end))
+            }
+            Found::Nothing => {
+                gathered_at = None;
+                end
             }
         };
-        if timeout_at(end, something).await.is_err() {
+        if now >= until {
             return Ok(Json(page));
+        }
+        // When it is over the look is repeated, with what came meanwhile.
+        tokio::select! {
+            () = audit => {}
+            () = events => {}
+            () = new_decision(&control, wanted, end), if gathered_at.is_none() => {}
+            () = sleep_until(until) => {}
         }
     }
 }
 
-fn is_empty(page: &ExportPage, wanted: Wanted) -> bool {
-    let egress = page.egress.as_ref();
-    // Also when it came to a smaller number, which is of another series.
-    let has_decisions = egress.is_some_and(|egress| egress.through != wanted.after_egress);
-    page.audit.is_empty() && page.events.is_empty() && !has_decisions
+/// What a page has for whoever waits for one.
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    Nothing,
+    /// Others may follow soon, and can go with them.
+    FewDecisions,
+    Enough,
+}
+
+impl Found {
+    fn of(page: &ExportPage, wanted: Wanted) -> Self {
+        if !page.audit.is_empty() || !page.events.is_empty() {
+            return Self::Enough;
+        }
+        let Some(egress) = page.egress.told() else {
+            return Self::Nothing;
+        };
+        let is_full = egress.decisions.len() as u64 >= wanted.limit.unsigned_abs();
+        match egress.through.cmp(&wanted.after_egress) {
+            Ordering::Equal => Self::Nothing,
+            Ordering::Greater if !is_full => Self::FewDecisions,
+            // A smaller number is of another series.
+            Ordering::Greater | Ordering::Less => Self::Enough,
+        }
+    }
 }
 
 /// Ends when there is a decision that the caller has not, and never while the node does not say.
@@ -152,19 +186,21 @@ async fn look(control: &Control, wanted: Wanted) -> Result<ExportPage, StoreErro
 }
 
 /// What the node has; a node that is away holds up nothing else.
-async fn decisions(control: &Control, wanted: Wanted) -> Option<ExportedDecisions> {
+async fn decisions(control: &Control, wanted: Wanted) -> ExportedEgress {
     let read = control
         .node
         .egress_decisions(wanted.decisions(Duration::ZERO));
-    match read.await {
-        Ok(page) => Some(ExportedDecisions {
+    let read = timeout(EGRESS_DECISIONS_DEADLINE, read).await;
+    let read = read.unwrap_or_else(|_| Err(NodeError::unavailable("it takes too long")));
+    match read {
+        Ok(page) => ExportedEgress::Told(ExportedDecisions {
             series: page.series,
             decisions: page.decisions.iter().map(present_decision).collect(),
             through: page.through,
         }),
         Err(error) => {
             tracing::debug!(%error, "the node does not say what it decided about egress");
-            None
+            ExportedEgress::Away
         }
     }
 }

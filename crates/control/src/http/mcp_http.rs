@@ -3,6 +3,7 @@
 //! A request comes through the same doors as any other: its key, its project's share and rate, the
 //! audit record. What it makes of it comes through them again, as requests with the same key.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -37,6 +38,7 @@ pub struct McpCaller {
     project: ProjectId,
     key_prefix: String,
     is_secure: bool,
+    client: Option<IpAddr>,
 }
 
 impl McpCaller {
@@ -44,6 +46,12 @@ impl McpCaller {
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.is_secure
+    }
+
+    /// Who asked, as the audit record has it.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client
     }
 
     /// What its key is known by.
@@ -85,11 +93,13 @@ pub(crate) async fn serve(
     arrival: Option<Extension<Arrival>>,
     request: Request,
 ) -> Response {
+    let arrival = arrival.map(|Extension(arrival)| arrival);
     let caller = McpCaller {
         control: route.control,
         project: caller.project,
         key_prefix: caller.key_prefix,
-        is_secure: arrival.is_some_and(|Extension(arrival)| arrival.is_secure),
+        is_secure: arrival.is_some_and(|arrival| arrival.is_secure),
+        client: arrival.map(|arrival| arrival.client),
     };
     match route.service.serve(caller, request).await {
         Ok(mut response) => {

@@ -70,6 +70,9 @@ impl DaemonSeries {
         // There from the start, so that the first one is seen as more than none.
         for kind in EgressRecordKind::ALL {
             counter(kind, Decision::Allowed, None);
+            for reason in DenyReason::ALL {
+                counter(kind, Decision::Denied, Some(reason));
+            }
         }
         for one in &egress.decisions {
             counter(one.kind, one.decision, one.reason).inc_by(one.count);

@@ -71,6 +71,10 @@ impl From<&NodeError> for ExecOutcome {
         if error.code == ErrorCode::Timeout {
             return Self::TimedOut;
         }
+        // Its guest goes on without the node.
+        if error.code == ErrorCode::NodeUnavailable {
+            return Self::Unseen;
+        }
         Self::Lost
     }
 }

@@ -1,11 +1,13 @@
 //! One line for each request.
 
 use axum::body::Body;
-use http::{Method, Request};
+use dayfly_control::TrustedProxies;
+use http::{Method, Request, StatusCode};
 
-use crate::support::World;
+use crate::mcp_http;
 use crate::support::log::Log;
 use crate::support::world::eventually;
+use crate::support::{Setup, World};
 
 fn lines(log: &Log) -> Vec<String> {
     let text = log.text();
@@ -62,16 +64,54 @@ async fn a_line_says_who_asked_for_what_and_has_no_secret() {
     );
 }
 
-#[tokio::test]
-async fn the_audit_record_says_which_address_asked() {
-    let world = World::start().await;
-    world.create().await;
+/// Waits until the record has that a sandbox was made, by this address.
+async fn made_from(world: &World, client: &str) {
     let is_there = async || {
         let record = world.get("/v1/audit").await.json();
         let entries = record["items"].as_array().unwrap();
         let is_it = |entry: &serde_json::Value| entry["operation"] == "POST /v1/sandboxes";
         let found = entries.iter().find(|entry| is_it(entry));
-        found.is_some_and(|entry| entry["client"] == "127.0.0.1")
+        found.is_some_and(|entry| entry["client"] == client)
     };
     eventually("the entry has the address", is_there).await;
+}
+
+/// Worlds whose proxy is not trusted and is, and whom the record names.
+async fn worlds() -> [(World, &'static str); 2] {
+    let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()]);
+    let trusting = World::with(Setup {
+        proxies,
+        ..Setup::default()
+    });
+    [
+        (World::start().await, "127.0.0.1"),
+        (trusting.await, "192.0.2.7"),
+    ]
+}
+
+#[tokio::test]
+async fn the_audit_record_says_which_address_asked() {
+    for (world, client) in worlds().await {
+        let request = world
+            .request(Method::POST, "/v1/sandboxes")
+            .header("x-forwarded-for", "203.0.113.1, 192.0.2.7")
+            .header("content-type", "application/json");
+        let made = world.send(request.body(Body::from("{}")).unwrap()).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        made_from(&world, client).await;
+    }
+}
+
+#[tokio::test]
+async fn the_audit_record_of_tools_says_which_address_asked() {
+    for (world, client) in worlds().await {
+        let session = mcp_http::begin(&world).await;
+        let headers = [
+            (mcp_http::SESSION, session.as_str()),
+            ("x-forwarded-for", "192.0.2.7"),
+        ];
+        let list = mcp_http::call("list_files", serde_json::json!({}));
+        mcp_http::post(&world, &world.key, &list, &headers).await;
+        made_from(&world, client).await;
+    }
 }

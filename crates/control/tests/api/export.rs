@@ -178,11 +178,52 @@ async fn a_decision_ends_the_wait_and_a_node_that_is_away_holds_up_nothing_else(
     );
     assert_eq!(made.status, StatusCode::CREATED);
     assert_eq!(found["audit"][0]["operation"], "POST /v1/projects");
-    assert_eq!(found.get("egress"), None);
+    assert_eq!(found.get("egress"), Some(&Value::Null), "it is not told");
     assert!(
         began.elapsed() < Duration::from_secs(20),
         "it was not woken"
     );
+}
+
+#[tokio::test]
+async fn a_node_that_hangs_holds_up_neither_the_audit_record_nor_events() {
+    let world = World::start().await;
+    create(&world, json!({})).await;
+    world.node.hang_decisions();
+    let began = Instant::now();
+    let now = page(&world, "").await;
+    assert!(!numbers(&now).is_empty());
+    assert_eq!(now.get("egress"), Some(&Value::Null));
+    let query = behind_all(&now);
+    let (found, made) = tokio::join!(
+        page(&world, &query),
+        world.post("/v1/projects", json!({"id": "late"}))
+    );
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(found["audit"][0]["operation"], "POST /v1/projects");
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "it was held up for {:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn decisions_that_follow_each_other_are_one_page() {
+    let world = World::start().await;
+    let id = create(&world, json!({})).await;
+    let query = behind_all(&page(&world, "").await);
+    let denied = |name| record(name, 443, Decision::Denied);
+    world.node.record(&id, [denied("a.test")]);
+    world.node.record_when_read(&id, denied("b.test"));
+    let found = page(&world, &query).await;
+    assert_eq!(decisions(&found), (vec![1, 2], 2));
+    // What is asked for without waiting comes at once, and a full page too.
+    for now in ["", "limit=1&wait_seconds=25"] {
+        let began = Instant::now();
+        page(&world, now).await;
+        assert!(began.elapsed() < Duration::from_secs(20), "{now}");
+    }
 }
 
 #[tokio::test]

@@ -208,6 +208,7 @@ async fn what_the_node_counts_is_told() {
         for (labels, count) in [
             ("decision=\"denied\",kind=\"tls\",reason=\"no_rule\"", 5.0),
             ("decision=\"allowed\",kind=\"dns\",reason=\"none\"", 0.0),
+            ("decision=\"denied\",kind=\"dns\",reason=\"limit\"", 0.0),
         ] {
             let name = format!("dayfly_egress_decisions_total{{{labels}}}");
             assert_eq!(found[&name], count, "{name}");

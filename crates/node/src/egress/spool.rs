@@ -19,6 +19,10 @@ use tokio::sync::watch;
 use super::spool_files::{SpoolFiles, SpoolView};
 use crate::disk_lane::off_runtime;
 
+/// What is believed of one message about a loss. The egress process parses what guests send; one that
+/// was taken over must not use up the numbers.
+const LOST_AT_ONCE_MAX: u64 = u32::MAX as u64;
+
 /// Why decisions could not be kept or read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the egress decisions in {directory}")]
@@ -87,7 +91,7 @@ impl EgressSpool {
     pub fn append(&self, decisions: Vec<EgressDecision>) -> Result<(), SpoolError> {
         let mut writing = self.lock();
         let (count, lost) = (decisions.len() as u64, writing.lost);
-        if count + lost == 0 {
+        if count.saturating_add(lost) == 0 {
             return Ok(());
         }
         let files = self.files(&mut writing);
@@ -105,7 +109,7 @@ impl EgressSpool {
                 Ok(())
             }
             Err(error) => {
-                writing.lost += count;
+                writing.lost = writing.lost.saturating_add(count);
                 let error = self.failed()(error);
                 if !std::mem::replace(&mut writing.is_failing, true) {
                     let error = crate::error_chain(&error);
@@ -121,7 +125,11 @@ impl EgressSpool {
     /// # Errors
     /// [`SpoolError`]; then it is noted with the next that can be kept.
     pub fn count_lost(&self, count: u64) -> Result<(), SpoolError> {
-        self.lock().lost += count;
+        let count = count.min(LOST_AT_ONCE_MAX);
+        {
+            let mut writing = self.lock();
+            writing.lost = writing.lost.saturating_add(count);
+        }
         self.append(Vec::new())
     }
 

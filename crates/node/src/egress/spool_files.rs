@@ -118,7 +118,7 @@ impl SpoolFiles {
         let mut number = self.view.last;
         let mut lines = Vec::new();
         if lost > 0 {
-            number += lost;
+            number = number.saturating_add(lost);
             write_line(
                 &mut lines,
                 &Line::Lost {
@@ -128,7 +128,7 @@ impl SpoolFiles {
             )?;
         }
         for mut decision in decisions {
-            number += 1;
+            number = number.saturating_add(1);
             decision.number = number;
             write_line(&mut lines, &Line::Decision(Box::new(decision)))?;
         }

@@ -155,6 +155,17 @@ async fn what_cannot_be_written_is_counted_and_told_afterwards() {
 }
 
 #[tokio::test]
+async fn a_count_beyond_belief_does_not_use_up_the_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = spool(directory.path());
+    spool.count_lost(u64::MAX).unwrap();
+    spool.count_lost(u64::MAX).unwrap();
+    spool.append(vec![decision(1)]).unwrap();
+    let number = 2 * u64::from(u32::MAX) + 1;
+    assert_eq!(everything(&spool, 9).await, (vec![(number, 1)], number));
+}
+
+#[tokio::test]
 async fn files_that_are_lost_or_damaged_begin_another_series() {
     let directory = tempfile::tempdir().unwrap();
     let mut seen = Vec::new();

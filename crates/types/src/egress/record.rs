@@ -145,6 +145,22 @@ pub enum DenyReason {
 }
 
 impl DenyReason {
+    pub const ALL: [Self; 13] = [
+        Self::ModeDeny,
+        Self::NoRule,
+        Self::Port,
+        Self::NeverAddress,
+        Self::AbusePort,
+        Self::NoName,
+        Self::BadName,
+        Self::Protocol,
+        Self::QuestionType,
+        Self::Limit,
+        Self::Timeout,
+        Self::Unresolvable,
+        Self::NoUplink,
+    ];
+
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

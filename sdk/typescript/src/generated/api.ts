@@ -23,7 +23,7 @@ export interface components {
             at: string;
             /**
              * @description The address that the request came from, or that a trusted proxy named. Absent where nobody
-             *     asked, where a tool of MCP did, and in entries from before there was one.
+             *     asked, and in entries from before there was one.
              */
             client?: string | null;
             /**

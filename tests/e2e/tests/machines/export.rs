@@ -44,6 +44,8 @@ struct Exported {
     exporters: [Child; 2],
     /// May reach nothing.
     sandbox: String,
+    /// Names that it was denied, each kept by the node.
+    denied: Vec<String>,
 }
 
 fn start_exporters(daemon: &Daemon, place: &Path, url: &str) -> Result<[Child; 2]> {
@@ -152,7 +154,7 @@ impl Exported {
     }
 
     /// A decision about egress. One that the node was not told of before it ends is lost.
-    async fn be_denied(&self, turn: usize) -> Result<()> {
+    async fn be_denied(&mut self, turn: usize) -> Result<()> {
         let name = format!("turn-{turn}.example");
         let lookup = format!("getent hosts {name}; true");
         let client = self.daemon.client()?;
@@ -162,7 +164,9 @@ impl Exported {
             let is_there = kept.iter().any(|line| line["record"]["name"] == name);
             is_there.then_some(())
         })
-        .await
+        .await?;
+        self.denied.push(name);
+        Ok(())
     }
 
     fn file(&self) -> Result<Vec<Value>> {
@@ -190,6 +194,7 @@ async fn twenty_kills_lose_and_invent_nothing() -> Result<()> {
         receiver,
         exporters,
         sandbox: sandbox.id,
+        denied: Vec::new(),
     };
     for turn in 0..KILLS {
         exported.act(turn).await?;
@@ -208,6 +213,7 @@ async fn twenty_kills_lose_and_invent_nothing() -> Result<()> {
         ),
     ] {
         let repeated = check(&kept, &lines).with_context(|| format!("to the {to}"))?;
+        has_names(&lines, &exported.denied).with_context(|| format!("to the {to}"))?;
         // Each of its exporter's kills was between the delivery and the note.
         ensure!(
             repeated >= KILLS / VICTIMS.len(),
@@ -230,7 +236,7 @@ async fn everything(client: &Client) -> Result<Vec<Value>> {
     let (mut lines, mut place) = (Vec::new(), ExportNumbers::default());
     loop {
         let page = client.export(place, 7, Duration::ZERO).await?;
-        let egress = page.egress.context("the node does not respond")?;
+        let egress = page.egress.told().context("the node does not respond")?;
         if page.audit.is_empty() && page.events.is_empty() && egress.through == place.egress {
             return Ok(lines);
         }
@@ -247,6 +253,16 @@ async fn everything(client: &Client) -> Result<Vec<Value>> {
             lines.push(of_kind("egress", serde_json::to_value(decision)?));
         }
     }
+}
+
+/// Every name is in a decision: what the server forgot would be missing on both sides.
+fn has_names(lines: &[Value], names: &[String]) -> Result<()> {
+    ensure!(!names.is_empty(), "nothing was denied");
+    for name in names {
+        let is_there = lines.iter().any(|line| line["record"]["name"] == *name);
+        ensure!(is_there, "the decision about {name} is lost");
+    }
+    Ok(())
 }
 
 fn of_kind(kind: &str, mut line: Value) -> Value {

@@ -40,6 +40,9 @@ pub(super) struct FakeDecisions {
     kept: Vec<EgressDecision>,
     last: u64,
     is_away: bool,
+    is_hanging: bool,
+    /// What is decided once somebody has read a decision.
+    next: Option<(SandboxId, EgressRecord)>,
 }
 
 impl FakeDecisions {
@@ -141,6 +144,17 @@ impl FakeNode {
     /// Whether the node says what it decided.
     pub(crate) fn hide_decisions(&self, is_away: bool) {
         self.with(|inner| inner.decisions.is_away = is_away);
+    }
+
+    /// Writes one down as soon as those before it are read.
+    pub(crate) fn record_when_read(&self, id: &str, record: EgressRecord) {
+        let id = SandboxId::parse(id).unwrap();
+        self.with(|inner| inner.decisions.next = Some((id, record)));
+    }
+
+    /// Whoever asks the node what it decided hears nothing.
+    pub(crate) fn hang_decisions(&self) {
+        self.with(|inner| inner.decisions.is_hanging = true);
     }
 
     /// Lets those who wait for a record look again.
@@ -262,11 +276,19 @@ impl NodeNetwork for FakeNode {
         let recorded = self.recorded.notified();
         tokio::pin!(recorded);
         recorded.as_mut().enable();
+        if self.with(|inner| inner.decisions.is_hanging) {
+            std::future::pending::<()>().await;
+        }
         let page = self.with(|inner| inner.decisions.page(request))?;
         if page.through == request.after && !request.wait.is_zero() {
             let _ = tokio::time::timeout(request.wait, recorded).await;
             return self.with(|inner| inner.decisions.page(request));
         }
+        self.with(|inner| {
+            if let Some((id, record)) = inner.decisions.next.take_if(|_| page.through > 0) {
+                inner.decisions.add(id, record);
+            }
+        });
         Ok(page)
     }
 }

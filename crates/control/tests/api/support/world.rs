@@ -12,7 +12,7 @@ use dayfly_control::store::{KeyRow, Store};
 use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{
     ConnectionLimits, Control, GatewaySettings, KeyHash, PresentedKey, ReconcileSettings, Server,
-    ShownCertificate, SignIn, SignInConfig, SignInSettings,
+    ShownCertificate, SignIn, SignInConfig, SignInSettings, TrustedProxies,
 };
 use dayfly_node_api::{NodeClient, server, socket};
 use dayfly_trace::ExportSettings;
@@ -95,6 +95,8 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<Arc<ShownCertificate>>,
     /// Whether `/metrics` is served.
     pub(crate) has_metrics: bool,
+    /// Whose word is taken for who asks.
+    pub(crate) proxies: TrustedProxies,
     /// What of private space the operator has opened.
     pub(crate) internal_networks: InternalNetworks,
     /// How people sign in.
@@ -168,7 +170,8 @@ impl World {
         let control = Arc::new(control);
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), bind()).unwrap();
-        let mut server = server.with_mcp(super::mcp::mount());
+        let server = server.with_mcp(super::mcp::mount());
+        let mut server = server.with_trusted_proxies(setup.proxies);
         let mut tls_address = None;
         if let Some(shown) = setup.tls {
             let listener = bind();
