@@ -501,3 +501,65 @@ pub const TRACE_RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 pub const TRACE_LAST_DEADLINE: Duration = Duration::from_secs(2);
 /// A header of messages to the receiver, and an attribute of them all.
 pub const TRACE_VARIABLE_BYTES_MAX: usize = 8 << 10;
+
+// Images of containers.
+/// A registry, a repository, a tag and a digest.
+pub const IMAGE_REFERENCE_BYTES_MAX: usize = 512;
+/// Registry and repository together, and a tag: as the distribution specification has it.
+pub const IMAGE_NAME_BYTES_MAX: usize = 255;
+pub const IMAGE_TAG_BYTES_MAX: usize = 128;
+/// An index, a manifest or a config. Registries themselves take no manifest that is longer.
+pub const IMAGE_DOCUMENT_BYTES_MAX: u64 = 4 << 20;
+/// Layers of one image: what container engines can mount on each other.
+pub const IMAGE_LAYERS_MAX: usize = 127;
+/// One layer as it is transferred, and all layers of an image.
+pub const IMAGE_LAYER_BYTES_MAX: u64 = 16 << 30;
+pub const IMAGE_BYTES_MAX: u64 = 64 << 30;
+/// Images of one index: platforms, or names of a layout.
+pub const IMAGE_INDEX_ENTRIES_MAX: usize = 1024;
+/// Indexes that may lead to an image: one, and one that lies in it.
+pub const IMAGE_INDEX_DEPTH_MAX: usize = 2;
+/// Entries of each list of a config: environment variables, arguments, ports.
+pub const IMAGE_CONFIG_ENTRIES_MAX: usize = 1024;
+/// Members of an archive with images, and what is read of the long name of one.
+pub const IMAGE_ARCHIVE_MEMBERS_MAX: usize = 16_384;
+pub const IMAGE_ARCHIVE_NAME_BYTES_MAX: u64 = 4096;
+/// Names that an error lists to say what there is.
+pub const IMAGE_NAMES_TOLD_MAX: usize = 16;
+/// Hosts that lead to a blob one after the other.
+pub const REGISTRY_REDIRECTS_MAX: usize = 5;
+/// An address that a registry leads to. Signed ones are long.
+pub const REGISTRY_URL_BYTES_MAX: usize = 8 << 10;
+/// What a registry says about how to sign in, and what is answered there.
+pub const REGISTRY_CHALLENGE_BYTES_MAX: usize = 4 << 10;
+pub const REGISTRY_TOKEN_BYTES_MAX: usize = 64 << 10;
+/// How often a request is tried, and how long at most is waited before the next time.
+pub const REGISTRY_TRIES_MAX: u32 = 4;
+pub const REGISTRY_RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+pub const REGISTRY_CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// A connection on which nothing comes for this long is broken.
+pub const REGISTRY_STALL_MAX: Duration = Duration::from_secs(30);
+/// For one document and for one layer, with all tries.
+pub const REGISTRY_DOCUMENT_DEADLINE: Duration = Duration::from_secs(120);
+pub const REGISTRY_LAYER_DEADLINE: Duration = Duration::from_secs(2 * 3600);
+/// A path in an image is as long as the kernel takes one, a name as long as a file system.
+pub const IMAGE_PATH_BYTES_MAX: usize = 4096;
+pub const IMAGE_FILE_NAME_BYTES_MAX: usize = 255;
+/// Directories in directories: more than people make, and few enough to walk.
+pub const IMAGE_PATH_DEPTH_MAX: usize = 512;
+/// Links of an image that are followed to find one place, as the kernel follows them.
+pub const IMAGE_LINKS_FOLLOWED_MAX: usize = 40;
+/// Entries of all layers of an image; the largest in use have a tenth of it.
+pub const IMAGE_ENTRIES_MAX: usize = 2_000_000;
+/// Names, links and attributes of all of them, which are held in memory.
+pub const IMAGE_METADATA_BYTES_MAX: usize = 256 << 20;
+/// What all layers hold when they are unpacked, holes included.
+pub const IMAGE_UNPACKED_BYTES_MAX: u64 = 64 << 30;
+/// A long name or an extended header of one entry.
+pub const IMAGE_EXTENSION_BYTES_MAX: u64 = 1 << 20;
+/// Extended attributes of one file: all together, as the kernel has it for a list of names.
+pub const IMAGE_ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
+/// From the first question to a registry to the disk.
+pub const IMAGE_DEADLINE: Duration = Duration::from_secs(60 * 60);
+/// Everything that the program which reads an image may say.
+pub const IMAGE_REPORT_BYTES_MAX: u64 = 16 << 20;

@@ -1,0 +1,15 @@
+//! Images of containers as disks of machines: reads them from registries and files, applies their
+//! layers by the rules, and writes the result as one read-only file system.
+//!
+//! Everything in an image is a stranger's word. No name of it becomes a name on this host: files go
+//! into one data file for each layer, names and modes into an index, and the file system is written
+//! byte by byte. Nothing is unpacked and nothing is mounted.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod digest;
+pub mod document;
+pub mod reference;
+
+pub use digest::{Digest, InvalidDigest};
+pub use reference::ImageReference;
