@@ -6,10 +6,19 @@
 //! byte by byte. Nothing is unpacked and nothing is mounted.
 #![forbid(unsafe_code)]
 
+mod compression;
 pub mod config;
+pub mod data;
 pub mod digest;
 pub mod document;
+pub mod entry;
+pub mod layer;
+mod pax;
 pub mod reference;
+mod tar_kind;
 
+pub use data::{BLOCK_BYTES, DataWriter};
 pub use digest::{Digest, InvalidDigest};
+pub use layer::{Budget, EntryProblem, ReadLayerError, read_layer};
+pub use pax::PaxError;
 pub use reference::ImageReference;
