@@ -6,19 +6,24 @@
 //! byte by byte. Nothing is unpacked and nothing is mounted.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod compression;
 pub mod config;
 pub mod data;
 pub mod digest;
 pub mod document;
 pub mod entry;
+pub mod erofs;
 pub mod layer;
 mod pax;
 pub mod reference;
 mod tar_kind;
+pub mod tree;
 
+pub use attributes::InvalidAttribute;
 pub use data::{BLOCK_BYTES, DataWriter};
 pub use digest::{Digest, InvalidDigest};
 pub use layer::{Budget, EntryProblem, ReadLayerError, read_layer};
 pub use pax::PaxError;
 pub use reference::ImageReference;
+pub use tree::{ApplyError, Tree};
