@@ -6,17 +6,23 @@
 //! byte by byte. Nothing is unpacked and nothing is mounted.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod attributes;
+pub mod blob;
 mod compression;
 pub mod config;
 pub mod data;
 pub mod digest;
+pub mod disk;
 pub mod document;
 pub mod entry;
 pub mod erofs;
 pub mod layer;
+mod layout;
 mod pax;
 pub mod reference;
+pub mod registry;
+pub mod source;
 mod tar_kind;
 pub mod tree;
 
