@@ -50,6 +50,7 @@ fn short(name: &str) -> String {
     if [
         "dayfly-bench",
         "dayfly-guest",
+        "dayfly-image",
         "dayfly-jail",
         "dayfly-egress-process",
         "dayfly-memory",

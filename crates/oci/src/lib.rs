@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+pub mod assemble;
 mod attributes;
 pub mod blob;
 mod compression;

@@ -8,12 +8,14 @@ pub mod backoff;
 pub mod capture;
 pub mod clock;
 pub mod code;
+pub mod container_image;
 pub mod egress;
 pub mod engine;
 pub mod error_chain;
 pub mod exec;
 pub mod file;
 pub mod generation;
+pub mod guest_defaults;
 pub mod ids;
 pub mod isolation;
 pub mod lifecycle;
@@ -33,6 +35,7 @@ pub use code::ErrorCode;
 pub use engine::{EngineProcess, SlotIndex};
 pub use error_chain::{error_chain, error_chain_once};
 pub use generation::Generation;
+pub use guest_defaults::GuestDefaults;
 pub use ids::{
     CellName, ExecId, InvalidId, NodeId, ProjectId, RequestId, SandboxId, SnapshotId, TemplateName,
     VolumeName,

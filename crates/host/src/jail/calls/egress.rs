@@ -8,7 +8,7 @@ use super::{
 };
 
 pub(super) fn list() -> CallList {
-    let plain = ANY.iter().chain(ANY_ON_THIS_MACHINE).copied();
+    let plain = PLAIN.iter().chain(PLAIN_ON_THIS_MACHINE).copied();
     let mut allowed: Vec<Allowed> = plain.map(Allowed::any).collect();
     allowed.extend(memory_without_new_code());
     let families = [libc::AF_INET, libc::AF_UNIX].map(bits);
@@ -28,9 +28,9 @@ pub(super) fn list() -> CallList {
 }
 
 /// Sockets that do not block.
-const FIONBIO: u32 = 0x5421;
+pub(super) const FIONBIO: u32 = 0x5421;
 
-const ANY: &[SystemCall] = calls![
+pub(super) const PLAIN: &[SystemCall] = calls![
     // Bytes over sockets and pipes, and to the log.
     SYS_read,
     SYS_write,
@@ -108,7 +108,7 @@ const ANY: &[SystemCall] = calls![
 ];
 
 #[cfg(target_arch = "x86_64")]
-const ANY_ON_THIS_MACHINE: &[SystemCall] = calls![
+pub(super) const PLAIN_ON_THIS_MACHINE: &[SystemCall] = calls![
     // Elder names of what is above.
     SYS_poll,
     SYS_epoll_wait,
@@ -118,7 +118,7 @@ const ANY_ON_THIS_MACHINE: &[SystemCall] = calls![
     SYS_arch_prctl,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const ANY_ON_THIS_MACHINE: &[SystemCall] = &[];
+pub(super) const PLAIN_ON_THIS_MACHINE: &[SystemCall] = &[];
 
 /// Its flags are in memory, where a filter cannot look. The C library uses `clone` instead.
-const ABSENT: &[SystemCall] = calls![SYS_clone3];
+pub(super) const ABSENT: &[SystemCall] = calls![SYS_clone3];

@@ -6,6 +6,7 @@
 
 mod egress;
 mod engine;
+mod image;
 mod kvm;
 
 use serde::{Deserialize, Serialize};
@@ -23,10 +24,17 @@ pub enum JailCalls {
     KvmEngine,
     /// The process that carries traffic of sandboxes. It takes more away by itself.
     Egress,
+    /// The program that reads images of containers.
+    Image,
 }
 
 impl JailCalls {
-    pub const ALL: [Self; 3] = [Self::EmulatedEngine, Self::KvmEngine, Self::Egress];
+    pub const ALL: [Self; 4] = [
+        Self::EmulatedEngine,
+        Self::KvmEngine,
+        Self::Egress,
+        Self::Image,
+    ];
 
     /// The whole list.
     #[must_use]
@@ -35,6 +43,7 @@ impl JailCalls {
             Self::EmulatedEngine => engine::emulated(),
             Self::KvmEngine => engine::kvm(),
             Self::Egress => egress::list(),
+            Self::Image => image::list(),
         }
     }
 }
@@ -271,6 +280,6 @@ mod tests {
             forms.is_some_and(|forms| forms.contains(&vec![Condition::equals(1, KVM_RUN)]))
         };
         let found = JailCalls::ALL.map(may_run);
-        assert_eq!(found, [false, true, false]);
+        assert_eq!(found, [false, true, false, false]);
     }
 }

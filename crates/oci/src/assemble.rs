@@ -1,0 +1,193 @@
+//! From an image to a disk: each layer is fetched, read into the disk and removed again; then the
+//! tree of all of them is written around their contents.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::blob::FetchBlobError;
+use crate::data::{BLOCK_BYTES, DataWriter};
+use crate::document::{Image, LayerBlob};
+use crate::entry::{Content, EntryKind, LayerEntry};
+use crate::erofs::{self, WriteError, Written};
+use crate::layer::{Budget, ReadLayerError, read_layer};
+use crate::source::ImageOrigin;
+use crate::tree::{ApplyError, Tree, TreeNodeKind};
+
+/// The first block with contents. The superblock is before it, and room to the unit in which disks
+/// are laid over each other.
+const FIRST_BLOCK: u32 = 16;
+
+/// Why there is no disk.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    #[error("cannot fetch the layer {digest}")]
+    Fetch {
+        digest: String,
+        #[source]
+        source: FetchBlobError,
+    },
+    #[error("cannot read the layer {digest}")]
+    Read {
+        digest: String,
+        #[source]
+        source: ReadLayerError,
+    },
+    #[error("cannot lay the layer {digest} over those below")]
+    Apply {
+        digest: String,
+        #[source]
+        source: ApplyError,
+    },
+    #[error("cannot write the disk")]
+    Write(#[source] WriteError),
+    #[error("cannot use the work file")]
+    File(#[source] io::Error),
+    #[error("the work was stopped")]
+    Stopped,
+}
+
+/// What is told while it goes on: in words, and how much of the layers' bytes is done.
+pub type Tell<'a> = dyn Fn(&str, u64) + Send + Sync + 'a;
+
+/// Makes the disk of an image in a new file. `aside` is where a layer lies while it is read.
+///
+/// # Errors
+/// [`AssembleError`]. Then the file holds nothing that can be used.
+pub async fn assemble(
+    source: &ImageOrigin,
+    image: &Image,
+    aside: &Path,
+    disk: &Path,
+    tell: &Tell<'_>,
+) -> Result<Written, AssembleError> {
+    let mut work = Work {
+        disk: new_file(disk).map_err(AssembleError::File)?,
+        next: FIRST_BLOCK,
+        tree: Tree::default(),
+        budget: Budget::default(),
+        contents: Vec::new(),
+    };
+    let mut done = 0;
+    for (index, layer) in image.layers.iter().enumerate() {
+        let step = format!("layer {} of {}", index + 1, image.layers.len());
+        tell(&step, done);
+        let part = |bytes: u64| tell(&step, done + bytes.min(layer.size));
+        let fetched = source.fetch(layer, aside, &part).await;
+        fetched.map_err(|source| AssembleError::Fetch {
+            digest: layer.digest.to_string(),
+            source,
+        })?;
+        let (layer, path) = (layer.clone(), aside.to_owned());
+        done += layer.size;
+        work = blocking(move || work.add(&layer, &path)).await?;
+    }
+    tell("writing the disk", done);
+    let identity = image.manifest.bytes().first_chunk().copied();
+    blocking(move || work.finish(identity.unwrap_or_default())).await
+}
+
+#[derive(Debug)]
+struct Work {
+    disk: File,
+    next: u32,
+    tree: Tree,
+    budget: Budget,
+    /// Of all layers, also what a later one hides.
+    contents: Vec<Content>,
+}
+
+impl Work {
+    fn add(mut self, layer: &LayerBlob, path: &Path) -> Result<Self, AssembleError> {
+        let digest = || layer.digest.to_string();
+        let packed = File::open(path).map_err(AssembleError::File)?;
+        let mut data = DataWriter::new(&self.disk, self.next);
+        let (packing, unpacked) = (layer.compression, &layer.diff_id);
+        let read = read_layer(&packed, packing, unpacked, &mut data, &mut self.budget);
+        self.next = data.next();
+        let entries = read.map_err(|source| AssembleError::Read {
+            digest: digest(),
+            source,
+        })?;
+        std::fs::remove_file(path).map_err(AssembleError::File)?;
+        self.contents.extend(entries.iter().filter_map(content));
+        let applied = self.tree.apply(entries);
+        applied.map_err(|source| AssembleError::Apply {
+            digest: digest(),
+            source,
+        })?;
+        Ok(self)
+    }
+
+    fn finish(self, identity: [u8; 16]) -> Result<Written, AssembleError> {
+        self.drop_hidden().map_err(AssembleError::File)?;
+        let written = erofs::write(&self.tree, &self.disk, self.next, identity);
+        let written = written.map_err(AssembleError::Write)?;
+        self.disk.sync_all().map_err(AssembleError::File)?;
+        Ok(written)
+    }
+
+    /// What no name leads to any more takes no room.
+    fn drop_hidden(&self) -> io::Result<()> {
+        let mut seen: Vec<u32> = self
+            .tree
+            .reached()
+            .into_iter()
+            .filter_map(|one| match &self.tree.node(one.node).kind {
+                TreeNodeKind::File(content) if content.length > 0 => Some(content.block),
+                TreeNodeKind::File(_)
+                | TreeNodeKind::Directory(_)
+                | TreeNodeKind::Symlink(_)
+                | TreeNodeKind::CharacterDevice(_)
+                | TreeNodeKind::BlockDevice(_)
+                | TreeNodeKind::Pipe => None,
+            })
+            .collect();
+        seen.sort_unstable();
+        for content in &self.contents {
+            if seen.binary_search(&content.block).is_err() {
+                let place = u64::from(content.block) * BLOCK_BYTES;
+                let length = content.length.next_multiple_of(BLOCK_BYTES);
+                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                match fallocate(&self.disk, flags, place, length) {
+                    // A file system that cannot make holes keeps the bytes.
+                    Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn content(entry: &LayerEntry) -> Option<Content> {
+    match entry.kind {
+        EntryKind::File(content) if content.length > 0 => Some(content),
+        EntryKind::File(_)
+        | EntryKind::Directory
+        | EntryKind::HardLink(_)
+        | EntryKind::Symlink(_)
+        | EntryKind::CharacterDevice(_)
+        | EntryKind::BlockDevice(_)
+        | EntryKind::Pipe
+        | EntryKind::Whiteout
+        | EntryKind::Opaque => None,
+    }
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    options.open(path)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
+) -> Result<T, AssembleError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or(Err(AssembleError::Stopped))
+}

@@ -1,0 +1,116 @@
+//! What the node asks of the program that makes disks from images, and what that says.
+//!
+//! The program has no privilege and reads what strangers wrote; the node believes nothing of what it
+//! says beyond what is here.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::GuestDefaults;
+
+/// Names in the directory that the two share.
+pub mod file_names {
+    pub const JOB: &str = "job.json";
+    pub const DISK: &str = "disk.img";
+    /// Layers as they were fetched, until they are on the disk.
+    pub const LAYER: &str = "layer";
+    /// Copies of images of this host.
+    pub const LAYOUT: &str = "image";
+    pub const ARCHIVE: &str = "image.tar";
+}
+
+/// One image to make a disk from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageJob {
+    pub origin: ImageJobOrigin,
+}
+
+/// Where an image is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ImageJobOrigin {
+    Registry {
+        /// With the registry's host, and a tag or a digest.
+        reference: String,
+        resolvers: Vec<SocketAddr>,
+        /// Certificates that are believed beside the public ones, as PEM.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        authority: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        login: Option<RegistryLogin>,
+        /// Hosts and ports that may be inside the operator's networks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inside: Vec<(String, u16)>,
+    },
+    /// A copy of a directory in the OCI layout.
+    Layout {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
+    /// A copy of what `docker save` wrote.
+    Archive {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
+}
+
+/// Who asks a registry.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegistryLogin {
+    pub user: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for RegistryLogin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RegistryLogin")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A line that the program writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ImageReport {
+    Progress { step: String, percent: u8 },
+    Made(Box<MadeImage>),
+    Failed { reason: String },
+}
+
+/// What an image is made of and what it says of its use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeImage {
+    /// Of its manifest.
+    pub digest: String,
+    /// Of its layers, as they were fetched, lowest first.
+    pub layers: Vec<String>,
+    pub defaults: GuestDefaults,
+    /// The program that the image is for, with its arguments; nothing if it has none.
+    pub entry_point: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<ImageHealthCheck>,
+}
+
+/// How an image finds out whether its program is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageHealthCheck {
+    pub command: ImageHealthCommand,
+    pub interval_ms: u64,
+    pub timeout_ms: u64,
+    /// How long failures do not count.
+    pub start_period_ms: u64,
+    pub retries: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageHealthCommand {
+    Arguments(Vec<String>),
+    Shell(String),
+}
