@@ -5,10 +5,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::GuestDefaults;
 use rustix::fs::{Gid, OFlags, Uid};
 
 /// Whose name an exec runs under when the caller gives none.
 const DEFAULT_USER: &str = "agent";
+/// Where an exec starts when neither the caller nor the image says so. Where it is not there, it is
+/// the user's home.
+const DEFAULT_DIRECTORY: &str = "/workspace";
 /// Account files beyond this are not read: user code may have made them.
 const ACCOUNT_FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -21,22 +25,31 @@ pub(crate) struct Account {
     pub(crate) groups: Vec<Gid>,
     pub(crate) home: String,
     pub(crate) shell: String,
+    /// Where its processes start; if they cannot, then at home.
+    pub(crate) directory: String,
 }
 
 impl Account {
-    /// Finds the account of this name or number; without one, the default user, else root.
-    pub(crate) fn find(user: Option<&str>) -> Result<Self, GuestError> {
+    /// Finds the account of this name or number; without one, that of the image, the default user,
+    /// or root.
+    pub(crate) fn find(user: Option<&str>, defaults: &GuestDefaults) -> Result<Self, GuestError> {
         let users = read_account_file("/etc/passwd").unwrap_or_default();
         let groups = read_account_file("/etc/group").unwrap_or_default();
-        match user {
-            Some(name) => parse_account(&users, &groups, name).ok_or_else(|| {
-                GuestError::new(
-                    GuestErrorCode::Invalid,
-                    format!("no user {name:?} in this guest"),
-                )
-            }),
-            None => Ok(parse_account(&users, &groups, DEFAULT_USER).unwrap_or_else(Self::root)),
+        let unknown = |name: &str| {
+            let text = format!("no user {name:?} in this guest");
+            GuestError::new(GuestErrorCode::Invalid, text)
+        };
+        let mut account = match (user, defaults.user.as_deref()) {
+            (Some(name), _) => parse_account(&users, &groups, name).ok_or_else(|| unknown(name))?,
+            (None, Some(name)) => {
+                image_account(&users, &groups, name).ok_or_else(|| unknown(name))?
+            }
+            (None, None) => parse_account(&users, &groups, DEFAULT_USER).unwrap_or_else(Self::root),
+        };
+        if let Some(directory) = &defaults.directory {
+            account.directory.clone_from(directory);
         }
+        Ok(account)
     }
 
     /// The account that every machine has, whatever its files say.
@@ -48,6 +61,7 @@ impl Account {
             groups: Vec::new(),
             home: "/root".to_owned(),
             shell: "/bin/sh".to_owned(),
+            directory: DEFAULT_DIRECTORY.to_owned(),
         }
     }
 
@@ -94,8 +108,44 @@ fn parse_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
             groups: parse_groups(groups, name, gid),
             home: home.to_owned(),
             shell: shell.to_owned(),
+            directory: DEFAULT_DIRECTORY.to_owned(),
         })
     })
+}
+
+/// The user of an image: a name or a number, which need not be in its files, and behind a colon the
+/// same for the group.
+fn image_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
+    let (user, group) = match wanted.split_once(':') {
+        Some((user, group)) => (user, Some(group)),
+        None => (wanted, None),
+    };
+    let known = parse_account(users, groups, user);
+    let mut account = match (known, user.parse()) {
+        (Some(account), _) => account,
+        (None, Ok(number)) => Account {
+            name: user.to_owned(),
+            uid: Uid::from_raw(number),
+            home: "/".to_owned(),
+            ..Account::root()
+        },
+        (None, Err(_)) => return None,
+    };
+    if let Some(group) = group {
+        account.gid = group_id(groups, group)?;
+        account.groups = vec![account.gid];
+    }
+    Some(account)
+}
+
+fn group_id(groups: &str, wanted: &str) -> Option<Gid> {
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let is_wanted = fields.next() == Some(wanted);
+        let number = fields.nth(1).filter(|_| is_wanted)?;
+        number.parse().ok()
+    });
+    named.or_else(|| wanted.parse().ok()).map(Gid::from_raw)
 }
 
 fn parse_groups(groups: &str, user: &str, primary: Gid) -> Vec<Gid> {
@@ -128,6 +178,23 @@ mod tests {
         assert_eq!(by_name.home, "/home/agent");
         assert_eq!(by_name.shell, "/bin/sh");
         assert_eq!(parse_account(USERS, GROUPS, "1000"), Some(by_name));
+    }
+
+    #[test]
+    fn users_of_images_need_not_be_in_their_files() {
+        let find = |wanted: &str| {
+            let account = image_account(USERS, GROUPS, wanted)?;
+            Some((account.uid.as_raw(), account.gid.as_raw(), account.home))
+        };
+        let at = |uid, gid, home: &str| Some((uid, gid, home.to_owned()));
+        assert_eq!(find("agent"), at(1000, 1001, "/home/agent"));
+        assert_eq!(find("agent:sudo"), at(1000, 27, "/home/agent"));
+        assert_eq!(find("1000:5"), at(1000, 5, "/home/agent"));
+        assert_eq!(find("70000"), at(70000, 0, "/"));
+        assert_eq!(find("70000:sudo"), at(70000, 27, "/"));
+        for unknown in ["nobody", "", ":", "agent:none", "-1", "4294967296"] {
+            assert_eq!(find(unknown), None, "{unknown:?}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Agent {
                 .and_then(|operation| self.start_job(call, operation, Account::root()))
         } else {
             files::operation(request).and_then(|(operation, user)| {
-                let account = Account::find(user.as_deref())?;
+                let account = Account::find(user.as_deref(), &self.machine.defaults)?;
                 self.start_job(call, operation, account)
             })
         };

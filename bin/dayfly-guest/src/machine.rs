@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use dayfly_guest_proto::{GuestError, GuestErrorCode};
+use dayfly_types::GuestDefaults;
 
 use crate::cgroup::UserGroup;
 use crate::refusal::guest_error;
@@ -21,6 +22,8 @@ pub(crate) struct Machine {
     pub(crate) log_directory: PathBuf,
     /// Programs to run when the guest becomes a sandbox. `None` when there can be none.
     pub(crate) hooks_directory: Option<PathBuf>,
+    /// What the image says about commands in it.
+    pub(crate) defaults: GuestDefaults,
     /// The two disks under the root, which have no path any more.
     layers: Option<Layers>,
 }
@@ -47,12 +50,13 @@ impl Layers {
 
 impl Machine {
     /// The guest whose first process this is.
-    pub(crate) fn guest(user_group: UserGroup, layers: Layers) -> Self {
+    pub(crate) fn guest(user_group: UserGroup, layers: Layers, defaults: GuestDefaults) -> Self {
         Self {
             user_group: Some(user_group),
             runtime_directory: PathBuf::from("/run/dayfly"),
             log_directory: PathBuf::from("/var/lib/dayfly/execs"),
             hooks_directory: Some(PathBuf::from("/etc/dayfly/hooks.d")),
+            defaults,
             layers: Some(layers),
         }
     }
@@ -68,6 +72,7 @@ impl Machine {
             log_directory: runtime_directory.join("execs"),
             runtime_directory,
             hooks_directory,
+            defaults: GuestDefaults::default(),
             layers,
         }
     }

@@ -35,6 +35,7 @@ const RESOLVERS_MAX: usize = 3;
 pub(crate) struct Egress {
     gate: Arc<HostEgress>,
     home: EgressHome,
+    netns: PathBuf,
     pub(crate) logs: Arc<NetworkLogs>,
     pub(crate) spool: Arc<EgressSpool>,
 }
@@ -70,7 +71,7 @@ impl Egress {
             program: sibling_program(PROGRAM)?,
             run_directory: here.join("run"),
             uid: instance.egress_uid(),
-            netns,
+            netns: netns.clone(),
             resolvers: home.exceptions.resolvers.clone(),
             bytes_per_second: NonZeroU64::new(arguments.egress_rate),
             internal_networks: home.exceptions.internal.clone(),
@@ -88,9 +89,19 @@ impl Egress {
         Ok(Self {
             gate,
             home,
+            netns,
             logs,
             spool,
         })
+    }
+
+    /// The namespace that traffic leaves the host from.
+    pub(crate) fn netns(&self) -> &Path {
+        &self.netns
+    }
+
+    pub(crate) fn resolvers(&self) -> &[SocketAddr] {
+        &self.home.exceptions.resolvers
     }
 
     pub(crate) fn gate(&self) -> Arc<dyn EgressGate> {

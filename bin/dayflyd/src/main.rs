@@ -10,6 +10,7 @@ mod bake_display;
 mod bench;
 mod bounded_file;
 mod commands;
+mod container_images;
 mod crash_point;
 mod doctor;
 mod egress;

@@ -29,7 +29,7 @@ use crate::egress::Egress;
 use crate::engine_builds::EngineBuilds;
 use crate::hand_over::HandOver;
 use crate::pulse::Voice;
-use crate::{crash_point, engine, engine_builds, pulse, role_control, slow_sync};
+use crate::{container_images, crash_point, engine, engine_builds, pulse, role_control, slow_sync};
 
 const MEMORY_RESERVE_MIB_MIN: u64 = 1024;
 const DISK_RESERVE_MIB_MIN: u64 = 1024;
@@ -57,8 +57,11 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     let host_slots = open_slots(&directory, &instance)?;
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
-    let baker = baker(arguments, &directory, &host, &slots, &effects, &stop)?;
     let egress = Egress::open(arguments, &directory, &instance, host_slots.cgroups())?;
+    let containers = container_images::open(&directory, &instance, host_slots.cgroups(), &egress)?;
+    let images = images(arguments, &directory).with_containers(containers);
+    let deps = bake_deps(&directory, &host, &slots, images, &effects)?;
+    let baker = baker(arguments, &directory, &host, deps, &stop)?;
     let ports = NodePorts {
         engine: Arc::clone(&host.engine),
         slots,
@@ -198,28 +201,40 @@ fn pause_guard() -> Result<PauseGuard> {
     Ok(PauseGuard::new(program, arguments))
 }
 
-fn baker(
-    arguments: &RunArguments,
+fn images(arguments: &RunArguments, directory: &DataDirectory) -> ImageBuilder {
+    ImageBuilder::new(ImageCache::new(
+        directory.node().join("images"),
+        arguments.image_cache.clone(),
+    ))
+}
+
+fn bake_deps(
     directory: &DataDirectory,
     host: &HostEngine,
     slots: &Arc<dyn SlotProvider>,
+    images: ImageBuilder,
     effects: &Effects,
-    stop: &CancellationToken,
-) -> Result<Arc<Baker>> {
-    let deps = BakeDeps {
+) -> Result<BakeDeps> {
+    Ok(BakeDeps {
         engine: Arc::clone(&host.engine),
         slots: Arc::clone(slots),
         store: TemplateStore::new(directory.node().join("templates")),
-        images: Arc::new(ImageBuilder::new(ImageCache::new(
-            directory.node().join("images"),
-            arguments.image_cache.clone(),
-        ))),
+        images: Arc::new(images),
         clock: Arc::new(HostClock) as Arc<dyn Clock>,
         agent_program: sibling_program("dayfly-guest")?,
         make_empty_layer: empty_layer_maker(),
         limits: BakeLimits::default(),
         effects: effects.clone(),
-    };
+    })
+}
+
+fn baker(
+    arguments: &RunArguments,
+    directory: &DataDirectory,
+    host: &HostEngine,
+    deps: BakeDeps,
+    stop: &CancellationToken,
+) -> Result<Arc<Baker>> {
     let display = BakeDisplay::new(arguments.log_format);
     let probe = ProbeFirst {
         host: host.clone(),

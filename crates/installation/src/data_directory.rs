@@ -55,6 +55,12 @@ impl Instance {
     pub fn egress_uid(&self) -> u32 {
         self.first_uid + UIDS_OF_AN_INSTANCE - 1
     }
+
+    /// Beside it.
+    #[must_use]
+    pub fn images_uid(&self) -> u32 {
+        self.first_uid + UIDS_OF_AN_INSTANCE - 2
+    }
 }
 
 /// Where a running daemon can be reached.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{BakedTemplate, ResolvedRecipe, TemplateDisk};
 use dayfly_types::TemplateName;
+use dayfly_types::exec::ExecCommand;
 
 use crate::template_reports;
 use crate::templates::{BakeWish, BootableTemplate, ReadyTemplate};
@@ -257,8 +258,14 @@ pub(crate) fn bootable_template(disk: &TemplateDisk) -> BootableTemplate {
         made_by: Some(manifest.engine.clone()),
     };
     let offer = manifest.offer.clone().unwrap_or_default();
+    let entry_point = (!offer.entry_point.is_empty()).then_some(offer.entry_point);
+    let programs = offer.start.into_iter().map(ExecCommand::Shell);
     BootableTemplate {
         template,
-        start: offer.start,
+        start: entry_point
+            .map(ExecCommand::Argv)
+            .into_iter()
+            .chain(programs)
+            .collect(),
     }
 }

@@ -77,7 +77,7 @@ impl Kitchen {
                 version: recipe.recipe.version,
                 hash: recipe.hash(),
             },
-            offer: crate::bake::offer(&recipe.recipe),
+            offer: crate::bake::offer(&recipe.recipe, None),
             created_at: SystemTime::UNIX_EPOCH,
             machine: MachineSpec {
                 memory: recipe.recipe.memory,

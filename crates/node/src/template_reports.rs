@@ -56,7 +56,7 @@ pub(crate) fn of_bake(
 fn said(manifest: &TemplateManifest, recipe: Option<&ResolvedRecipe>) -> Offer {
     // Words of a recipe may change without a bake.
     let same = recipe.filter(|recipe| recipe.hash() == manifest.recipe.hash);
-    let written = |recipe: &ResolvedRecipe| offer(&recipe.recipe);
+    let written = |recipe: &ResolvedRecipe| offer(&recipe.recipe, None);
     same.map(written)
         .or_else(|| manifest.offer.clone())
         .or_else(|| recipe.map(written))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use dayfly_node_api::{NodeError, TemplateReport};
 use dayfly_snapshots::EngineIdentity;
 use dayfly_snapshots::capture::MemoryBase;
+use dayfly_types::exec::ExecCommand;
 use dayfly_types::{ErrorCode, TemplateName};
 use dayfly_vmm::RestoreSpec;
 use std::time::Duration;
@@ -28,8 +29,8 @@ pub struct ReadyTemplate {
 pub struct BootableTemplate {
     /// Its memory image is [`dayfly_vmm::MemoryImage::Zeros`].
     pub template: ReadyTemplate,
-    /// Programs that run in every sandbox of it, as commands of a shell.
-    pub start: Vec<String>,
+    /// Programs that run in every sandbox of it.
+    pub start: Vec<ExecCommand>,
 }
 
 /// Why a template cannot be restored now.

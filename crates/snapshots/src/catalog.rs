@@ -9,7 +9,9 @@ use serde::Serialize;
 
 use crate::bridge;
 use crate::image::BUILDER_VERSION;
-use crate::recipe::{Alias, ImageRecipe, ImageSource, Recipe, RecipeError, RecipeText};
+use crate::recipe::{
+    Alias, EntryPointUse, ImageRecipe, ImageSource, Recipe, RecipeError, RecipeText,
+};
 
 macro_rules! built_in_recipes {
     ($($name:literal),* $(,)?) => {
@@ -210,6 +212,8 @@ impl ResolvedRecipe {
             warm: &'a [String],
             start: &'a [String],
             bridge: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            entry_point: Option<&'static str>,
         }
         let recipe = &self.recipe;
         let baked = Baked {
@@ -223,6 +227,7 @@ impl ResolvedRecipe {
             warm: &recipe.warm,
             start: &recipe.start,
             bridge: (!recipe.contexts.is_empty()).then(bridge::digest),
+            entry_point: (recipe.entry_point == EntryPointUse::Ignore).then_some("ignore"),
         };
         crate::digest::hash_json(&baked)
     }

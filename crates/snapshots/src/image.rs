@@ -1,15 +1,20 @@
 //! Builds the parts of a template that do not depend on a boot, or finds them in the cache.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use dayfly_types::GuestDefaults;
+use dayfly_types::container_image::MadeImage;
 use tokio::sync::Mutex;
 
+use crate::container::{ContainerError, ContainerImages};
 use crate::debian::RELEASE;
+use crate::files;
 use crate::image_cache::{CacheEntry, CacheError, ImageCache, ImageKey};
 use crate::kernel::{self, KernelError};
 use crate::modules;
 use crate::progress::ProgressReporter;
-use crate::recipe::ImageRecipe;
+use crate::recipe::{ContainerImage, ImageRecipe, PackageImage};
 use crate::root::{self, RootError};
 use crate::sources::Sources;
 use crate::staging::StagingError;
@@ -20,6 +25,10 @@ use crate::template::file_names;
 pub(crate) const BUILDER_VERSION: u32 = 2;
 /// The same for the kernel and its modules, which do not depend on a recipe.
 const KERNEL_BUILDER_VERSION: u32 = 1;
+/// And for disks of images of containers.
+const CONTAINER_BUILDER_VERSION: u32 = 1;
+/// Beside the disk of such an image: what it says of its use.
+pub(crate) const MADE_IMAGE_FILE: &str = "image.json";
 const HOST_SOURCES: &str = "/etc/apt";
 
 /// Why the parts could not be had.
@@ -29,6 +38,10 @@ pub enum ImageError {
     Stage(#[source] StagingError),
     #[error("cannot build the root image")]
     Root(#[source] RootError),
+    #[error("cannot make a disk of the image")]
+    Container(#[source] ContainerError),
+    #[error("cannot write or read what the image says of itself")]
+    MadeImage(#[source] io::Error),
     #[error("cannot get a kernel")]
     Kernel(#[source] KernelError),
     #[error("cannot keep the image")]
@@ -47,6 +60,17 @@ pub struct ImageParts {
     pub kernel_version: String,
     /// In the order of loading.
     pub modules: Vec<PathBuf>,
+    /// What the image of a container says of its use; nothing for a disk of packages.
+    pub container: Option<MadeImage>,
+}
+
+impl ImageParts {
+    /// What commands start with in a guest with this disk.
+    #[must_use]
+    pub fn defaults(&self) -> GuestDefaults {
+        let container = self.container.as_ref();
+        container.map_or_else(GuestDefaults::default, |image| image.defaults.clone())
+    }
 }
 
 /// Builds images, one at a time.
@@ -54,6 +78,7 @@ pub struct ImageParts {
 pub struct ImageBuilder {
     cache: ImageCache,
     host_sources: PathBuf,
+    containers: Option<ContainerImages>,
     /// Two builds at once would only share the line and the disk, and could be of the same image.
     turn: Mutex<()>,
 }
@@ -64,8 +89,16 @@ impl ImageBuilder {
         Self {
             cache,
             host_sources: PathBuf::from(HOST_SOURCES),
+            containers: None,
             turn: Mutex::new(()),
         }
+    }
+
+    /// One that makes disks of images of containers too.
+    #[must_use]
+    pub fn with_containers(mut self, containers: ContainerImages) -> Self {
+        self.containers = Some(containers);
+        self
     }
 
     /// Finds or builds the parts for `image`. Needs root.
@@ -83,11 +116,50 @@ impl ImageBuilder {
         let _turn = self.turn.lock().await;
         let sources = Sources::of_host(&self.host_sources, RELEASE);
         let kernel = self.ensure_kernel(&sources, &progress.part(0, 20)).await?;
-        let root = self
-            .ensure_root(image, &sources, &progress.part(20, 100))
-            .await?;
+        let disk_progress = progress.part(20, 100);
+        let root = match image {
+            ImageRecipe::Packages(packages) => {
+                self.ensure_root(packages, &sources, &disk_progress).await?
+            }
+            ImageRecipe::Container(container) => {
+                self.ensure_container(container, &disk_progress).await?
+            }
+        };
+        let found = blocking(move || parts(kernel, root)).await??;
         progress.report("image ready", 100);
-        parts(kernel, root)
+        Ok(found)
+    }
+
+    async fn ensure_container(
+        &self,
+        image: &ContainerImage,
+        progress: &ProgressReporter,
+    ) -> Result<Keyed, ImageError> {
+        let key = container_key(image);
+        if let Some(entry) = self.open(&key).await? {
+            return Ok(Keyed { key, entry });
+        }
+        let containers = self.containers.as_ref();
+        let containers = containers.ok_or(ImageError::Container(ContainerError::NotHere))?;
+        let work = self.cache.stage().map_err(ImageError::Stage)?;
+        let staging = self.cache.stage().map_err(ImageError::Stage)?;
+        let target = staging.path().join(file_names::BASE_IMAGE);
+        let made = containers.make(&image.image, work.path(), &target, progress);
+        let made = made.await.map_err(ImageError::Container)?;
+        let cache = self.cache.clone();
+        blocking(move || {
+            drop(work);
+            let text = serde_json::to_vec_pretty(&made).map_err(io::Error::from);
+            let about = staging.path().join(MADE_IMAGE_FILE);
+            text.and_then(|text| files::write_new(&about, &text, files::SEALED_MODE))
+                .map_err(ImageError::MadeImage)?;
+            let names = [file_names::BASE_IMAGE, MADE_IMAGE_FILE].map(str::to_owned);
+            let entry = cache
+                .commit(&key, staging, &made.digest, names.to_vec())
+                .map_err(ImageError::Keep)?;
+            Ok(Keyed { key, entry })
+        })
+        .await?
     }
 
     async fn ensure_kernel(
@@ -120,11 +192,11 @@ impl ImageBuilder {
 
     async fn ensure_root(
         &self,
-        image: &ImageRecipe,
+        image: &PackageImage,
         sources: &Sources,
         progress: &ProgressReporter,
     ) -> Result<Keyed, ImageError> {
-        let key = root_key(image);
+        let key = package_key(image);
         if let Some(entry) = self.open(&key).await? {
             return Ok(Keyed { key, entry });
         }
@@ -161,8 +233,19 @@ pub(crate) fn kernel_key() -> ImageKey {
 }
 
 /// The name of the entry with the disk of an image.
-pub(crate) fn root_key(image: &ImageRecipe) -> ImageKey {
+pub(crate) fn disk_key(image: &ImageRecipe) -> ImageKey {
+    match image {
+        ImageRecipe::Packages(image) => package_key(image),
+        ImageRecipe::Container(image) => container_key(image),
+    }
+}
+
+fn package_key(image: &PackageImage) -> ImageKey {
     ImageKey::new("root", &(BUILDER_VERSION, RELEASE, image))
+}
+
+fn container_key(image: &ContainerImage) -> ImageKey {
+    ImageKey::new("container", &(CONTAINER_BUILDER_VERSION, image))
 }
 
 /// An entry and the key under which it was found.
@@ -174,11 +257,15 @@ struct Keyed {
 
 fn parts(kernel: Keyed, root: Keyed) -> Result<ImageParts, ImageError> {
     let named = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
-    let base = root
-        .entry
-        .files
-        .into_iter()
-        .find(|path| named(path, file_names::BASE_IMAGE));
+    let mut about = None;
+    let mut base = None;
+    for path in root.entry.files {
+        if named(&path, file_names::BASE_IMAGE) {
+            base = Some(path);
+        } else if named(&path, MADE_IMAGE_FILE) {
+            about = Some(read_made(&path).map_err(ImageError::MadeImage)?);
+        }
+    }
     let Some(base) = base else {
         return Err(ImageError::Incomplete { key: root.key });
     };
@@ -189,9 +276,14 @@ fn parts(kernel: Keyed, root: Keyed) -> Result<ImageParts, ImageError> {
             kernel: first,
             kernel_version: kernel.entry.label,
             modules: files.collect(),
+            container: about,
         }),
         _ => Err(ImageError::Incomplete { key: kernel.key }),
     }
+}
+
+fn read_made(path: &Path) -> io::Result<MadeImage> {
+    serde_json::from_slice(&std::fs::read(path)?).map_err(io::Error::from)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::ResolvedRecipe;
 use crate::files;
-use crate::image::{kernel_key, root_key};
+use crate::image::{MADE_IMAGE_FILE, disk_key, kernel_key};
 use crate::image_cache::{CacheError, Contents, ImageCache, ImageKey, contents_of};
 use crate::kernel::KERNEL_FILE;
 use crate::sparse::{BLOCK_BYTES, is_zero};
@@ -32,6 +32,11 @@ const FIRST_LINE: &[u8] = b"dayfly-image 1\n";
 /// A kernel has a dozen modules, each with a line of its own.
 const HEAD_BYTES_MAX: u64 = 1 << 20;
 const FILES_MAX: usize = 256;
+/// What an entry with a disk holds: the disk alone, or what the image of a container says as well.
+const DISK_FILES: [&[&str]; 2] = [
+    &[file_names::BASE_IMAGE],
+    &[file_names::BASE_IMAGE, MADE_IMAGE_FILE],
+];
 /// What stays free of the disk whatever an archive says of itself.
 const DISK_RESERVE_BYTES: u64 = 1 << 30;
 
@@ -232,7 +237,7 @@ pub fn import<'a>(
 
 /// The entries that an image is made of.
 fn keys(recipe: &ResolvedRecipe) -> [ImageKey; 2] {
-    [kernel_key(), root_key(&recipe.image)]
+    [kernel_key(), disk_key(&recipe.image)]
 }
 
 fn read_head(from: &mut impl BufRead) -> Result<Head, ImportError> {
@@ -289,7 +294,7 @@ fn check_head(head: &Head, keys: &[ImageKey; 2]) -> Result<(), ImportError> {
         let what = "no kernel comes first";
         return Err(ImportError::Contents { what });
     }
-    if names(1) != [file_names::BASE_IMAGE] {
+    if !DISK_FILES.contains(&names(1).as_slice()) {
         let what = "not one disk";
         return Err(ImportError::Contents { what });
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::catalog::RecipeCatalog;
+use crate::recipe::ImageRecipe;
 
 fn recipe() -> ResolvedRecipe {
     let catalog = RecipeCatalog::load(None).unwrap();
@@ -201,7 +202,10 @@ fn archives_of_something_else_are_refused() {
     assert!(matches!(error, ImportError::NoRecipe { .. }));
     // Of a recipe that was changed since.
     let mut other = hosts.recipe.clone();
-    other.image.packages.clear();
+    let ImageRecipe::Packages(packages) = &mut other.image else {
+        panic!("{:?}", other.image);
+    };
+    packages.packages.clear();
     let error = import(&cache, |_| Some(&other), archive.as_slice(), None).unwrap_err();
     assert!(matches!(error, ImportError::Other { .. }));
     hosts.is_empty();

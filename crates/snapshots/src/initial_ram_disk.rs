@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! init                 the agent
+//! defaults.json        what the image says about commands, where there is one
 //! modules/order        names of module files, one a line, in the order of loading
 //! modules/NAME.ko      the modules, not compressed
 //! dev/console          so that the kernel can give init its standard streams
@@ -14,6 +15,8 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use dayfly_types::GuestDefaults;
 
 use crate::cpio::CpioWriter;
 use crate::files::SEALED_MODE;
@@ -47,6 +50,7 @@ pub fn write_initial_ram_disk(
     path: &Path,
     agent: &Path,
     modules: &[PathBuf],
+    defaults: &GuestDefaults,
 ) -> Result<(), InitialRamDiskError> {
     let agent = read(agent)?;
     let mut contents = Vec::new();
@@ -57,7 +61,9 @@ pub fn write_initial_ram_disk(
         })?;
         contents.push((name, read(module)?));
     }
-    write(path, &agent, &contents).map_err(|source| InitialRamDiskError::Write {
+    let defaults = serde_json::to_vec(defaults).map_err(io::Error::from);
+    let written = defaults.and_then(|defaults| write(path, &agent, &contents, &defaults));
+    written.map_err(|source| InitialRamDiskError::Write {
         path: path.to_owned(),
         source,
     })
@@ -70,7 +76,12 @@ fn read(path: &Path) -> Result<Vec<u8>, InitialRamDiskError> {
     })
 }
 
-fn write(path: &Path, agent: &[u8], modules: &[(&str, Vec<u8>)]) -> io::Result<()> {
+fn write(
+    path: &Path,
+    agent: &[u8],
+    modules: &[(&str, Vec<u8>)],
+    defaults: &[u8],
+) -> io::Result<()> {
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -82,6 +93,7 @@ fn write(path: &Path, agent: &[u8], modules: &[(&str, Vec<u8>)]) -> io::Result<(
     }
     archive.character_device("dev/console", 0o600, 5, 1)?;
     archive.file("init", 0o755, agent)?;
+    archive.file("defaults.json", 0o644, defaults)?;
     let mut order = String::new();
     for (name, _) in modules {
         order.push_str(name);
@@ -105,7 +117,13 @@ mod tests {
         std::fs::write(at("agent"), b"ELF").unwrap();
         std::fs::write(at("b.ko"), b"module b").unwrap();
         std::fs::write(at("a.ko"), b"module a").unwrap();
-        write_initial_ram_disk(&at("initrd"), &at("agent"), &[at("b.ko"), at("a.ko")]).unwrap();
+        write_initial_ram_disk(
+            &at("initrd"),
+            &at("agent"),
+            &[at("b.ko"), at("a.ko")],
+            &GuestDefaults::default(),
+        )
+        .unwrap();
         let bytes = std::fs::read(at("initrd")).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("b.ko\na.ko\n"));
@@ -115,9 +133,13 @@ mod tests {
     #[test]
     fn missing_agent_is_named() {
         let directory = tempfile::tempdir().unwrap();
-        let error =
-            write_initial_ram_disk(&directory.path().join("x"), Path::new("/no/agent"), &[])
-                .unwrap_err();
+        let error = write_initial_ram_disk(
+            &directory.path().join("x"),
+            Path::new("/no/agent"),
+            &[],
+            &GuestDefaults::default(),
+        )
+        .unwrap_err();
         assert!(error.to_string().contains("/no/agent"));
     }
 }

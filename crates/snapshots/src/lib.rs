@@ -13,11 +13,14 @@
 pub mod bridge;
 pub mod capture;
 pub mod catalog;
+pub mod container;
+mod container_lend;
 mod cpio;
 mod debian;
 pub mod digest;
 mod files;
 pub mod image;
+mod image_address;
 pub mod image_archive;
 pub mod image_cache;
 pub mod initial_ram_disk;
@@ -43,8 +46,10 @@ pub mod writable_disk;
 
 pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
 pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe, WrongRecipe, recipe_files};
+pub use container::{ContainerError, ContainerImages};
 pub use digest::{ContentDigest, DIGEST_KIND};
 pub use image::{ImageBuilder, ImageError, ImageParts};
+pub use image_address::{ImageAddress, InvalidImageAddress};
 pub use image_archive::{ArchivedImage, ExportError, ImportError};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
 pub use initial_ram_disk::{InitialRamDiskError, write_initial_ram_disk};
@@ -53,7 +58,10 @@ pub use manifest::{
     ManifestError, Mismatch, Offer, ParentIdentity, RecipeIdentity, SealedFile, TemplateManifest,
 };
 pub use progress::{Progress, ProgressReporter};
-pub use recipe::{Alias, ImageRecipe, Recipe, RecipeError, RecipeText, RegistryPackages};
+pub use recipe::{
+    Alias, ContainerImage, EntryPointUse, ImageRecipe, PackageImage, Recipe, RecipeError,
+    RecipeText, RegistryPackages,
+};
 pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};

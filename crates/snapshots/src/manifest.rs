@@ -102,6 +102,9 @@ pub struct Offer {
     /// Versions of before it was kept do not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<String>,
+    /// The program of the image of a container, if it runs in every sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entry_point: Vec<String>,
 }
 
 /// The engine that captured, and that a restore needs again.

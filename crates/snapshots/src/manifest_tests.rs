@@ -25,6 +25,7 @@ pub(crate) fn draft() -> ManifestDraft {
             run: RunMeaning::Python,
             contexts: vec![ContextLanguage::Python],
             start: Vec::new(),
+            entry_point: Vec::new(),
         },
         created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000),
         machine: MachineSpec {

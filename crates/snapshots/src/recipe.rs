@@ -8,6 +8,7 @@ use dayfly_types::{
 };
 use serde::Serialize;
 
+use crate::image_address::{ImageAddress, InvalidImageAddress};
 use crate::package_name;
 use crate::recipe_file::{AliasFile, RecipeFile};
 
@@ -51,14 +52,23 @@ pub struct Recipe {
     pub start: Vec<String>,
     /// What `run` means in its sandboxes. Only declared: nothing on the disk follows from it.
     pub run: RunMeaning,
+    /// Whether the program that an image of a container is for runs in every sandbox.
+    pub entry_point: EntryPointUse,
     /// Languages of the context bridge, which a bake installs when there are any.
     pub contexts: Vec<ContextLanguage>,
+}
+
+/// What is done with the entry point of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryPointUse {
+    /// It is started before the capture and left running.
+    Start,
+    Ignore,
 }
 
 /// Where a recipe's disk image comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageSource {
-    /// Built from packages and a setup script.
     Own(ImageRecipe),
     /// The image of another template; only the warm-up differs.
     Of(TemplateName),
@@ -66,7 +76,24 @@ pub enum ImageSource {
 
 /// The part of a recipe that decides what is on the disk. Equal ones share one image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ImageRecipe {
+#[serde(untagged)]
+pub enum ImageRecipe {
+    /// Built from packages and a setup script.
+    Packages(PackageImage),
+    /// The image of a container.
+    Container(ContainerImage),
+}
+
+/// A disk with the layers of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContainerImage {
+    pub version: u32,
+    pub image: ImageAddress,
+}
+
+/// A Debian that is made here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackageImage {
     pub version: u32,
     /// Sorted, without repeats: order means nothing to the package manager.
     pub packages: Vec<String>,
@@ -127,13 +154,20 @@ pub enum RecipeError {
     },
     #[error("{package:?} in {key:?} is not the name of a package")]
     BadPackage { key: &'static str, package: String },
+    #[error("the value of \"image\" is not the address of an image")]
+    BadImage(#[source] InvalidImageAddress),
+    #[error("{key:?} is about the image of a container, and there is no \"image\"")]
+    NoImage { key: &'static str },
     #[error("{key:?} needs {needed}")]
     Needs {
         key: &'static str,
         needed: &'static str,
     },
-    #[error("{key:?} cannot stand beside \"from\": the image is the other template's")]
-    ImageIsBorrowed { key: &'static str },
+    #[error("{key:?} cannot stand beside {other:?}: the disk is as it is there")]
+    ImageIsBorrowed {
+        key: &'static str,
+        other: &'static str,
+    },
     #[error("{key:?} cannot stand beside \"alias_of\": the template is the other one")]
     TemplateIsBorrowed { key: String },
 }
@@ -198,6 +232,7 @@ impl Recipe {
             warm: limited("warm", file.warm, COMMANDS_MAX)?,
             start: limited("start", file.start, COMMANDS_MAX)?,
             description: file.description,
+            entry_point: entry_point(file.entry_point.as_deref(), file.image.is_some())?,
             run,
             contexts,
         })
@@ -205,28 +240,57 @@ impl Recipe {
 }
 
 fn image_source(file: &RecipeFile) -> Result<ImageSource, RecipeError> {
+    if let Some(image) = &file.image {
+        nothing_beside("image", file)?;
+        let image = ImageAddress::parse(image).map_err(RecipeError::BadImage)?;
+        let version = file.version;
+        let container = ContainerImage { version, image };
+        return Ok(ImageSource::Own(ImageRecipe::Container(container)));
+    }
     if let Some(from) = &file.from {
-        let own = [
-            ("packages", file.packages.is_some()),
-            ("node", file.node.is_some()),
-            ("pip", file.pip.is_some()),
-            ("npm", file.npm.is_some()),
-            ("setup", file.setup.is_some()),
-        ];
-        return match own.into_iter().find(|(_, is_there)| *is_there) {
-            Some((key, _)) => Err(RecipeError::ImageIsBorrowed { key }),
-            None => parse_name("from", from).map(ImageSource::Of),
-        };
+        nothing_beside("from", file)?;
+        return parse_name("from", from).map(ImageSource::Of);
     }
     let packages = names("packages", &file.packages, package_name::is_debian)?;
     let registries = registry_packages(file, &packages)?;
     let setup = file.setup.clone().filter(|text| !text.trim().is_empty());
-    Ok(ImageSource::Own(ImageRecipe {
+    let packages = PackageImage {
         version: file.version,
         packages,
         registries,
         setup,
-    }))
+    };
+    Ok(ImageSource::Own(ImageRecipe::Packages(packages)))
+}
+
+/// Refuses keys about a disk that another key decides.
+fn nothing_beside(other: &'static str, file: &RecipeFile) -> Result<(), RecipeError> {
+    let own = [
+        ("from", file.from.is_some() && other != "from"),
+        ("packages", file.packages.is_some()),
+        ("node", file.node.is_some()),
+        ("pip", file.pip.is_some()),
+        ("npm", file.npm.is_some()),
+        ("setup", file.setup.is_some()),
+    ];
+    match own.into_iter().find(|(_, is_there)| *is_there) {
+        Some((key, _)) => Err(RecipeError::ImageIsBorrowed { key, other }),
+        None => Ok(()),
+    }
+}
+
+fn entry_point(word: Option<&str>, has_image: bool) -> Result<EntryPointUse, RecipeError> {
+    let key = "entry_point";
+    match word {
+        Some(_) if !has_image => Err(RecipeError::NoImage { key }),
+        None | Some("start") => Ok(EntryPointUse::Start),
+        Some("ignore") => Ok(EntryPointUse::Ignore),
+        Some(word) => Err(RecipeError::UnknownWord {
+            key,
+            word: word.to_owned(),
+            known: "start, ignore",
+        }),
+    }
 }
 
 fn registry_packages(

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::recipe::RecipeError;
 
 /// Every key that a recipe may have.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "name",
     "description",
     "version",
@@ -18,6 +18,8 @@ const KEYS: [&str; 16] = [
     "pip",
     "npm",
     "from",
+    "image",
+    "entry_point",
     "setup",
     "warm",
     "start",
@@ -42,6 +44,8 @@ pub(crate) struct RecipeFile {
     pub(crate) pip: Option<Vec<String>>,
     pub(crate) npm: Option<Vec<String>>,
     pub(crate) from: Option<String>,
+    pub(crate) image: Option<String>,
+    pub(crate) entry_point: Option<String>,
     pub(crate) setup: Option<String>,
     #[serde(default)]
     pub(crate) warm: Vec<String>,

@@ -20,11 +20,23 @@ fn error_text(more: &str) -> String {
     error.to_string()
 }
 
-fn image(recipe: &Recipe) -> &ImageRecipe {
-    match &recipe.source {
-        ImageSource::Own(image) => image,
-        ImageSource::Of(name) => panic!("the image is of {name}"),
-    }
+fn image(recipe: &Recipe) -> &PackageImage {
+    let ImageSource::Own(ImageRecipe::Packages(image)) = &recipe.source else {
+        panic!("the disk is not made of packages: {:?}", recipe.source);
+    };
+    image
+}
+
+#[test]
+fn an_image_of_a_container_is_a_disk_of_its_own() {
+    let recipe = with("image = 'docker.io/library/debian:12'");
+    let ImageSource::Own(ImageRecipe::Container(container)) = &recipe.source else {
+        panic!("{:?}", recipe.source);
+    };
+    assert_eq!(container.image.to_string(), "docker.io/library/debian:12");
+    assert_eq!(recipe.entry_point, EntryPointUse::Start);
+    let ignoring = with("image = 'docker.io/library/debian:12'\nentry_point = 'ignore'");
+    assert_eq!(ignoring.entry_point, EntryPointUse::Ignore);
 }
 
 #[test]
@@ -48,6 +60,11 @@ fn errors_name_the_key() {
         ("from = 'base'\nsetup = 'true'", "setup"),
         ("from = 'base'\nnode = '24.1.0'", "node"),
         ("from = 'base'\npip = []", "pip"),
+        ("image = 'debian'", "image"),
+        ("image = 'a.b/c:1'\nfrom = 'base'", "from"),
+        ("image = 'a.b/c:1'\npackages = []", "packages"),
+        ("image = 'a.b/c:1'\nentry_point = 'maybe'", "entry_point"),
+        ("entry_point = 'ignore'", "entry_point"),
         ("run = 'perl'", "run"),
         ("run = 'python_context'", "contexts"),
         ("contexts = ['cobol']", "contexts"),

@@ -8,7 +8,7 @@ use crate::debian::{DebianError, DebianRoot};
 use crate::files;
 use crate::program::{Program, ProgramError};
 use crate::progress::ProgressReporter;
-use crate::recipe::ImageRecipe;
+use crate::recipe::PackageImage;
 use crate::root_hooks;
 use crate::sources::Sources;
 
@@ -51,7 +51,7 @@ pub enum RootError {
 
 /// Builds `image` at `target`. `work` is an empty directory that the caller removes.
 pub(crate) async fn build(
-    image: &ImageRecipe,
+    image: &PackageImage,
     sources: &Sources,
     work: &Path,
     target: &Path,
@@ -87,7 +87,7 @@ pub(crate) async fn build(
     Ok(())
 }
 
-fn options(image: &ImageRecipe, work: &Path) -> Result<Vec<String>, RootError> {
+fn options(image: &PackageImage, work: &Path) -> Result<Vec<String>, RootError> {
     let mut options: Vec<String> = EXCLUDED
         .iter()
         .map(|path| format!("--dpkgopt=path-exclude={path}"))
@@ -118,7 +118,7 @@ fn replace(path: &Path, text: &str) -> Result<(), RootError> {
 }
 
 /// A file system id that equal recipes share, so that images differ only where content does.
-fn uuid_of(image: &ImageRecipe) -> String {
+fn uuid_of(image: &PackageImage) -> String {
     let hash = crate::digest::hash_json(image);
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();
     // Version 8 is the one whose bits are the maker's own.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn uuid_has_its_form() {
-        let image = ImageRecipe {
+        let image = PackageImage {
             version: 1,
             packages: Vec::new(),
             registries: RegistryPackages::default(),

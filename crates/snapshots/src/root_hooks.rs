@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::recipe::{ImageRecipe, RegistryPackages};
+use crate::recipe::{PackageImage, RegistryPackages};
 
 const ACCOUNT: &str = include_str!("hooks/account.sh");
 const REGISTRIES: &str = include_str!("hooks/registries.sh");
@@ -19,7 +19,7 @@ pub(crate) struct Unwritten {
 }
 
 /// Writes the hooks of an image into `work` and gives their paths in the order of running.
-pub(crate) fn write(image: &ImageRecipe, work: &Path) -> Result<Vec<PathBuf>, Unwritten> {
+pub(crate) fn write(image: &PackageImage, work: &Path) -> Result<Vec<PathBuf>, Unwritten> {
     let mut hooks = vec![hook(work, "account", ACCOUNT)?];
     if !image.registries.is_empty() {
         write_lists(&image.registries, work)?;
@@ -70,7 +70,7 @@ fn setup_hook(setup: &str) -> String {
 mod tests {
     use super::*;
 
-    fn names(image: &ImageRecipe, work: &Path) -> Vec<String> {
+    fn names(image: &PackageImage, work: &Path) -> Vec<String> {
         let hooks = write(image, work).unwrap();
         let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
         hooks.into_iter().map(name).collect()
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn registries_are_asked_only_for_what_a_recipe_names() {
         let work = tempfile::tempdir().unwrap();
-        let mut image = ImageRecipe {
+        let mut image = PackageImage {
             version: 1,
             packages: Vec::new(),
             registries: RegistryPackages::default(),

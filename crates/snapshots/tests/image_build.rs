@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use dayfly_snapshots::{
     ImageBuilder, ImageCache, ProgressReporter, RecipeCatalog, write_initial_ram_disk,
 };
+use dayfly_types::GuestDefaults;
 use dayfly_types::TemplateName;
 
 fn is_required() -> bool {
@@ -110,7 +111,13 @@ async fn base_image_builds_and_is_reused() {
 
     // Any program will do as the agent: the archive is not booted here.
     let archive = directory.path().join("initrd");
-    write_initial_ram_disk(&archive, Path::new("/bin/true"), &parts.modules).unwrap();
+    write_initial_ram_disk(
+        &archive,
+        Path::new("/bin/true"),
+        &parts.modules,
+        &GuestDefaults::default(),
+    )
+    .unwrap();
     assert!(archive.metadata().unwrap().len() > 1 << 20);
     assert_eq!(entries(&directory.path().join("images/.staging")), 0);
 }

@@ -20,6 +20,7 @@ use dayfly_node::{
 use dayfly_node_api::{EnsureSandbox, SnapshotRequest, TemplateReport};
 use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
+use dayfly_types::exec::ExecCommand;
 use dayfly_types::{
     CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, SnapshotId,
     TemplateName, Vcpus,
@@ -140,7 +141,8 @@ impl TemplateSource for FixedTemplate {
     ) -> Result<BootableTemplate, TemplateUnavailable> {
         let mut template = (*self.ready(name)?).clone();
         template.restore.memory_image = MemoryImage::Zeros;
-        let start = vec!["exec the-program-of-the-template".to_owned()];
+        let program = "exec the-program-of-the-template".to_owned();
+        let start = vec![ExecCommand::Shell(program)];
         Ok(BootableTemplate { template, start })
     }
 

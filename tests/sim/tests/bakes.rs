@@ -99,6 +99,7 @@ impl Bakery {
             kernel: self.path("kernel"),
             kernel_version: "6.12".to_owned(),
             modules: vec![self.path("a.ko")],
+            container: None,
         })
     }
 

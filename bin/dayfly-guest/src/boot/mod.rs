@@ -3,6 +3,7 @@
 //! One line to the console for each stage, and none after it: the console belongs to the kernel.
 
 mod console;
+mod defaults;
 mod modules;
 mod mounts;
 mod network;
@@ -55,12 +56,13 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     console::say("kernel file systems mounted");
     let loaded = modules::load_all()?;
     console::say(&format!("{loaded} modules loaded"));
+    let defaults = defaults::read()?;
     let layers = mounts::switch_to_overlay()?;
     console::say("root switched");
     mounts::mount_runtime_filesystems()?;
     let user_group =
         UserGroup::create().map_err(BootError::at("make the group of user processes"))?;
-    let machine = Machine::guest(user_group, layers);
+    let machine = Machine::guest(user_group, layers, defaults);
     activity::prepare(&machine.busy_file()).map_err(BootError::at("make the busy file"))?;
     identity::prepare(&machine).map_err(BootError::at("write a first identity"))?;
     prepare_process();

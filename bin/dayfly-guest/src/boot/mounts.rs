@@ -19,6 +19,13 @@ const WRITABLE: &str = "/dayfly/rw";
 const NEW_ROOT: &str = "/dayfly/root";
 const UPPER: &str = "/dayfly/rw/upper";
 const WORK: &str = "/dayfly/rw/work";
+/// Where the agent and programs write, whatever the image is.
+const NEEDED: [(&str, u32); 4] = [
+    ("/tmp", 0o1777),
+    ("/etc", 0o755),
+    ("/var", 0o755),
+    ("/var/lib", 0o755),
+];
 const PLAIN: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
@@ -101,7 +108,12 @@ pub(super) fn mount_runtime_filesystems() -> Result<(), BootError> {
     attach("tmpfs", "tmpfs", "/run", run, "mode=0755")?;
     make_directory("/run/dayfly", 0o755)?;
     make_directory("/run/lock", 0o1777)?;
-    make_directory("/tmp", 0o1777)?;
+    // An image need not have them; what it has stays as it is.
+    for (directory, mode) in NEEDED {
+        if fs::symlink_metadata(directory).is_err() {
+            make_directory(directory, mode)?;
+        }
+    }
     for (link, target) in [
         ("/dev/fd", "/proc/self/fd"),
         ("/dev/stdin", "/proc/self/fd/0"),

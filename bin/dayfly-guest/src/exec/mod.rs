@@ -92,7 +92,7 @@ impl Exec {
     ) -> Result<Self, GuestError> {
         spawn::check(spec)?;
         limits::check(&spec.limits, machine.user_group.is_some())?;
-        let account = Account::find(spec.user.as_deref())?;
+        let account = Account::find(spec.user.as_deref(), &machine.defaults)?;
         let group = make_group(spec, number, machine)?;
         let spawned = spawn::Plan::new(spec, &account, group.as_ref(), machine, number)
             .and_then(|plan| plan.launch(spec, poller));

@@ -26,7 +26,6 @@ use crate::poller::{Poller, Source};
 use crate::sys;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const DEFAULT_DIRECTORY: &str = "/workspace";
 /// The kernel refuses one argument of 128 KiB; longer shell lines become a script file.
 const SHELL_ARGUMENT_BYTES_MAX: usize = 96 << 10;
 /// What shells use for a command that was found and could not be run, and for one not found.
@@ -133,6 +132,7 @@ impl<'a> Plan<'a> {
             .args(arguments)
             .env_clear()
             .envs(base_environment(account))
+            .envs(&machine.defaults.environment)
             .envs(spec.terminal.map(|_| ("TERM", terminal::TERM)))
             .envs(&spec.env);
         let entrance = group.map(ExecGroup::entrance);
@@ -214,7 +214,7 @@ impl<'a> Plan<'a> {
                 std::env::set_current_dir(directory),
             ),
             None => {
-                let places = [DEFAULT_DIRECTORY, &self.account.home, "/"];
+                let places = [&self.account.directory, &self.account.home, "/"];
                 let is_entered = places
                     .iter()
                     .any(|place| std::env::set_current_dir(place).is_ok());

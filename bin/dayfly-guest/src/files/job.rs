@@ -235,7 +235,11 @@ impl Job {
     /// file system that it may have to unmount.
     fn enter_directory(&self) {
         let is_disk = matches!(self.operation, Operation::Disk(_));
-        let places = ["/workspace", self.account.home.as_str(), "/"];
+        let places = [
+            self.account.directory.as_str(),
+            self.account.home.as_str(),
+            "/",
+        ];
         let places = if is_disk { &places[2..] } else { &places };
         let _ = places
             .iter()

@@ -11,6 +11,7 @@ use dayfly_node::egress::EGRESS_GROUP;
 use dayfly_node::glimpse::GlimpsedSlot;
 use dayfly_node::journal::{Entry, Journal};
 use dayfly_node_api::{BakeState, NodeCalls, NodeClient};
+use dayfly_snapshots::container::IMAGES_GROUP;
 
 /// What is on its way in or out when it is seen settles within this.
 const SETTLE_TRIES: u32 = 20;
@@ -124,11 +125,16 @@ fn is_known(item: &Leftover, known: &BTreeSet<String>) -> bool {
     slot_name(item).is_some_and(|name| known.contains(&name))
 }
 
-/// The process that lets sandboxes out runs for as long as there is a daemon or a sandbox.
+const GROUPS_BESIDE_SLOTS: [&str; 2] = [EGRESS_GROUP, IMAGES_GROUP];
+
+/// The process that lets sandboxes out runs for as long as there is a daemon or a sandbox; the one
+/// that reads images runs now and then.
 fn is_of_the_egress(item: &Leftover, directory: &Path) -> bool {
     match item {
-        Leftover::Cgroup { name } => name == EGRESS_GROUP,
-        Leftover::Process { cgroup, .. } => cgroup.as_deref() == Some(EGRESS_GROUP),
+        Leftover::Cgroup { name } => GROUPS_BESIDE_SLOTS.contains(&name.as_str()),
+        Leftover::Process { cgroup, .. } => cgroup
+            .as_deref()
+            .is_some_and(|group| GROUPS_BESIDE_SLOTS.contains(&group)),
         Leftover::Mount { mount_point: path }
         | Leftover::NetworkNamespace { path, .. }
         | Leftover::SlotDirectory { path } => path.starts_with(directory),

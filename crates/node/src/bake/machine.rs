@@ -7,13 +7,13 @@ use std::path::Path;
 
 use dayfly_guest_client::{AgentClient, QuiesceSpec};
 use dayfly_host::files::open_without_links;
-use dayfly_snapshots::{ProgressReporter, Recipe, Staging, file_names as template_files};
+use dayfly_snapshots::{ProgressReporter, Staging, file_names as template_files};
 use dayfly_vmm::{BootSpec, CaptureSpec, Slot, Vm, file_names};
 
 use super::error::BakeError;
 use super::ports::BakeDeps;
 use super::template::blocking;
-use super::warm_up;
+use super::warm_up::{self, WarmUp};
 use crate::console::told;
 use crate::effects::{Effect, Effects};
 use crate::guest::open_agent;
@@ -33,7 +33,7 @@ pub(super) struct Captured {
 pub(super) async fn boot_and_capture(
     deps: &BakeDeps,
     slot: &Slot,
-    recipe: &Recipe,
+    what: WarmUp<'_>,
     spec: &BootSpec,
     staging: Staging,
     progress: &ProgressReporter,
@@ -47,7 +47,7 @@ pub(super) async fn boot_and_capture(
     let agent = find_agent(deps, slot, vm.as_mut()).await?;
     let status = agent.status().await.map_err(BakeError::Status)?;
     let warm_progress = progress.part(40, 90);
-    let warming = warm_up::run(&agent, recipe, deps.limits.command, &warm_progress);
+    let warming = warm_up::run(&agent, what, deps.limits.command, &warm_progress);
     tokio::select! {
         warmed = warming => warmed.map_err(BakeError::WarmUp)?,
         exit = vm.wait() => {

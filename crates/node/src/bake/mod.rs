@@ -11,6 +11,7 @@
 //! `baker`. Start reading at [`bake_template`].
 
 mod bridge;
+mod entry_point;
 mod error;
 mod held_slot;
 mod identity;

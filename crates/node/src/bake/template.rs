@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use dayfly_snapshots::{
-    AgentIdentity, BakedTemplate, ImageParts, ManifestDraft, Offer, ProgressReporter, Recipe,
-    RecipeIdentity, ResolvedRecipe, Staging, file_names, make_writable_disk,
-    write_initial_ram_disk,
+    AgentIdentity, BakedTemplate, EntryPointUse, ImageParts, ManifestDraft, Offer,
+    ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, file_names,
+    make_writable_disk, write_initial_ram_disk,
 };
+use dayfly_types::container_image::MadeImage;
 use dayfly_vmm::{BootMemory, BootSpec, DiskFiles, MachineSpec};
 
 use super::error::BakeError;
@@ -15,6 +16,7 @@ use super::held_slot::HeldSlot;
 use super::identity::{agent_hash, engine_identity};
 use super::machine::{self, Captured};
 use super::ports::BakeDeps;
+use super::warm_up::WarmUp;
 use crate::effects::Effect;
 
 /// Empty disks in every template, for volumes. With the base and the writable disk, the network,
@@ -66,7 +68,11 @@ async fn boot_once(
 ) -> Result<(MachineSpec, Captured), BakeError> {
     let staging = prepare(deps, recipe, parts).await?;
     let spec = boot_spec(recipe, &staging);
-    let captured = run_machine(deps, recipe, &spec, staging, &progress.part(65, 94)).await?;
+    let what = WarmUp {
+        recipe: &recipe.recipe,
+        container: parts.container.as_ref(),
+    };
+    let captured = run_machine(deps, what, &spec, staging, &progress.part(65, 94)).await?;
     Ok((spec.machine, captured))
 }
 
@@ -90,7 +96,7 @@ async fn prepare(
             .link(&parts.kernel, file_names::KERNEL)
             .map_err(BakeError::Stage)?;
         let initial_ram_disk = staging.path(file_names::INITIAL_RAM_DISK);
-        write_initial_ram_disk(&initial_ram_disk, &agent, &parts.modules)
+        write_initial_ram_disk(&initial_ram_disk, &agent, &parts.modules, &parts.defaults())
             .map_err(BakeError::InitialRamDisk)?;
         Ok(staging)
     })
@@ -129,15 +135,14 @@ fn boot_spec(recipe: &ResolvedRecipe, staging: &Staging) -> BootSpec {
 /// Runs the machine in a slot and gives the slot back, whatever comes of it.
 async fn run_machine(
     deps: &BakeDeps,
-    recipe: &ResolvedRecipe,
+    what: WarmUp<'_>,
     spec: &BootSpec,
     staging: Staging,
     progress: &ProgressReporter,
 ) -> Result<Captured, BakeError> {
     let held = HeldSlot::acquire(&deps.slots, deps.limits.slot).await?;
     let limit = deps.limits.machine;
-    let work =
-        machine::boot_and_capture(deps, held.slot(), &recipe.recipe, spec, staging, progress);
+    let work = machine::boot_and_capture(deps, held.slot(), what, spec, staging, progress);
     let outcome = tokio::time::timeout(limit, work).await;
     held.release().await;
     outcome.unwrap_or(Err(BakeError::TimedOut(limit)))
@@ -158,7 +163,7 @@ async fn publish(
             version: recipe.recipe.version,
             hash: recipe.hash(),
         },
-        offer: offer(&recipe.recipe),
+        offer: offer(&recipe.recipe, parts.container.as_ref()),
         created_at: deps.clock.wall(),
         machine,
         engine: engine_identity(deps.engine.capabilities()),
@@ -183,12 +188,15 @@ async fn publish(
 }
 
 /// What is kept of a recipe that may be another, or gone, when this bake is still used.
-pub(crate) fn offer(recipe: &Recipe) -> Offer {
+pub(crate) fn offer(recipe: &Recipe, container: Option<&MadeImage>) -> Offer {
+    let is_started = recipe.entry_point == EntryPointUse::Start;
+    let entry_point = container.filter(|_| is_started);
     Offer {
         description: recipe.description.clone(),
         run: recipe.run,
         contexts: recipe.contexts.clone(),
         start: recipe.start.clone(),
+        entry_point: entry_point.map_or_else(Vec::new, |image| image.entry_point.clone()),
     }
 }
 

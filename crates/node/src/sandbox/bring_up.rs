@@ -12,6 +12,7 @@ use dayfly_guest_client::{AgentClient, CallError, DiskMount};
 use dayfly_guest_proto::{AgentToken, Entropy, Identified, Identity, IdentityEvent, MachineId};
 use dayfly_node_api::NodeError;
 use dayfly_snapshots::EngineIdentity;
+use dayfly_types::exec::ExecCommand;
 use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, limits};
 use dayfly_vmm::{
     BootSpec, ControlError, EngineProcess, ParkError, RestoreError, Slot, SlotError, SlotIndex, Vm,
@@ -131,7 +132,7 @@ pub(crate) enum Start {
     /// It boots with the disks of what it could otherwise be restored from.
     Boot {
         /// What runs in every sandbox of the template, since there is no memory that has it.
-        programs: Vec<String>,
+        programs: Vec<ExecCommand>,
         /// Held until it runs.
         _turn: BootTurn,
     },
@@ -321,7 +322,7 @@ async fn end_of(vm: &mut dyn Vm) -> String {
 /// Starts what the memory of the template would have, in a machine that was booted and may run user
 /// code by now. A disk on which that does not work any more still has its files, so nobody is
 /// refused them for it.
-pub(crate) async fn start_programs(id: &SandboxId, agent: &AgentClient, programs: &[String]) {
+pub(crate) async fn start_programs(id: &SandboxId, agent: &AgentClient, programs: &[ExecCommand]) {
     let start_all = async {
         for program in programs {
             if let Err(error) = start_program(agent, program, PROGRAMS_START_LIMIT).await {
