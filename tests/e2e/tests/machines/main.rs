@@ -32,6 +32,7 @@ mod hostile;
 mod hostile_files;
 mod hygiene;
 mod identity;
+mod images;
 mod inbound;
 mod json_log;
 mod kept;
