@@ -8,6 +8,7 @@ mod dns_question;
 mod egress_messages;
 mod gateway_head;
 mod http_head;
+mod image_layers;
 mod journal_record;
 mod monitor_line;
 mod node_records;
@@ -46,7 +47,7 @@ macro_rules! target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     target!(proto_decode, "a guest", 1500),
     target!(dns_question, "a guest", 20_000),
     target!(http_head, "a guest", 20_000),
@@ -54,6 +55,7 @@ pub const TARGETS: [Target; 15] = [
     target!(qcow2_layers, "an engine", 500),
     target!(monitor_line, "an engine", 20_000),
     target!(archive_tree, "a guest, on a user's machine", 300),
+    target!(image_layers, "whoever made an image", 2000),
     target!(archive_members, "a user, in the guest", 5000),
     target!(gateway_head, "a visitor, and a service in a guest", 10_000),
     target!(node_records, "the node", 5000),
