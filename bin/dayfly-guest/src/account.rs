@@ -33,8 +33,8 @@ impl Account {
     /// Finds the account of this name or number; without one, that of the image, the default user,
     /// or root.
     pub(crate) fn find(user: Option<&str>, defaults: &GuestDefaults) -> Result<Self, GuestError> {
-        let users = read_account_file("/etc/passwd").unwrap_or_default();
-        let groups = read_account_file("/etc/group").unwrap_or_default();
+        let users = read_small_file("/etc/passwd").unwrap_or_default();
+        let groups = read_small_file("/etc/group").unwrap_or_default();
         let unknown = |name: &str| {
             let text = format!("no user {name:?} in this guest");
             GuestError::new(GuestErrorCode::Invalid, text)
@@ -78,8 +78,9 @@ impl Account {
     }
 }
 
-fn read_account_file(path: &str) -> io::Result<String> {
-    // Non-blocking, because user code may have put a pipe in the place of the file.
+/// Reads the beginning of a small file that user code or an image may have made.
+pub(crate) fn read_small_file(path: &str) -> io::Result<String> {
+    // Non-blocking, because there may be a pipe in the place of the file.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::new();

@@ -13,6 +13,7 @@ use libc::{ELOOP, O_NOFOLLOW};
 use rustix::mount::mount_bind;
 use rustix::time::{ClockId, Timespec, clock_settime};
 
+use crate::account;
 use crate::hooks;
 use crate::machine::Machine;
 use crate::sys;
@@ -164,7 +165,7 @@ pub(crate) fn overwrite(path: &str, content: &str) -> io::Result<()> {
 /// Keeps the user's lines and gives the host's own name one of its own.
 fn write_hosts(hostname: &str) -> io::Result<()> {
     const MARK: &str = "# dayfly";
-    let old = fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let old = account::read_small_file("/etc/hosts").unwrap_or_default();
     let mut text: String = old
         .lines()
         .filter(|line| !line.ends_with(MARK))

@@ -14,8 +14,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use dayfly_oci::registry::{RegistryAccess, RegistryClient, RegistryCredentials, RegistryReach};
 use dayfly_oci::source::ImageOrigin;
-use dayfly_oci::{ImageReference, assemble};
+use dayfly_oci::{Budget, ImageReference, assemble};
 use dayfly_types::container_image::{ImageJob, ImageJobOrigin, MadeImage, file_names};
+use dayfly_types::limits::IMAGE_DEADLINE;
 
 use report::Reporter;
 
@@ -48,7 +49,13 @@ fn run(reporter: &Reporter) -> Result<MadeImage> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(make(&job, directory, reporter))
+    // The node may be gone, and with it whoever ends this program.
+    let limited = async {
+        let making = make(&job, directory, reporter);
+        let made = tokio::time::timeout(IMAGE_DEADLINE, making).await;
+        made.context("the image took too long")?
+    };
+    runtime.block_on(limited)
 }
 
 async fn make(job: &ImageJob, directory: &Path, reporter: &Reporter) -> Result<MadeImage> {
@@ -59,7 +66,8 @@ async fn make(job: &ImageJob, directory: &Path, reporter: &Reporter) -> Result<M
     let tell = |step: &str, bytes: u64| reporter.share(step, bytes, total);
     let aside = directory.join(file_names::LAYER);
     let disk = directory.join(file_names::DISK);
-    assemble::assemble(&source, &image, &aside, &disk, &tell)
+    let budget = Budget::with_disk(job.disk_bytes);
+    assemble::assemble(&source, &image, &aside, &disk, budget, &tell)
         .await
         .context("no disk can be made of the image")?;
     Ok(describe::made(&image))

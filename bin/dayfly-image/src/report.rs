@@ -51,10 +51,18 @@ impl Reporter {
     }
 }
 
-/// The node that does not listen any more ends this program soon.
+/// Nobody wants the disk when nobody listens: the node is gone, or has given the image up.
 fn say(report: &ImageReport) {
-    if let Ok(mut line) = serde_json::to_vec(report) {
-        line.push(b'\n');
-        let _ = std::io::stdout().lock().write_all(&line);
+    let Ok(mut line) = serde_json::to_vec(report) else {
+        return;
+    };
+    line.push(b'\n');
+    if std::io::stdout().lock().write_all(&line).is_err() {
+        end();
     }
+}
+
+#[expect(clippy::exit, reason = "there is nobody to return to")]
+fn end() -> ! {
+    std::process::exit(i32::from(crate::EXIT_FAILED))
 }

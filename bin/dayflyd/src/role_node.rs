@@ -17,7 +17,9 @@ use dayfly_node::slots::{HostSlots, HostSlotsConfig};
 use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve,
 };
-use dayfly_snapshots::{ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore};
+use dayfly_snapshots::{
+    ContainerImages, ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore,
+};
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
 use dayfly_vmm_qemu::{EngineVersion, QemuEngine, create_empty_layer};
@@ -58,8 +60,8 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
     let egress = Egress::open(arguments, &directory, &instance, host_slots.cgroups())?;
-    let containers = container_images::open(&directory, &instance, host_slots.cgroups(), &egress)?;
-    let images = images(arguments, &directory).with_containers(containers);
+    let containers = container_images::open(&directory, &instance, host_slots.cgroups(), &egress);
+    let images = images(arguments, &directory, containers);
     let deps = bake_deps(&directory, &host, &slots, images, &effects)?;
     let baker = baker(arguments, &directory, &host, deps, &stop)?;
     let ports = NodePorts {
@@ -201,11 +203,29 @@ fn pause_guard() -> Result<PauseGuard> {
     Ok(PauseGuard::new(program, arguments))
 }
 
-fn images(arguments: &RunArguments, directory: &DataDirectory) -> ImageBuilder {
-    ImageBuilder::new(ImageCache::new(
+/// A host on which images of containers cannot be read has all else.
+fn images(
+    arguments: &RunArguments,
+    directory: &DataDirectory,
+    containers: Result<ContainerImages>,
+) -> ImageBuilder {
+    let cache = ImageCache::new(
         directory.node().join("images"),
         arguments.image_cache.clone(),
-    ))
+    );
+    if let Err(error) = cache.sweep() {
+        let error = dayfly_types::error_chain(&error);
+        tracing::warn!(error, "cannot sweep unfinished images");
+    }
+    let builder = ImageBuilder::new(cache);
+    match containers {
+        Ok(containers) => builder.with_containers(containers),
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::error!(error, "images of containers cannot be read here");
+            builder
+        }
+    }
 }
 
 fn bake_deps(

@@ -62,13 +62,14 @@ pub async fn assemble(
     image: &Image,
     aside: &Path,
     disk: &Path,
+    budget: Budget,
     tell: &Tell<'_>,
 ) -> Result<Written, AssembleError> {
     let mut work = Work {
         disk: new_file(disk).map_err(AssembleError::File)?,
         next: FIRST_BLOCK,
         tree: Tree::default(),
-        budget: Budget::default(),
+        budget,
         contents: Vec::new(),
     };
     let mut done = 0;

@@ -14,7 +14,7 @@ use dayfly_types::limits::{
 };
 use tar::{Archive, Header};
 
-use crate::data::DataWriter;
+use crate::data::{BLOCK_BYTES, DataWriter};
 use crate::digest::{Digest, HashingReader};
 use crate::document::LayerCompression;
 use crate::entry::{
@@ -28,6 +28,11 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 /// Names that a file system of long ago kept for itself.
 const RESERVED: &[u8] = b".wh..wh.";
 const PERMISSIONS: u32 = 0o7777;
+/// What eleven octal digits cannot say.
+const PLAIN_SIZE_END: u64 = 1 << 33;
+/// What an entry and each name of its path take in memory beside their letters, about.
+const ENTRY_COST: usize = 256;
+const NAME_COST: usize = 56;
 
 /// Why a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +43,8 @@ pub enum ReadLayerError {
     Digest { expected: Digest, found: Digest },
     #[error("the layers unpack to more than {IMAGE_UNPACKED_BYTES_MAX} bytes")]
     TooLarge,
+    #[error("the host has no room for what the layers unpack to")]
+    NoRoom,
     #[error("the layers have more than {IMAGE_ENTRIES_MAX} entries")]
     TooManyEntries,
     #[error("names and attributes of the layers take more than {IMAGE_METADATA_BYTES_MAX} bytes")]
@@ -61,6 +68,8 @@ pub enum ReadLayerError {
 pub enum EntryProblem {
     #[error("the entry has a type that is not known here")]
     Type,
+    #[error("it has 8 GiB or more, which is not read in the form of PAX")]
+    LargeFile,
     #[error("a sparse file in GNU's format is not read here; pack it as a plain one")]
     Sparse,
     #[error("its headers contradict each other")]
@@ -89,19 +98,35 @@ pub struct Budget {
     entries: usize,
     metadata_bytes: usize,
     unpacked_bytes: u64,
+    disk_bytes: u64,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self {
-            entries: IMAGE_ENTRIES_MAX,
-            metadata_bytes: IMAGE_METADATA_BYTES_MAX,
-            unpacked_bytes: IMAGE_UNPACKED_BYTES_MAX,
-        }
+        Self::with_disk(IMAGE_UNPACKED_BYTES_MAX)
     }
 }
 
 impl Budget {
+    /// With room for this many bytes of contents on the disk, each from the beginning of a block.
+    #[must_use]
+    pub fn with_disk(disk_bytes: u64) -> Self {
+        Self {
+            entries: IMAGE_ENTRIES_MAX,
+            metadata_bytes: IMAGE_METADATA_BYTES_MAX,
+            unpacked_bytes: IMAGE_UNPACKED_BYTES_MAX,
+            disk_bytes,
+        }
+    }
+
+    /// Before anything is written.
+    fn spend_disk(&mut self, length: u64) -> Result<(), ReadLayerError> {
+        let blocks = length.checked_next_multiple_of(BLOCK_BYTES);
+        let left = blocks.and_then(|bytes| self.disk_bytes.checked_sub(bytes));
+        self.disk_bytes = left.ok_or(ReadLayerError::NoRoom)?;
+        Ok(())
+    }
+
     fn spend(&mut self, entry: &LayerEntry) -> Result<(), ReadLayerError> {
         let attributes = entry.metadata.attributes.iter();
         let attributes: usize = attributes
@@ -118,7 +143,8 @@ impl Budget {
             | EntryKind::Whiteout
             | EntryKind::Opaque => 0,
         };
-        let bytes = entry.path.bytes() + attributes + link;
+        let names = entry.path.names().len() * NAME_COST;
+        let bytes = ENTRY_COST + names + entry.path.bytes() + attributes + link;
         let entries = self.entries.checked_sub(1);
         self.entries = entries.ok_or(ReadLayerError::TooManyEntries)?;
         let left = self.metadata_bytes.checked_sub(bytes);
@@ -193,6 +219,7 @@ fn read_entries<R: Read>(
         let extensions = std::mem::take(&mut extensions);
         let header = found.header().clone();
         let plain = PlainEntry::read(&header, extensions)?;
+        budget.spend_disk(plain.length)?;
         let content = match plain.length {
             0 => Content::default(),
             length => data
@@ -319,8 +346,15 @@ impl PlainEntry {
         let path = EntryPath::parse(&name).map_err(ReadLayerError::Path)?;
         let kind = kind_of(header, &name)?;
         let size = header.entry_size().map_err(ReadLayerError::Read)?;
-        if pax.size.is_some_and(|said| said != size) {
-            return Err(problem(&name, EntryProblem::Contradiction));
+        match pax.size {
+            // The plain field has no room for it, so that others write a zero there.
+            Some(said) if size == 0 && said >= PLAIN_SIZE_END => {
+                return Err(problem(&name, EntryProblem::LargeFile));
+            }
+            Some(said) if said != size => {
+                return Err(problem(&name, EntryProblem::Contradiction));
+            }
+            Some(_) | None => {}
         }
         let is_mark = is_mark(&path);
         if is_mark && kind != TarKind::File {

@@ -1,9 +1,10 @@
 //! Images of containers as disks of machines: reads them from registries and files, applies their
 //! layers by the rules, and writes the result as one read-only file system.
 //!
-//! Everything in an image is a stranger's word. No name of it becomes a name on this host: files go
-//! into one data file for each layer, names and modes into an index, and the file system is written
-//! byte by byte. Nothing is unpacked and nothing is mounted.
+//! Everything in an image is a stranger's word. No name of it becomes a name on this host: contents of
+//! files go to the disk that is made, names and modes into a tree in memory, and the file system is
+//! written around the contents byte by byte. Nothing is unpacked and nothing is mounted. Start reading
+//! at [`assemble`].
 #![forbid(unsafe_code)]
 
 mod archive;

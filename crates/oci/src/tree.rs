@@ -1,12 +1,13 @@
 //! Layers laid over each other by the rules of images: one tree of files.
 //!
-//! A whiteout speaks of the layers below its own, wherever it stands in the archive. A directory
+//! Entries are taken in the order of the archive. A whiteout hides what the layers below have at its
+//! path, and nothing that its own layer has brought there, before it or behind it. A directory
 //! that is there stays and changes its owner; anything else makes room for what comes. A path that
 //! leads over a link is followed within the image, as it would be in it, and never out of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use dayfly_types::limits::{IMAGE_ENTRIES_MAX, IMAGE_LINKS_FOLLOWED_MAX};
+use dayfly_types::limits::{IMAGE_ENTRIES_MAX, IMAGE_LINKS_FOLLOWED_MAX, IMAGE_WALK_STEPS_MAX};
 
 use crate::attributes::{self, InvalidAttribute};
 use crate::entry::{Content, Device, EntryKind, EntryPath, LayerEntry, Metadata};
@@ -73,6 +74,10 @@ pub struct ReachedNode {
 pub struct Tree {
     /// The root first. Some are not reached any more.
     nodes: Vec<TreeNode>,
+    /// Names that the layer which is applied has brought, by their directory.
+    brought: HashMap<TreeNodeId, HashSet<Vec<u8>>>,
+    /// Names that may still be looked up on the ways of all entries.
+    steps: usize,
 }
 
 const ROOT: TreeNodeId = TreeNodeId(0);
@@ -82,6 +87,8 @@ impl Default for Tree {
     fn default() -> Self {
         Self {
             nodes: vec![TreeNode::directory()],
+            brought: HashMap::new(),
+            steps: IMAGE_WALK_STEPS_MAX,
         }
     }
 }
@@ -155,12 +162,14 @@ impl Tree {
         reached
     }
 
-    /// Lays one more layer over the others.
+    /// Lays one more layer over the others, in the order of its archive. A whiteout hides what the
+    /// layers below have, and nothing that its own layer has brought.
     ///
     /// # Errors
     /// [`ApplyError`]. Then some of the layer is there.
     pub fn apply(&mut self, layer: Vec<LayerEntry>) -> Result<(), ApplyError> {
-        for entry in &layer {
+        self.brought.clear();
+        for entry in layer {
             match entry.kind {
                 EntryKind::Whiteout => self.hide(&entry.path)?,
                 EntryKind::Opaque => self.empty(&entry.path)?,
@@ -170,11 +179,8 @@ impl Tree {
                 | EntryKind::Symlink(_)
                 | EntryKind::CharacterDevice(_)
                 | EntryKind::BlockDevice(_)
-                | EntryKind::Pipe => {}
+                | EntryKind::Pipe => self.add(entry)?,
             }
-        }
-        for entry in layer {
-            self.add(entry)?;
         }
         Ok(())
     }
@@ -183,21 +189,54 @@ impl Tree {
         let Some((parent, name)) = path.split() else {
             return Ok(());
         };
-        if let Some(directory) = self.existing(parent, path)?
-            && let Some(children) = self.children_mut(directory)
-        {
-            children.remove(name);
+        let Some(directory) = self.existing(parent, path)? else {
+            return Ok(());
+        };
+        match self.child(directory, name) {
+            // A directory that the layer wrote into keeps that; the rest of it is hidden.
+            Some(child) if self.is_brought(directory, name) => self.empty_node(child),
+            Some(_) => {
+                if let Some(children) = self.children_mut(directory) {
+                    children.remove(name);
+                }
+            }
+            None => {}
         }
         Ok(())
     }
 
     fn empty(&mut self, path: &EntryPath) -> Result<(), ApplyError> {
-        if let Some(directory) = self.existing(path.names(), path)?
-            && let Some(children) = self.children_mut(directory)
-        {
-            children.clear();
+        if let Some(directory) = self.existing(path.names(), path)? {
+            self.empty_node(directory);
         }
         Ok(())
+    }
+
+    /// Takes everything away below a directory that the layer has not brought.
+    fn empty_node(&mut self, directory: TreeNodeId) {
+        let mut open = vec![directory];
+        while let Some(here) = open.pop() {
+            let names = self.children(here).into_iter().flat_map(|all| all.iter());
+            let names: Vec<(Vec<u8>, TreeNodeId)> =
+                names.map(|(name, id)| (name.clone(), *id)).collect();
+            for (name, child) in names {
+                if self.is_brought(here, &name) {
+                    open.push(child);
+                } else if let Some(children) = self.children_mut(here) {
+                    children.remove(&name);
+                }
+            }
+        }
+    }
+
+    fn is_brought(&self, directory: TreeNodeId, name: &[u8]) -> bool {
+        let names = self.brought.get(&directory);
+        names.is_some_and(|names| names.contains(name))
+    }
+
+    fn bring(&mut self, directory: TreeNodeId, name: &[u8]) {
+        let names = self.brought.entry(directory).or_default();
+        names.insert(name.to_vec());
     }
 
     fn add(&mut self, entry: LayerEntry) -> Result<(), ApplyError> {
@@ -211,6 +250,7 @@ impl Tree {
             source,
         })?;
         let kind = match kind {
+            // Taken out before.
             EntryKind::Whiteout | EntryKind::Opaque => return Ok(()),
             EntryKind::Directory => return self.add_directory(&path, metadata),
             EntryKind::HardLink(target) => return self.link(&path, target),
@@ -232,8 +272,12 @@ impl Tree {
             None => Some(ROOT),
             Some((parent, name)) => {
                 let parent = self.made(parent, path)?;
-                let child = self.children(parent).and_then(|all| all.get(name)).copied();
-                child.filter(|child| self.children(*child).is_some())
+                let child = self.child(parent, name);
+                let child = child.filter(|child| self.children(*child).is_some());
+                if child.is_some() {
+                    self.bring(parent, name);
+                }
+                child
             }
         };
         if let Some(node) = there.and_then(|id| self.nodes.get_mut(id.0)) {
@@ -279,10 +323,15 @@ impl Tree {
             return Err(ApplyError::NotADirectory { path: path.clone() });
         };
         let parent = self.made(parent, path)?;
-        if let Some(children) = self.children_mut(parent) {
-            children.insert(name.to_vec(), node);
-        }
+        self.put(parent, name.to_vec(), node);
         Ok(())
+    }
+
+    fn put(&mut self, directory: TreeNodeId, name: Vec<u8>, node: TreeNodeId) {
+        self.bring(directory, &name);
+        if let Some(children) = self.children_mut(directory) {
+            children.insert(name, node);
+        }
     }
 
     /// The entries of a directory; nothing for what is none.
@@ -311,12 +360,13 @@ impl Tree {
 
     /// The directory that names lead to, if all of it is there.
     fn existing(
-        &self,
+        &mut self,
         names: &[Vec<u8>],
         path: &EntryPath,
     ) -> Result<Option<TreeNodeId>, ApplyError> {
         let mut walk = Walk::new(names, path);
         while let Some(name) = walk.next_name() {
+            self.step(path)?;
             let Some(child) = self.child(walk.here(), &name) else {
                 return Ok(None);
             };
@@ -337,13 +387,16 @@ impl Tree {
         let mut walk = Walk::new(names, path);
         while let Some(name) = walk.next_name() {
             let here = walk.here();
+            self.step(path)?;
             let child = match self.child(here, &name) {
-                Some(child) => child,
+                // The layer writes into it, so a whiteout of the layer leaves it.
+                Some(child) => {
+                    self.bring(here, &name);
+                    child
+                }
                 None => {
                     let made = self.make(TreeNode::directory())?;
-                    if let Some(children) = self.children_mut(here) {
-                        children.insert(name, made);
-                    }
+                    self.put(here, name, made);
                     made
                 }
             };
@@ -359,6 +412,13 @@ impl Tree {
             }
         }
         Ok(walk.here())
+    }
+
+    /// One name more on some way. An image of many links in many links ends here.
+    fn step(&mut self, path: &EntryPath) -> Result<(), ApplyError> {
+        let left = self.steps.checked_sub(1);
+        self.steps = left.ok_or_else(|| ApplyError::Links { path: path.clone() })?;
+        Ok(())
     }
 
     fn child(&self, directory: TreeNodeId, name: &[u8]) -> Option<TreeNodeId> {

@@ -78,6 +78,32 @@ fn a_whiteout_speaks_of_the_layers_below_wherever_it_stands() {
 }
 
 #[test]
+fn a_mark_in_a_directory_that_replaced_a_link_leaves_the_target_alone() {
+    let below = vec![file("b/x"), symlink("a", "b")];
+    let opaque = vec![directory("a"), entry("a", EntryKind::Opaque), file("a/f")];
+    let left = applied(vec![below.clone(), opaque]).unwrap();
+    assert_eq!(left, ["/a", "/a/f", "/b", "/b/x"]);
+    let hidden = vec![directory("a"), whiteout("a/x"), file("a/f")];
+    let left = applied(vec![below, hidden]).unwrap();
+    assert_eq!(left, ["/a", "/a/f", "/b", "/b/x"]);
+}
+
+#[test]
+fn a_whiteout_of_a_directory_leaves_what_its_layer_has_put_there() {
+    let below = vec![file("d/old"), file("d/e/old")];
+    let before = vec![file("d/e/new"), whiteout("d")];
+    assert_eq!(
+        applied(vec![below.clone(), before]).unwrap(),
+        ["/d", "/d/e", "/d/e/new"]
+    );
+    let behind = vec![whiteout("d"), file("d/e/new")];
+    assert_eq!(
+        applied(vec![below, behind]).unwrap(),
+        ["/d", "/d/e", "/d/e/new"]
+    );
+}
+
+#[test]
 fn a_directory_stays_and_anything_else_makes_room() {
     let below = vec![
         directory("a"),

@@ -6,14 +6,14 @@
 //! directory that it writes the disk into. When it has ended, its disk is taken as what it is: bytes
 //! that nobody but a guest will read.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dayfly_host::cgroup::{Cgroup, CgroupError};
+use dayfly_host::files::disk_space;
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree};
 use dayfly_types::container_image::{ImageJob, ImageJobOrigin, ImageReport, MadeImage, file_names};
@@ -37,6 +37,8 @@ const MEMORY_BYTES: u64 = 2 << 30;
 const CPU_PERCENT: u32 = 100;
 const THREADS_MAX: u32 = 64;
 const OPEN_FILES: u64 = 256;
+/// What is left to sandboxes.
+const DISK_RESERVE_BYTES: u64 = 4 << 30;
 /// Inodes and directories beside the contents.
 const DISK_BYTES_MAX: u64 = IMAGE_UNPACKED_BYTES_MAX + (4 << 30);
 
@@ -59,7 +61,10 @@ pub enum ContainerError {
     Hear(#[source] io::Error),
     #[error("the image {image} cannot be used: {reason}")]
     Refused { image: String, reason: String },
-    #[error("the program that reads images ended without a result; it said: {said}")]
+    #[error(
+        "the program that reads images ended without a result, perhaps for want of memory or disk; \
+         it said: {said:?}"
+    )]
     Ended { said: String },
     #[error("the image took longer than {0:?}")]
     TimedOut(Duration),
@@ -130,10 +135,12 @@ impl ContainerImages {
             path: work.to_owned(),
             source,
         };
-        let job = serde_json::to_vec(&self.job(image)).map_err(io::Error::from);
+        let room = room(work).map_err(wrap)?;
+        let lent = container_lend::lend(image, work, self.uid, room);
+        let room = lent.map_err(ContainerError::Lend)?.min(DISK_BYTES_MAX);
+        let job = serde_json::to_vec(&self.job(image, room)).map_err(io::Error::from);
         let job = job.map_err(wrap)?;
         self.write_job(&job, work).map_err(wrap)?;
-        container_lend::lend(image, work, self.uid).map_err(ContainerError::Lend)?;
         let limits = CgroupLimits {
             memory_bytes: MEMORY_BYTES,
             cpu_quota_percent: CPU_PERCENT,
@@ -141,7 +148,7 @@ impl ContainerImages {
         };
         let group = self.cgroups.create(IMAGES_GROUP, &limits);
         let group = group.map_err(ContainerError::Group)?;
-        let spec = self.spec(work, group.procs_paths());
+        let spec = self.spec(work, room, group.procs_paths());
         Ok(Prepared {
             spec,
             group: Some(group),
@@ -153,10 +160,11 @@ impl ContainerImages {
         let path = work.join(file_names::JOB);
         files::write_new(&path, job, 0o400)?;
         chown(&path, Some(self.uid), Some(self.uid))?;
+        // Last: from now on others may put things into it.
         chown(work, Some(self.uid), Some(self.uid))
     }
 
-    fn job(&self, image: &ImageAddress) -> ImageJob {
+    fn job(&self, image: &ImageAddress, disk_bytes: u64) -> ImageJob {
         let origin = match image {
             ImageAddress::Registry(reference) => ImageJobOrigin::Registry {
                 reference: reference.clone(),
@@ -168,10 +176,10 @@ impl ContainerImages {
             ImageAddress::Layout { tag, .. } => ImageJobOrigin::Layout { tag: tag.clone() },
             ImageAddress::Archive { tag, .. } => ImageJobOrigin::Archive { tag: tag.clone() },
         };
-        ImageJob { origin }
+        ImageJob { origin, disk_bytes }
     }
 
-    fn spec(&self, work: &Path, cgroup_procs: Vec<PathBuf>) -> JailSpec {
+    fn spec(&self, work: &Path, room: u64, cgroup_procs: Vec<PathBuf>) -> JailSpec {
         JailSpec {
             uid: self.uid,
             gid: self.uid,
@@ -188,7 +196,7 @@ impl ContainerImages {
             limits: ResourceLimits {
                 open_files: OPEN_FILES,
                 locked_memory_bytes: 64 << 10,
-                file_size_bytes: Some(DISK_BYTES_MAX),
+                file_size_bytes: Some(room),
             },
             // A bake can be repeated; a sandbox cannot.
             out_of_memory_adjustment: 500,
@@ -199,6 +207,12 @@ impl ContainerImages {
             working_directory: PathBuf::from(RUN_INSIDE),
         }
     }
+}
+
+/// What an image may take of the disk that sandboxes write to.
+fn room(work: &Path) -> io::Result<u64> {
+    let available = disk_space(work)?.available_bytes;
+    Ok(available.saturating_sub(DISK_RESERVE_BYTES) / 10 * 9)
 }
 
 /// The registry itself may be inside, because the operator wrote it into a recipe. Which addresses
@@ -288,10 +302,7 @@ fn plain(text: &str) -> String {
 /// Moves the disk to where it belongs and makes it this process's own.
 fn take(from: &Path, to: &Path) -> io::Result<()> {
     files::move_regular(from, to)?;
-    let disk = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc_no_follow())
-        .open(to)?;
+    let disk = files::open_regular(to)?;
     if disk.metadata()?.size() > DISK_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
@@ -301,10 +312,6 @@ fn take(from: &Path, to: &Path) -> io::Result<()> {
         Some(rustix::fs::Gid::ROOT),
     )?;
     disk.sync_all()
-}
-
-fn libc_no_follow() -> i32 {
-    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }
 
 async fn blocking<T: Send + 'static>(

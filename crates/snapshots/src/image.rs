@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use crate::container::{ContainerError, ContainerImages};
 use crate::debian::RELEASE;
 use crate::files;
+use crate::image_address::ImageAddress;
 use crate::image_cache::{CacheEntry, CacheError, ImageCache, ImageKey};
 use crate::kernel::{self, KernelError};
 use crate::modules;
@@ -136,7 +137,12 @@ impl ImageBuilder {
         progress: &ProgressReporter,
     ) -> Result<Keyed, ImageError> {
         let key = container_key(image);
-        if let Some(entry) = self.open(&key).await? {
+        let cache = match image.image {
+            ImageAddress::Registry(_) => self.cache.clone(),
+            // A path of this host says nothing on another.
+            ImageAddress::Layout { .. } | ImageAddress::Archive { .. } => self.cache.alone(),
+        };
+        if let Some(entry) = open(&cache, &key).await? {
             return Ok(Keyed { key, entry });
         }
         let containers = self.containers.as_ref();
@@ -146,7 +152,6 @@ impl ImageBuilder {
         let target = staging.path().join(file_names::BASE_IMAGE);
         let made = containers.make(&image.image, work.path(), &target, progress);
         let made = made.await.map_err(ImageError::Container)?;
-        let cache = self.cache.clone();
         blocking(move || {
             drop(work);
             let text = serde_json::to_vec_pretty(&made).map_err(io::Error::from);
@@ -219,9 +224,13 @@ impl ImageBuilder {
     }
 
     async fn open(&self, key: &ImageKey) -> Result<Option<CacheEntry>, ImageError> {
-        let (cache, key) = (self.cache.clone(), key.clone());
-        blocking(move || cache.open(&key)).await
+        open(&self.cache, key).await
     }
+}
+
+async fn open(cache: &ImageCache, key: &ImageKey) -> Result<Option<CacheEntry>, ImageError> {
+    let (cache, key) = (cache.clone(), key.clone());
+    blocking(move || cache.open(&key)).await
 }
 
 /// The name of the entry that every template takes its kernel from.

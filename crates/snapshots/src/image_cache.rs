@@ -125,6 +125,11 @@ impl ImageCache {
         Self::new(directory, shared.map(PathBuf::from))
     }
 
+    /// The same without the shared directory.
+    pub(crate) fn alone(&self) -> Self {
+        Self::new(self.directory.clone(), None)
+    }
+
     /// Removes what a crash left half-built.
     ///
     /// # Errors

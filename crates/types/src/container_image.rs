@@ -25,6 +25,8 @@ pub mod file_names {
 #[serde(deny_unknown_fields)]
 pub struct ImageJob {
     pub origin: ImageJobOrigin,
+    /// Room for contents of files.
+    pub disk_bytes: u64,
 }
 
 /// Where an image is.

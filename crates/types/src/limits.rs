@@ -541,7 +541,7 @@ pub const REGISTRY_CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 pub const REGISTRY_STALL_MAX: Duration = Duration::from_secs(30);
 /// For one document and for one layer, with all tries.
 pub const REGISTRY_DOCUMENT_DEADLINE: Duration = Duration::from_secs(120);
-pub const REGISTRY_LAYER_DEADLINE: Duration = Duration::from_secs(2 * 3600);
+pub const REGISTRY_LAYER_DEADLINE: Duration = Duration::from_secs(1800);
 /// A path in an image is as long as the kernel takes one, a name as long as a file system.
 pub const IMAGE_PATH_BYTES_MAX: usize = 4096;
 pub const IMAGE_FILE_NAME_BYTES_MAX: usize = 255;
@@ -550,9 +550,11 @@ pub const IMAGE_PATH_DEPTH_MAX: usize = 512;
 /// Links of an image that are followed to find one place, as the kernel follows them.
 pub const IMAGE_LINKS_FOLLOWED_MAX: usize = 40;
 /// Entries of all layers of an image; the largest in use have a tenth of it.
-pub const IMAGE_ENTRIES_MAX: usize = 2_000_000;
-/// Names, links and attributes of all of them, which are held in memory.
-pub const IMAGE_METADATA_BYTES_MAX: usize = 256 << 20;
+pub const IMAGE_ENTRIES_MAX: usize = 1_000_000;
+/// Names, links and attributes of all of them as they are held in memory, about.
+pub const IMAGE_METADATA_BYTES_MAX: usize = 768 << 20;
+/// Names that are looked up on the ways to all entries, over links.
+pub const IMAGE_WALK_STEPS_MAX: usize = 50_000_000;
 /// What all layers hold when they are unpacked, holes included.
 pub const IMAGE_UNPACKED_BYTES_MAX: u64 = 64 << 30;
 /// A long name or an extended header of one entry.

@@ -18,11 +18,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot};
 
-use crate::activity;
 use crate::cgroup::UserGroup;
 use crate::identity;
 use crate::machine::Machine;
 use crate::port;
+use crate::{account, activity};
 
 const OPEN_FILES: u64 = 65_536;
 const OPEN_FILES_MAX: u64 = 1 << 20;
@@ -127,7 +127,7 @@ fn prepare_process() {
         },
     );
     let _ = reboot(RebootCommand::CadOff);
-    if let Ok(name) = fs::read_to_string("/etc/hostname") {
+    if let Ok(name) = account::read_small_file("/etc/hostname") {
         let _ = rustix::system::sethostname(name.trim().as_bytes());
     }
 }

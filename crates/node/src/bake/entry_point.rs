@@ -11,6 +11,8 @@ use super::warm_up::{self, WarmUpError};
 
 /// An image asks for half a minute between two looks. Here somebody waits for the first that is good.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Less than that between two looks would be work for its own sake.
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 /// What a shell says of a program that it cannot start.
 pub(super) const NOT_STARTED: [i32; 2] = [126, 127];
 
@@ -65,7 +67,7 @@ pub(super) async fn wait_until_ready(
     most: Duration,
 ) -> Result<(), WarmUpError> {
     let milliseconds = |number: u64| Duration::from_millis(number);
-    let interval = milliseconds(health.interval_ms);
+    let interval = milliseconds(health.interval_ms).max(LEAST_INTERVAL);
     let patience = milliseconds(health.start_period_ms)
         .saturating_add(interval.saturating_mul(health.retries))
         .min(most);

@@ -92,13 +92,13 @@ impl<'a> Plan<'a> {
             let (size, is_own) = held(self.tree, one.reached.node);
             one.size = size;
             let tail = if is_own { size % BLOCK_BYTES } else { 0 };
-            let end_in_block = own % BLOCK_BYTES;
-            one.has_tail = tail > 0 && end_in_block + tail <= BLOCK_BYTES;
+            // Kernels before 6.12 look for the end of a link in the block of its inode.
+            one.has_tail = tail > 0 && own + tail <= BLOCK_BYTES;
             let tail = if one.has_tail { tail } else { 0 };
             let fits = |place: u64| {
                 let in_block = place % BLOCK_BYTES;
-                let is_whole = in_block + INODE_BYTES <= BLOCK_BYTES;
-                is_whole && (tail == 0 || (place + own) % BLOCK_BYTES + tail <= BLOCK_BYTES)
+                let together = if tail == 0 { INODE_BYTES } else { own + tail };
+                in_block + together <= BLOCK_BYTES
             };
             one.place = if fits(next) {
                 next

@@ -62,6 +62,9 @@ make_layers() {
     echo kept > "$tree/data/kept/file"
     ln "$tree/data/kept/file" "$tree/data/kept/second-name"
     ln -s usr/lib "$tree/lib"
+    mkdir "$tree/data/behind"
+    echo behind > "$tree/data/behind/file"
+    ln -s behind "$tree/data/link"
     mknod "$tree/data/null" c 1 3
     mknod "$tree/data/disk" b 253 70000
     mkfifo "$tree/data/pipe"
@@ -77,7 +80,7 @@ END
     touch -d '1969-07-20 20:17:40 UTC' "$tree/data/early"
     for number in $(seq 400); do echo "$number" > "$tree/many/a-file-with-a-long-name-$number"; done
     add layers "$tree"
-    for number in $(seq 2 28); do
+    for number in $(seq 2 27); do
         mkdir -p "$tree/steps"
         echo "$number" > "$tree/steps/$number"
         # Each takes away what the last but one has written.
@@ -90,6 +93,11 @@ END
         umoci raw add-layer --image "$layout:layers" "$work/layer.tar"
         rm -rf "$tree" "$work/layer.tar"
     done
+    # A directory where a link was, with a mark that speaks of nothing behind that link.
+    mkdir -p "$tree/data/link"
+    : > "$tree/data/link/.wh..wh..opq"
+    echo directory > "$tree/data/link/file"
+    add layers "$tree"
     mkdir -p "$tree/data/old"
     : > "$tree/data/old/.wh..wh..opq"
     echo new > "$tree/data/old/new"
@@ -100,6 +108,7 @@ END
     rmdir "$tree/many"
     : > "$tree/.wh.many"
     add layers "$tree"
+    skopeo --insecure-policy copy -q "oci:$layout:layers" "docker-archive:$work/layers.tar:layers:1"
 }
 
 make_musl() {

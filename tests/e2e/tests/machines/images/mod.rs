@@ -57,11 +57,15 @@ impl Images {
     }
 
     fn write_recipe(&self, daemon: &Daemon, tag: &str, more: &str) -> Result<()> {
-        let layout = self.directory.path().join("layout");
+        let here = self.directory.path().display();
+        // One of them as Docker would save it.
+        let address = match tag {
+            "layers" => format!("docker-archive:{here}/layers.tar"),
+            _ => format!("oci:{here}/layout:{tag}"),
+        };
         let text = format!(
-            "name = 'image-{tag}'\nversion = 1\nimage = 'oci:{}:{tag}'\nmemory_mib = 256\n\
-             vcpus = 1\ndisk_mib = 1024\n{more}\n",
-            layout.display()
+            "name = 'image-{tag}'\nversion = 1\nimage = '{address}'\nmemory_mib = 256\n\
+             vcpus = 1\ndisk_mib = 1024\n{more}\n"
         );
         let path = daemon.path().join(format!("recipes/image-{tag}.toml"));
         Ok(std::fs::write(path, text)?)
