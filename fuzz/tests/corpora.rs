@@ -48,6 +48,7 @@ replayed!(
     qcow2_layers,
     monitor_line,
     archive_tree,
+    image_layers,
     archive_members,
     gateway_head,
     node_records,

@@ -23,7 +23,7 @@ const FIRST_BLOCK: u32 = 16;
 
 /// Why there is no disk.
 #[derive(Debug, thiserror::Error)]
-pub enum AssembleError {
+pub enum MakeDiskError {
     #[error("cannot fetch the layer {digest}")]
     Fetch {
         digest: String,
@@ -56,7 +56,7 @@ pub type Tell<'a> = dyn Fn(&str, u64) + Send + Sync + 'a;
 /// Makes the disk of an image in a new file. `aside` is where a layer lies while it is read.
 ///
 /// # Errors
-/// [`AssembleError`]. Then the file holds nothing that can be used.
+/// [`MakeDiskError`]. Then the file holds nothing that can be used.
 pub async fn assemble(
     source: &ImageOrigin,
     image: &Image,
@@ -64,9 +64,9 @@ pub async fn assemble(
     disk: &Path,
     budget: Budget,
     tell: &Tell<'_>,
-) -> Result<Written, AssembleError> {
+) -> Result<Written, MakeDiskError> {
     let mut work = Work {
-        disk: new_file(disk).map_err(AssembleError::File)?,
+        disk: new_file(disk).map_err(MakeDiskError::File)?,
         next: FIRST_BLOCK,
         tree: Tree::default(),
         budget,
@@ -78,7 +78,7 @@ pub async fn assemble(
         tell(&step, done);
         let part = |bytes: u64| tell(&step, done + bytes.min(layer.size));
         let fetched = source.fetch(layer, aside, &part).await;
-        fetched.map_err(|source| AssembleError::Fetch {
+        fetched.map_err(|source| MakeDiskError::Fetch {
             digest: layer.digest.to_string(),
             source,
         })?;
@@ -102,32 +102,32 @@ struct Work {
 }
 
 impl Work {
-    fn add(mut self, layer: &LayerBlob, path: &Path) -> Result<Self, AssembleError> {
+    fn add(mut self, layer: &LayerBlob, path: &Path) -> Result<Self, MakeDiskError> {
         let digest = || layer.digest.to_string();
-        let packed = File::open(path).map_err(AssembleError::File)?;
+        let packed = File::open(path).map_err(MakeDiskError::File)?;
         let mut data = DataWriter::new(&self.disk, self.next);
         let (packing, unpacked) = (layer.compression, &layer.diff_id);
         let read = read_layer(&packed, packing, unpacked, &mut data, &mut self.budget);
         self.next = data.next();
-        let entries = read.map_err(|source| AssembleError::Read {
+        let entries = read.map_err(|source| MakeDiskError::Read {
             digest: digest(),
             source,
         })?;
-        std::fs::remove_file(path).map_err(AssembleError::File)?;
+        std::fs::remove_file(path).map_err(MakeDiskError::File)?;
         self.contents.extend(entries.iter().filter_map(content));
         let applied = self.tree.apply(entries);
-        applied.map_err(|source| AssembleError::Apply {
+        applied.map_err(|source| MakeDiskError::Apply {
             digest: digest(),
             source,
         })?;
         Ok(self)
     }
 
-    fn finish(self, identity: [u8; 16]) -> Result<Written, AssembleError> {
-        self.drop_hidden().map_err(AssembleError::File)?;
+    fn finish(self, identity: [u8; 16]) -> Result<Written, MakeDiskError> {
+        self.drop_hidden().map_err(MakeDiskError::File)?;
         let written = erofs::write(&self.tree, &self.disk, self.next, identity);
-        let written = written.map_err(AssembleError::Write)?;
-        self.disk.sync_all().map_err(AssembleError::File)?;
+        let written = written.map_err(MakeDiskError::Write)?;
+        self.disk.sync_all().map_err(MakeDiskError::File)?;
         Ok(written)
     }
 
@@ -186,9 +186,9 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
-) -> Result<T, AssembleError> {
+    work: impl FnOnce() -> Result<T, MakeDiskError> + Send + 'static,
+) -> Result<T, MakeDiskError> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or(Err(AssembleError::Stopped))
+        .unwrap_or(Err(MakeDiskError::Stopped))
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dayfly_host::cgroup::{Cgroup, CgroupError};
-use dayfly_host::files::disk_space;
+use dayfly_host::files::{disk_space, sync};
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree};
 use dayfly_types::container_image::{ImageJob, ImageJobOrigin, ImageReport, MadeImage, file_names};
@@ -311,7 +311,7 @@ fn take(from: &Path, to: &Path) -> io::Result<()> {
         Some(rustix::fs::Uid::ROOT),
         Some(rustix::fs::Gid::ROOT),
     )?;
-    disk.sync_all()
+    sync(&disk)
 }
 
 async fn blocking<T: Send + 'static>(
