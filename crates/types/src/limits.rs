@@ -565,3 +565,26 @@ pub const IMAGE_ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 pub const IMAGE_DEADLINE: Duration = Duration::from_secs(60 * 60);
 /// Everything that the program which reads an image may say.
 pub const IMAGE_REPORT_BYTES_MAX: u64 = 16 << 20;
+
+// Dockerfiles, and what is copied by them.
+/// The text of a Dockerfile. Long ones in use have a tenth of it.
+pub const DOCKERFILE_BYTES_MAX: usize = 64 << 10;
+/// Stages of a Dockerfile, and instructions of all stages together.
+pub const DOCKERFILE_STAGES_MAX: usize = 50;
+pub const DOCKERFILE_STEPS_MAX: usize = 500;
+/// What is shown of an instruction to people, and of a word in an error.
+pub const DOCKERFILE_STEP_CHARACTERS_MAX: usize = 200;
+pub const DOCKERFILE_EXCERPT_CHARACTERS_MAX: usize = 80;
+/// `${a:-${b:-...}}` in each other: every level is a call.
+pub const DOCKERFILE_NESTING_MAX: usize = 16;
+/// All that variables become in one stage: a few lines could double a value again and again.
+pub const DOCKERFILE_EXPANDED_BYTES_MAX: usize = 4 << 20;
+/// Environment variables that a step starts with; every step has a copy of them.
+pub const DOCKERFILE_ENVIRONMENT_BYTES_MAX: usize = 128 << 10;
+/// Sources of one COPY: each is compared with every entry of the build context.
+pub const DOCKERFILE_SOURCES_MAX: usize = 256;
+/// Entries that one COPY takes from the build context.
+pub const DOCKERFILE_SELECTED_MAX: usize = 1_000_000;
+/// A `.dockerignore`: its text, and its patterns, each of which is compared with every entry.
+pub const DOCKERIGNORE_BYTES_MAX: usize = 64 << 10;
+pub const DOCKERIGNORE_PATTERNS_MAX: usize = 1000;

@@ -1,0 +1,35 @@
+//! What a Dockerfile says: its stages, their steps, and a key for each step.
+//!
+//! Pure: text goes in, and what has to be done comes out; nothing is read, fetched or run here. The
+//! text is a stranger's. It is bounded, and what is not known is refused with its line and what to
+//! do instead. Where Docker's own documents leave something open, `BuildKit` decides. Start reading at
+//! [`parse`] and [`Dockerfile::plan`].
+#![forbid(unsafe_code)]
+
+mod config;
+mod copy_text;
+mod dockerfile;
+mod duration;
+mod error;
+mod expand;
+mod flags;
+mod health;
+mod here;
+mod instruction;
+mod lines;
+mod mount_text;
+mod path;
+mod plan;
+mod run_text;
+mod stage_text;
+mod step;
+mod syntax;
+mod words;
+
+pub use config::{StageConfig, StageHealth, StageHealthCommand};
+pub use dockerfile::{Dockerfile, parse};
+pub use error::{DockerfileError, LineProblem};
+pub use step::{
+    CacheSharing, CopyFrom, InlineFile, MountFrom, RunCommand, RunMount, StageBase, StagePlan,
+    Step, StepWork,
+};
