@@ -3,7 +3,7 @@
 //! Pure: text goes in, and what has to be done comes out; nothing is read, fetched or run here. The
 //! text is a stranger's. It is bounded, and what is not known is refused with its line and what to
 //! do instead. Where Docker's own documents leave something open, `BuildKit` decides. Start reading at
-//! [`parse`] and [`Dockerfile::plan`].
+//! [`parse`] and [`Dockerfile::plan`]; [`StepKey`] says whether a step was done before.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -16,6 +16,7 @@ mod flags;
 mod health;
 mod here;
 mod instruction;
+mod key;
 mod lines;
 mod mount_text;
 mod path;
@@ -29,6 +30,7 @@ mod words;
 pub use config::{StageConfig, StageHealth, StageHealthCommand};
 pub use dockerfile::{Dockerfile, parse};
 pub use error::{DockerfileError, LineProblem};
+pub use key::StepKey;
 pub use step::{
     CacheSharing, CopyFrom, InlineFile, MountFrom, RunCommand, RunMount, StageBase, StagePlan,
     Step, StepWork,
