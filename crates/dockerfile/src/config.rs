@@ -20,8 +20,11 @@ pub struct StageConfig {
     pub directory: Option<String>,
     /// What a command that is one text is given to.
     pub shell: Vec<String>,
+    /// ENTRYPOINT, with the shell before it if it is one text.
     pub entry_point: Vec<String>,
+    /// CMD, likewise.
     pub command: Vec<String>,
+    /// HEALTHCHECK; None where there is none, or where it is turned off.
     pub health: Option<StageHealth>,
 }
 
@@ -53,17 +56,24 @@ impl StageConfig {
 /// HEALTHCHECK. Where a time or a number is None, whoever runs the image decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageHealth {
+    /// What is run.
     pub command: StageHealthCommand,
+    /// From one run to the next.
     pub interval: Option<Duration>,
+    /// After which a run has failed.
     pub timeout: Option<Duration>,
+    /// For which failures do not count after the start.
     pub start_period: Option<Duration>,
+    /// The interval during that time.
     pub start_interval: Option<Duration>,
+    /// Failures in a row that mean that it is not well.
     pub retries: Option<u32>,
 }
 
 /// The command of a HEALTHCHECK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StageHealthCommand {
+    /// A program and its arguments.
     Words(Vec<String>),
     /// For the shell of the config, whichever that is when the command runs.
     Shell(String),

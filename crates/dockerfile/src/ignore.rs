@@ -14,7 +14,10 @@ pub enum InvalidIgnored {
     #[error(
         "the .dockerignore has {found} bytes and may have {DOCKERIGNORE_BYTES_MAX}; use patterns for many files"
     )]
-    TooLong { found: usize },
+    TooLong {
+        /// Its length in bytes.
+        found: usize,
+    },
     /// There are too many patterns.
     #[error(
         "the .dockerignore has more than {DOCKERIGNORE_PATTERNS_MAX} patterns; use patterns for many files"
@@ -22,12 +25,18 @@ pub enum InvalidIgnored {
     TooMany,
     /// A `!` stands alone.
     #[error("line {line} of the .dockerignore: a ! needs a pattern behind it; add one")]
-    NoPattern { line: usize },
+    NoPattern {
+        /// Counted from 1.
+        line: usize,
+    },
     /// A pattern cannot be read.
     #[error("line {line} of the .dockerignore: {pattern:?} is no pattern: {problem}")]
     Pattern {
+        /// Counted from 1.
         line: usize,
+        /// As it is written.
         pattern: String,
+        /// What is wrong with it.
         problem: PatternProblem,
     },
 }

@@ -6,6 +6,7 @@
 //! [`parse`] and [`Dockerfile::plan`]; [`Ignored`] and [`select`] say which files of a build context
 //! a COPY takes, and [`StepKey`] whether a step was done before.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod config;
 mod copy_text;

@@ -38,10 +38,8 @@ pub(crate) fn read(text: &str, around: Surroundings<'_>) -> Result<MountText, Li
         let what = format!("the field {:?} of a mount of this type", excerpt(name));
         return Err(LineProblem::refused(what, "remove it"));
     }
-    let Some(target) = target else {
-        let what = "a mount has no target";
-        return Err(LineProblem::invalid(what, "add target=/PATH"));
-    };
+    // Without one it is the directory that the command runs in.
+    let target = target.unwrap_or_else(|| ".".to_owned());
     check(&target, around.style())?;
     match &kind {
         MountKind::Cache { id: Some(text), .. } | MountKind::Bind { source: text, .. } => {

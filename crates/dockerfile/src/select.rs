@@ -14,6 +14,7 @@ use crate::path::clean;
 pub struct ContextEntry {
     /// Below the build context, with slashes and without one before it.
     pub path: String,
+    /// A directory, and not a link to one.
     pub is_directory: bool,
 }
 
@@ -24,6 +25,7 @@ pub struct SelectedEntry {
     pub source: String,
     /// Below the destination; empty for the destination itself.
     pub below: String,
+    /// As in the build context.
     pub is_directory: bool,
 }
 
@@ -34,19 +36,30 @@ pub enum SelectError {
     #[error(
         "{source_text:?} is not in the build context; check the path and the .dockerignore, and add the file"
     )]
-    NoMatch { source_text: String },
+    NoMatch {
+        /// As it is written; all of them if none is there.
+        source_text: String,
+    },
     /// A source cannot be read as a pattern.
     #[error("{source_text:?} is no pattern: {problem}")]
     Pattern {
+        /// As it is written.
         source_text: String,
+        /// What is wrong with it.
         problem: PatternProblem,
     },
     /// Several files, and one name for all of them.
     #[error("{source_text:?} is more than one file; end the destination with a slash")]
-    NeedsDirectory { source_text: String },
+    NeedsDirectory {
+        /// The source that brings the second.
+        source_text: String,
+    },
     /// A file and a directory would have the same name.
     #[error("{below:?} would be a file and a directory at once; copy one of them somewhere else")]
-    Conflict { below: String },
+    Conflict {
+        /// The name, below the destination.
+        below: String,
+    },
     /// There are more entries than one COPY takes.
     #[error(
         "a COPY may take {DOCKERFILE_SELECTED_MAX} entries and this one takes more; use a .dockerignore or several COPY"

@@ -21,7 +21,9 @@ pub enum StageBase {
 /// The steps of one stage, and how programs are started after the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagePlan {
+    /// One for each instruction, in their order.
     pub steps: Vec<Step>,
+    /// After the last of them.
     pub config: StageConfig,
 }
 
@@ -32,6 +34,7 @@ pub struct Step {
     pub line: usize,
     /// The instruction as it is written, on one line and for people; a long one is cut.
     pub text: String,
+    /// What has to be done.
     pub work: StepWork,
 }
 
@@ -41,6 +44,7 @@ pub struct Step {
 pub enum StepWork {
     /// RUN.
     Run {
+        /// What is run; the step has failed when it does.
         command: RunCommand,
         /// All variables that are in force: those of the base, ENV and ARG.
         environment: BTreeMap<String, String>,
@@ -48,10 +52,12 @@ pub enum StepWork {
         user: Option<String>,
         /// Absolute.
         directory: String,
+        /// What is there beside the files of the stage.
         mounts: Vec<RunMount>,
     },
     /// COPY and ADD.
     Copy {
+        /// Where the files are.
         from: CopyFrom,
         /// Below the root of what is copied from, without a slash before them; empty for all of
         /// it. They may have wildcards. Empty where `from` has the files itself.
@@ -69,7 +75,12 @@ pub enum StepWork {
         unpacks: bool,
     },
     /// WORKDIR: the directory is made if it is not there.
-    MakeDirectory { path: String, user: Option<String> },
+    MakeDirectory {
+        /// Absolute.
+        path: String,
+        /// Who owns what is made; None means root.
+        user: Option<String>,
+    },
     /// Only the config changes: ENV, ARG, USER, CMD and others.
     Nothing,
 }
@@ -82,7 +93,12 @@ pub enum RunCommand {
     Words(Vec<String>),
     /// A text for a shell: the last argument after those of `shell`. Documents that the text reads
     /// are in it.
-    Shell { shell: Vec<String>, text: String },
+    Shell {
+        /// The shell and its arguments.
+        shell: Vec<String>,
+        /// What it is to run.
+        text: String,
+    },
     /// A document that begins with `#!`: an executable file of this content is run.
     Script(String),
 }
@@ -95,25 +111,35 @@ pub enum RunMount {
     Cache {
         /// Mounts with the same id are the same directory.
         id: String,
+        /// Absolute.
         target: String,
+        /// What happens when two want it at once.
         sharing: CacheSharing,
         /// Of the directory, when it is made.
         mode: u32,
+        /// Likewise.
         uid: u32,
+        /// Likewise.
         gid: u32,
+        /// Nothing can be written.
         read_only: bool,
     },
     /// An empty file system in memory.
     Temporary {
+        /// Absolute.
         target: String,
+        /// The most that it holds, if that is said.
         size_bytes: Option<u64>,
     },
     /// Files of somewhere else. What is written there is gone after the RUN.
     Bind {
+        /// Where the files are.
         from: MountFrom,
         /// Below the root of it; empty for all of it.
         source: String,
+        /// Absolute.
         target: String,
+        /// The command may write there.
         writable: bool,
     },
 }
@@ -134,9 +160,11 @@ pub enum CacheSharing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MountFrom {
+    /// The build context.
     Context,
-    /// Counted from 0.
+    /// An earlier stage, counted from 0.
     Stage(usize),
+    /// A reference as it is written.
     Image(String),
 }
 
@@ -148,6 +176,7 @@ pub enum CopyFrom {
     Context,
     /// An earlier stage, counted from 0.
     Stage(usize),
+    /// A reference as it is written.
     Image(String),
     /// Documents of the Dockerfile itself, as files with mode 0644.
     Inline(Vec<InlineFile>),
@@ -158,5 +187,6 @@ pub enum CopyFrom {
 pub struct InlineFile {
     /// What the file is called in a destination that is a directory. Without a slash.
     pub name: String,
+    /// With its variables expanded, unless its name is quoted.
     pub content: String,
 }

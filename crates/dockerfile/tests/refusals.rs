@@ -131,7 +131,6 @@ fn runs_health_checks_and_stages_that_are_not_valid_are_refused() {
     let cases = [
         "RUN <<EOF\nno end",
         "RUN cat <<EOF\nno end",
-        "RUN --mount=type=cache x",
         "RUN --mount=type=cache,target= x",
         "RUN --mount=type=cache,target=/a,target=/b x",
         "RUN --mount=type=cache,target=/a,mode=x x",
@@ -176,6 +175,7 @@ fn values_that_turn_out_wrong_are_refused_with_their_line() {
         "ADD $url /x",
         "RUN --mount=type=cache,target=$none x",
         "RUN --mount=type=cache,target=/a/.. x",
+        "RUN --mount=type=cache x",
         "ENV a=\"${none:?must be there}\"",
         "ARG a=${none?}",
         "ARG nul",
@@ -265,5 +265,13 @@ fn errors_hold_little_of_what_was_written() {
     ] {
         let error = parse(&text).unwrap_err().to_string();
         assert!(error.len() < 400, "{error}");
+    }
+    for text in [
+        "\u{1b}[2J",
+        "FROM a\nCOPY --\u{1b}[2J a b",
+        "FROM a\nENV \u{1b}[2J",
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(!error.contains(char::is_control), "{error:?}");
     }
 }

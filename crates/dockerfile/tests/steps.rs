@@ -392,9 +392,8 @@ fn documents_become_files() {
     }
 }
 
-#[test]
-fn mounts_are_caches_memory_or_other_files() {
-    let cache = |id: &str, target: &str| RunMount::Cache {
+fn cache(id: &str, target: &str) -> RunMount {
+    RunMount::Cache {
         id: id.to_owned(),
         target: target.to_owned(),
         sharing: CacheSharing::Shared,
@@ -402,7 +401,11 @@ fn mounts_are_caches_memory_or_other_files() {
         uid: 0,
         gid: 0,
         read_only: false,
-    };
+    }
+}
+
+#[test]
+fn mounts_are_caches_memory_or_other_files() {
     let bind = |source: &str, target: &str, writable| RunMount::Bind {
         from: MountFrom::Context,
         source: source.to_owned(),
@@ -436,6 +439,10 @@ fn mounts_are_caches_memory_or_other_files() {
         ("type=bind,target=/b", bind("", "/b", false)),
         ("target=/b,source=../$v/x,rw", bind("val/x", "/b", true)),
         ("target=/b,src=x,readonly=false", bind("x", "/b", true)),
+        ("target=.", bind("", "/w", false)),
+        // Without a target it is the directory of the moment.
+        ("source=x,readwrite", bind("x", "/w", true)),
+        ("type=cache", cache("/w", "/w")),
         (
             "from=alpine:3,target=/b,source=/etc",
             RunMount::Bind {
@@ -457,6 +464,10 @@ fn mounts_are_caches_memory_or_other_files() {
         assert_eq!(mounts, [expected], "{text}");
         assert_eq!(command, shell("make"));
     }
+}
+
+#[test]
+fn a_run_may_have_several_mounts() {
     let two = "RUN --mount=type=cache,target=/a --mount=type=cache,target=/b x";
     let StepWork::Run { mounts, .. } = only(two) else {
         panic!("no run");
@@ -484,6 +495,12 @@ fn the_text_of_a_step_is_one_short_line() {
     let long = text(&format!("RUN {}", "é".repeat(500)));
     assert_eq!(long.chars().count(), 200);
     assert!(long.ends_with('…'));
+}
+
+#[test]
+fn the_text_of_a_step_controls_no_terminal() {
+    let text = plan("RUN a\u{1b}[2J\u{7}b").steps.remove(0).text;
+    assert_eq!(text, "RUN a\u{fffd}[2J\u{fffd}b");
 }
 
 #[test]
