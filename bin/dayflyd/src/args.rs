@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dayfly_control::{PreviewDomain, SignInSettings};
+use dayfly_snapshots::Registries;
 use dayfly_types::LogFormat;
 use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
+use crate::registries::RegistriesParser;
 use crate::sign_in;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
@@ -211,6 +213,17 @@ pub(crate) struct RunArguments {
         default_value = "[]"
     )]
     pub(crate) internal_network: InternalNetworks,
+    /// Registries of images, as a list in JSON; in the file they are tables, `[[registry]]`. Each has
+    /// a host, and perhaps a user with a password_file, and an authority: a file with certificates.
+    #[arg(
+        long,
+        value_name = "JSON",
+        env = "DAYFLYD_REGISTRY",
+        value_parser = RegistriesParser,
+        default_value = "[]"
+    )]
+    #[serde(default)]
+    pub(crate) registry: Registries,
     /// How people sign in, as JSON; in the file it is a table, `[sign_in]`: issuer and client_id of an
     /// OpenID provider, and a list of grants, `[[sign_in.grant]]`, which say who has which role in
     /// which project. Default: nobody can.

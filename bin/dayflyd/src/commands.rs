@@ -14,7 +14,7 @@ use crate::args::{
 };
 use crate::{
     admin_key, backup, bench, doctor, engines, image, internal_network, manual, operator,
-    pause_guard, purge, recipe_check, restore, settings, stop, tls,
+    pause_guard, purge, recipe_check, registries, restore, settings, stop, tls,
 };
 
 /// Something was found that keeps this host from working, or is not as it should be.
@@ -76,6 +76,7 @@ fn check_settings(arguments: &ConfigArguments) -> Result<()> {
     let found = settings::resolve(&given)?;
     settings::check(&found.arguments)?;
     internal_network::check(&found.arguments.internal_network)?;
+    registries::check(&found.arguments.registry)?;
     Ok(print(arguments.json, &found.report, settings::render)?)
 }
 

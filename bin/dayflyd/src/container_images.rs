@@ -9,6 +9,7 @@ use dayfly_installation::{DataDirectory, Instance, sibling_program};
 use dayfly_snapshots::ContainerImages;
 use dayfly_snapshots::container::{RUN_INSIDE, end_group};
 
+use crate::args::RunArguments;
 use crate::egress::Egress;
 
 const PROGRAM: &str = "dayfly-image";
@@ -20,6 +21,7 @@ const AUTHORITY_FILES: [&str; 2] = [
 
 /// Ends what an earlier process left of it, and gets its root ready.
 pub(crate) fn open(
+    arguments: &RunArguments,
     directory: &DataDirectory,
     instance: &Instance,
     cgroups: CgroupTree,
@@ -34,6 +36,7 @@ pub(crate) fn open(
         uid: instance.images_uid(),
         netns: egress.netns().to_owned(),
         resolvers: egress.resolvers().to_vec(),
+        registries: arguments.registry.clone(),
     })
 }
 

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result, ensure};
-use dayfly_types::limits::{INTERNAL_NETWORKS_BYTES_MAX, SIGN_IN_BYTES_MAX};
+use dayfly_types::limits::{INTERNAL_NETWORKS_BYTES_MAX, REGISTRIES_BYTES_MAX, SIGN_IN_BYTES_MAX};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{
@@ -35,6 +35,8 @@ const _: () = assert!(
         + OTHER_SETTINGS_BYTES_MAX as u64
         <= MESSAGE_BYTES_MAX as u64
 );
+// The node has registries in the place of the certificate, which only control has.
+const _: () = assert!(REGISTRIES_BYTES_MAX as u64 <= 2 * FILE_BYTES_MAX);
 
 /// The words of a hand-over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

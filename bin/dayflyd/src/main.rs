@@ -29,6 +29,7 @@ mod pause_guard;
 mod pulse;
 mod purge;
 mod recipe_check;
+mod registries;
 mod restore;
 mod role_control;
 mod role_node;

@@ -60,7 +60,8 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
     let egress = Egress::open(arguments, &directory, &instance, host_slots.cgroups())?;
-    let containers = container_images::open(&directory, &instance, host_slots.cgroups(), &egress);
+    let cgroups = host_slots.cgroups();
+    let containers = container_images::open(arguments, &directory, &instance, cgroups, &egress);
     let images = images(arguments, &directory, containers);
     let deps = bake_deps(&directory, &host, &slots, images, &effects)?;
     let baker = baker(arguments, &directory, &host, deps, &stop)?;

@@ -344,6 +344,41 @@ mod tests {
     }
 
     #[test]
+    fn a_registry_is_a_table_of_the_file_and_a_password_in_it_is_not_repeated() {
+        let table = "[[registry]]\nhost = 'registry.example:5000'\nuser = 'puller'\n\
+                     password_file = '/nowhere/secret-name'\n[[registry]]\nhost = 'docker.io'\n";
+        let (_kept, path) = file(table);
+        let found = resolve(&given(&["--config", &path])).unwrap();
+        assert_eq!(source(&found, "registry"), Source::File);
+        // A start does not look at the files; who checks the settings does.
+        assert!(check(&found.arguments).is_ok());
+        let error = crate::registries::check(&found.arguments.registry).unwrap_err();
+        assert!(format!("{error:#}").contains("/nowhere"), "{error:#}");
+        for (good, bad, why) in [
+            ("password_file", "password", "unknown field `password`"),
+            ("/nowhere/secret-name", "secret-word", "absolute"),
+            ("'docker.io'", "'https://secret@docker.io'", "host"),
+            ("'docker.io'", "'registry.example:5000'", "twice"),
+            ("[[registry]]\nhost = 'docker.io'", "registry = 1", ""),
+        ] {
+            let (_kept, path) = file(&table.replace(good, bad));
+            let error = resolve(&given(&["--config", &path])).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(
+                error.contains(&path) && error.contains(why),
+                "{bad}: {error}"
+            );
+            assert!(!error.contains("secret"), "{error}");
+        }
+        let flag = r#"--registry=[{"host":"a.example","password":"secret"}]"#;
+        let error = format!("{:#}", resolve(&given(&[flag])).unwrap_err());
+        assert!(
+            error.contains("`password`") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn what_is_handed_over_arrives_as_it_was() {
         let words = [
             "--egress-uplink",

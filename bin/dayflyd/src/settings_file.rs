@@ -13,7 +13,7 @@ use toml::{Table, Value};
 const NOT_IN_A_FILE: [&str; 1] = ["config"];
 
 /// Lists of tables. The whole list is one value, and its word is JSON.
-const TABLES: [&str; 1] = ["internal_network"];
+const TABLES: [&str; 2] = ["internal_network", "registry"];
 
 /// A table, which is one value in the same way.
 const TABLE: &str = "sign_in";

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use dayfly_installation::{DaemonLock, DataDirectory, Instance, RunningDaemon};
+use dayfly_snapshots::Registries;
 use dayfly_types::Backoff;
 use dayfly_types::limits::SILENCE_MAX;
 use rustix::process::{Pid, Signal, kill_process};
@@ -177,7 +178,7 @@ impl Parent {
         let is_control = role == Role::Control;
         let local = self.local.as_ref().map(|local| local.digest().to_owned());
         let words = HandOver {
-            settings: self.settings.clone(),
+            settings: settings_for(role, &self.settings),
             admin_key_sha256: is_control.then(|| self.key_digest.clone()),
             local_key_sha256: local.filter(|_| is_control),
             certificate: self.certificate.clone().filter(|_| is_control),
@@ -309,6 +310,16 @@ impl Parent {
         self.settings = new;
         changed
     }
+}
+
+/// What a process of this role may know.
+fn settings_for(role: Role, settings: &RunArguments) -> RunArguments {
+    let mut settings = settings.clone();
+    if role == Role::Control {
+        // It serves strangers, and has no use for where passwords are.
+        settings.registry = Registries::default();
+    }
+    settings
 }
 
 /// Who has to be started anew for other settings.
@@ -554,5 +565,19 @@ mod tests {
         let network = r#"[{"name":"a","projects":["*"],"ranges":["10.20.0.0/16"],"ports":[443]}]"#;
         let network = settings(&["--internal-network", network]);
         assert_eq!(changed_for(&old, &network), [Role::Control, Role::Node]);
+        let registry = settings(&["--registry", REGISTRY]);
+        assert_eq!(changed_for(&old, &registry), [Role::Node]);
+    }
+
+    const REGISTRY: &str = r#"[{"host":"r.example","user":"puller","password_file":"/a"}]"#;
+
+    #[test]
+    fn registries_are_for_the_node_alone() {
+        let given = settings(&["--registry", REGISTRY]);
+        assert_eq!(settings_for(Role::Node, &given), given);
+        let control = settings_for(Role::Control, &given);
+        assert_eq!(control, settings(&[]));
+        let text = serde_json::to_string(&control).unwrap();
+        assert!(!text.contains("puller"), "{text}");
     }
 }

@@ -4,13 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use dayfly_types::limits::{IMAGE_NAME_BYTES_MAX, IMAGE_REFERENCE_BYTES_MAX, IMAGE_TAG_BYTES_MAX};
+use dayfly_types::registry_host::{DOCKER_HUB, DOCKER_HUB_API};
 use url::Url;
 
 use crate::digest::{Digest, InvalidDigest};
 
-/// The name that people write, and the host that has its API.
-const DOCKER_HUB: &str = "docker.io";
-const DOCKER_HUB_API: &str = "registry-1.docker.io";
 const DOCKER_HUB_FOLDER: &str = "library/";
 
 /// Why a text names no image.

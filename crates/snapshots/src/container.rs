@@ -16,6 +16,7 @@ use dayfly_host::cgroup::{Cgroup, CgroupError};
 use dayfly_host::files::{disk_space, sync};
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree};
+use dayfly_types::RegistryHost;
 use dayfly_types::container_image::{ImageJob, ImageJobOrigin, ImageReport, MadeImage, file_names};
 use dayfly_types::limits::{
     ENGINE_START_DEADLINE, IMAGE_DEADLINE, IMAGE_REPORT_BYTES_MAX, IMAGE_UNPACKED_BYTES_MAX,
@@ -28,6 +29,8 @@ use crate::container_lend;
 use crate::files;
 use crate::image_address::ImageAddress;
 use crate::progress::ProgressReporter;
+use crate::registries::Registries;
+use crate::registry_files::{RegistryFileError, RegistryFiles};
 
 /// Where the program finds the directory that it shares with this process.
 pub const RUN_INSIDE: &str = "/run";
@@ -53,6 +56,8 @@ pub enum ContainerError {
     },
     #[error("cannot copy the image")]
     Lend(#[source] io::Error),
+    #[error("the registry cannot be asked as the settings say")]
+    Registry(#[source] RegistryFileError),
     #[error("cannot make the control group of the program")]
     Group(#[source] CgroupError),
     #[error("cannot start the program that reads images")]
@@ -89,6 +94,8 @@ pub struct ContainerImages {
     /// The network namespace that it asks registries from.
     pub netns: PathBuf,
     pub resolvers: Vec<SocketAddr>,
+    /// Who signs in to which registry.
+    pub registries: Registries,
 }
 
 impl ContainerImages {
@@ -138,7 +145,8 @@ impl ContainerImages {
         let room = room(work).map_err(wrap)?;
         let lent = container_lend::lend(image, work, self.uid, room);
         let room = lent.map_err(ContainerError::Lend)?.min(DISK_BYTES_MAX);
-        let job = serde_json::to_vec(&self.job(image, room)).map_err(io::Error::from);
+        let job = self.job(image, room).map_err(ContainerError::Registry)?;
+        let job = serde_json::to_vec(&job).map_err(io::Error::from);
         let job = job.map_err(wrap)?;
         self.write_job(&job, work).map_err(wrap)?;
         let limits = CgroupLimits {
@@ -164,19 +172,33 @@ impl ContainerImages {
         chown(work, Some(self.uid), Some(self.uid))
     }
 
-    fn job(&self, image: &ImageAddress, disk_bytes: u64) -> ImageJob {
+    fn job(&self, image: &ImageAddress, disk_bytes: u64) -> Result<ImageJob, RegistryFileError> {
         let origin = match image {
-            ImageAddress::Registry(reference) => ImageJobOrigin::Registry {
-                reference: reference.clone(),
-                resolvers: self.resolvers.clone(),
-                authority: None,
-                login: None,
-                inside: host_and_port(reference).into_iter().collect(),
-            },
+            ImageAddress::Registry(reference) => self.registry(reference)?,
             ImageAddress::Layout { tag, .. } => ImageJobOrigin::Layout { tag: tag.clone() },
             ImageAddress::Archive { tag, .. } => ImageJobOrigin::Archive { tag: tag.clone() },
         };
-        ImageJob { origin, disk_bytes }
+        Ok(ImageJob { origin, disk_bytes })
+    }
+
+    /// The registry itself may be inside, because the operator wrote it into a recipe. Which
+    /// addresses inside can be reached at all is a matter of the operator's settings and of the
+    /// kernel's rules.
+    fn registry(&self, reference: &str) -> Result<ImageJobOrigin, RegistryFileError> {
+        let registry = RegistryHost::of_image(reference).ok();
+        let files = match &registry {
+            Some(registry) => RegistryFiles::read(&self.registries, registry)?,
+            // The program says what is wrong with it.
+            None => RegistryFiles::default(),
+        };
+        let inside = registry.map(|registry| (registry.host().to_owned(), registry.port()));
+        Ok(ImageJobOrigin::Registry {
+            reference: reference.to_owned(),
+            resolvers: self.resolvers.clone(),
+            authority: files.authority,
+            login: files.login,
+            inside: inside.into_iter().collect(),
+        })
     }
 
     fn spec(&self, work: &Path, room: u64, cgroup_procs: Vec<PathBuf>) -> JailSpec {
@@ -213,17 +235,6 @@ impl ContainerImages {
 fn room(work: &Path) -> io::Result<u64> {
     let available = disk_space(work)?.available_bytes;
     Ok(available.saturating_sub(DISK_RESERVE_BYTES) / 10 * 9)
-}
-
-/// The registry itself may be inside, because the operator wrote it into a recipe. Which addresses
-/// inside can be reached at all is a matter of the operator's settings and of the kernel's rules.
-fn host_and_port(reference: &str) -> Option<(String, u16)> {
-    const HTTPS: u16 = 443;
-    let (registry, _) = reference.split_once('/')?;
-    match registry.rsplit_once(':') {
-        Some((host, port)) => Some((host.to_owned(), port.parse().ok()?)),
-        None => Some((registry.to_owned(), HTTPS)),
-    }
 }
 
 /// A program that may run. Dropping it ends it.

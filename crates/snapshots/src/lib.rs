@@ -33,6 +33,8 @@ pub mod progress;
 pub mod qcow2;
 pub mod recipe;
 mod recipe_file;
+pub mod registries;
+mod registry_files;
 mod root;
 mod root_hooks;
 mod sealing;
@@ -62,6 +64,8 @@ pub use recipe::{
     Alias, ContainerImage, EntryPointUse, ImageRecipe, PackageImage, Recipe, RecipeError,
     RecipeText, RegistryPackages,
 };
+pub use registries::{InvalidRegistries, Registries, RegistrySettings};
+pub use registry_files::RegistryFileError;
 pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};

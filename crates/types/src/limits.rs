@@ -526,6 +526,13 @@ pub const IMAGE_ARCHIVE_MEMBERS_MAX: usize = 16_384;
 pub const IMAGE_ARCHIVE_NAME_BYTES_MAX: u64 = 4096;
 /// Names that an error lists to say what there is.
 pub const IMAGE_NAMES_TOLD_MAX: usize = 16;
+/// Registries that the operator's settings know, and all of them as one text.
+pub const REGISTRIES_MAX: usize = 32;
+pub const REGISTRIES_BYTES_MAX: usize = 32 << 10;
+/// The file with the password of a registry: some are signed tokens.
+pub const REGISTRY_PASSWORD_BYTES_MAX: usize = 16 << 10;
+/// The certificates of the authority of a registry.
+pub const REGISTRY_AUTHORITY_BYTES_MAX: usize = 1 << 20;
 /// Hosts that lead to a blob one after the other.
 pub const REGISTRY_REDIRECTS_MAX: usize = 5;
 /// An address that a registry leads to. Signed ones are long.
