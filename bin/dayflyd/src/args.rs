@@ -14,6 +14,7 @@ use dayfly_types::limits::EGRESS_BYTES_PER_SECOND;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::as_text;
 use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
@@ -283,30 +284,6 @@ pub(crate) struct RunArguments {
     #[arg(long, hide = true)]
     #[serde(skip)]
     pub(crate) supervisor: Option<i32>,
-}
-
-/// A value that is written as on the command line.
-mod as_text {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@
 
 mod admin_key;
 mod args;
+mod as_text;
 mod backup;
 mod bake_display;
 mod bench;
