@@ -17,6 +17,8 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
     /// What a client of any kind is told to believe.
     pub pem: String,
+    /// For a server that is another program.
+    pub key_pem: String,
 }
 
 impl Identity {
@@ -26,6 +28,7 @@ impl Identity {
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         Self {
             pem: made.cert.pem(),
+            key_pem: made.signing_key.serialize_pem(),
             certificate: made.cert.der().clone(),
             key: PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into(),
         }

@@ -3,6 +3,8 @@
 //!
 //! Two images in the gate; with `DAYFLY_E2E_IMAGES=all`, as the soak sets it, six.
 
+mod registry;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
