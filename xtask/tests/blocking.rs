@@ -35,7 +35,7 @@ const FILE_WORK: [&str; 18] = [
 ];
 
 /// What the modules below offer to the rest of the node: each of it blocks.
-const BLOCKING_CALLS: [&str; 27] = [
+const BLOCKING_CALLS: [&str; 28] = [
     "journal.write(",
     "journal.remove(",
     "journal.entries(",
@@ -58,6 +58,7 @@ const BLOCKING_CALLS: [&str; 27] = [
     "captures.hide(",
     "captures.stack",
     "templates.order(",
+    "templates.order_variant(",
     "templates.version(",
     "templates.disk_of(",
     "templates.under(",
@@ -66,9 +67,10 @@ const BLOCKING_CALLS: [&str; 27] = [
 ];
 
 /// Modules of the node that block on purpose.
-const BLOCKS: [&str; 26] = [
+const BLOCKS: [&str; 27] = [
     "bake/",
     "baker.rs",
+    "baker_variants.rs",
     // Memory and free space: the kernel has both at hand.
     "capacity.rs",
     "console.rs",

@@ -125,9 +125,13 @@ impl BenchDaemon {
 
     fn newest(&self, name: &TemplateName) -> Result<BakedTemplate> {
         let store = TemplateStore::new(self.directory.node().join("templates"));
-        let versions = store
+        let mut versions = store
             .versions(name)
             .context("cannot list the template's bakes")?;
+        let variants = store
+            .variants(name)
+            .context("cannot list the template's variants")?;
+        versions.retain(|version| !variants.contains(version));
         let newest = versions.last().context("the template has no bake")?;
         store
             .open_version(name, newest)

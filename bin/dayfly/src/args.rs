@@ -283,9 +283,14 @@ pub(crate) struct CreationArgs {
     /// Label of your own, for `ls --metadata`; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// CPU limit, such as 0.5 [default: the template's].
+    /// CPU limit, such as 0.5; more than the template has is a variant of it, see --memory
+    /// [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<f64>,
+    /// Memory of the sandbox in MiB: the template's, or a larger multiple of 128. Another size is
+    /// baked when it is first used [default: the template's].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory: Option<u64>,
     /// Disk size in GiB [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) disk_gb: Option<f64>,
@@ -451,6 +456,12 @@ pub(crate) enum TemplateCommand {
         /// Name of the template.
         #[arg(value_name = "TEMPLATE")]
         name: String,
+        /// Bake it with this much memory in MiB, for `create --memory`; several with commas.
+        #[arg(long, value_name = "MIB", value_delimiter = ',')]
+        memory: Vec<u64>,
+        /// Bake it with this many CPUs, for `create --cpu`.
+        #[arg(long, value_name = "N")]
+        cpu: Option<u64>,
         /// Wait until it is ready.
         #[arg(long)]
         wait: bool,

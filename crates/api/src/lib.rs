@@ -48,10 +48,10 @@ pub use network::{
 };
 pub use number::whole_milliseconds;
 pub use ports::{CreatePortLink, Port, PortLink, PortLinkList, PortList, WaitForPort};
-pub use sandbox::{CreateSandbox, Sandbox, SandboxList};
+pub use sandbox::{CreateSandbox, Sandbox, SandboxList, SandboxVariant};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
 pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
-pub use template::{Template, TemplateRun, TemplateState};
+pub use template::{BakeTemplate, Template, TemplateRun, TemplateState, TemplateVariant};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, ExportPage, ExportedAudit,
     ExportedDecision, ExportedDecisions, ExportedEgress, NewToken, Project, ProjectLimits,

@@ -69,10 +69,22 @@ pub struct CreateSandbox {
     )]
     #[schema(max_items = 3)]
     pub volumes: Option<Vec<VolumeMount>>,
-    /// CPUs that it may use at most; may be a fraction. Default: all of the template's.
+    /// CPUs that it may use at most; may be a fraction. Default: all of the template's. More than
+    /// the template has makes it a sandbox of a variant with as many, see `memory_mb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.1, maximum = 32)]
     pub cpu: Option<f64>,
+    /// MiB of memory: the template's, or a larger multiple of 128. Default: the template's. Another
+    /// size than the template's is a variant of it, which is baked when somebody first asks for it:
+    /// until then the response is `template_baking` with `Retry-After` and `percent`, and the same
+    /// request succeeds later. With `from_snapshot` it can only be what the snapshot has.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 128, maximum = 65_536)]
+    pub memory_mb: Option<u64>,
     /// GiB of disk; may be a fraction, and not less than the template's. Default: the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.001, maximum = 1024)]
@@ -133,6 +145,9 @@ pub struct Sandbox {
     pub condition: Option<String>,
     pub cpu: u32,
     pub memory_mb: u64,
+    /// In the response of a create, when its size is not the template's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<SandboxVariant>,
     /// RFC 3339, UTC.
     pub created_at: String,
     pub metadata: BTreeMap<String, String>,
@@ -172,6 +187,21 @@ pub struct Sandbox {
     pub boot_stages_us: BTreeMap<String, u64>,
     /// What stands between the guest and its host: hardware or emulated.
     pub isolation: String,
+}
+
+/// The variant of a template that a sandbox was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SandboxVariant {
+    /// CPUs.
+    pub cpu: u32,
+    /// MiB.
+    pub memory_mb: u64,
+    /// It had to be baked for a create, and this is the first sandbox since: the time was spent
+    /// waiting. False: it was there.
+    pub first_use: bool,
+    /// Milliseconds that its bake took, whenever that was.
+    #[serde(default)]
+    pub bake_ms: Option<u64>,
 }
 
 /// Response of `GET /v1/sandboxes`.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::number::whole_number;
+
 /// How far a template is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -59,4 +61,55 @@ pub struct Template {
     /// RFC 3339, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baked_at: Option<String>,
+    /// Its other sizes that were asked for, smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<TemplateVariant>,
+}
+
+/// A template in another size than its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TemplateVariant {
+    pub cpu: u32,
+    /// MiB.
+    pub memory_mb: u64,
+    /// How far its last bake is.
+    pub state: TemplateState,
+    /// Whether sandboxes can be made from it now.
+    pub usable: bool,
+    /// 0 to 100.
+    pub percent: u8,
+    /// The step of the bake, or why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Bytes on the host's disk.
+    pub size_bytes: u64,
+    /// RFC 3339, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baked_at: Option<String>,
+    /// Milliseconds that the bake took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bake_ms: Option<u64>,
+}
+
+/// Body of `POST /v1/templates/{name}/bake`. Every field may be absent or null; with none the
+/// template is baked in its own size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BakeTemplate {
+    /// MiB of memory: the template's, or a larger multiple of 128.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 128, maximum = 65_536)]
+    pub memory_mb: Option<u64>,
+    /// CPUs: the template's, or more.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole_number"
+    )]
+    #[schema(minimum = 1, maximum = 32)]
+    pub cpu: Option<u64>,
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use dayfly_api::{Health, Me, NodeView, Template};
+use dayfly_api::{BakeTemplate, Health, Me, NodeView, Template};
+
+use reqwest::Url;
 
 use crate::client::{Client, decode};
 use crate::error::ClientError;
@@ -30,12 +32,35 @@ impl Client {
     /// # Errors
     /// [`ClientError::Api`] with `not_found` when there is none.
     pub async fn bake_template(&self, name: &str) -> Result<Template, ClientError> {
+        let address = self.bake_address(name)?;
+        let call = || self.call(self.http.post(address.clone()), limits::CALL_DEADLINE);
+        decode(&retry::repeat(call).await?)
+    }
+
+    /// The same of a template in another size than its own.
+    ///
+    /// # Errors
+    /// [`ClientError::Api`] with `invalid_request` for a size that it cannot have, and with
+    /// `quota_exceeded` when it has as many as it may.
+    pub async fn bake_variant(
+        &self,
+        name: &str,
+        size: &BakeTemplate,
+    ) -> Result<Template, ClientError> {
+        let address = self.bake_address(name)?;
+        let call = || {
+            let request = self.http.post(address.clone()).json(size);
+            self.call(request, limits::CALL_DEADLINE)
+        };
+        decode(&retry::repeat(call).await?)
+    }
+
+    fn bake_address(&self, name: &str) -> Result<Url, ClientError> {
         let mut address = self.template_address(name)?;
         if let Ok(mut segments) = address.path_segments_mut() {
             segments.push("bake");
         }
-        let call = || self.call(self.http.post(address.clone()), limits::CALL_DEADLINE);
-        decode(&retry::repeat(call).await?)
+        Ok(address)
     }
 
     /// Whose key this is.

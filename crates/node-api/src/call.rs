@@ -29,7 +29,10 @@ use crate::state::{
     EnsureVolume, ForkReport, ForkRequest, LifecycleChange, LifecycleReport, SnapshotReport,
     SnapshotRequest, VolumeReport,
 };
-use crate::types::{EnsureSandbox, NodeStatus, ResourceUse, SandboxReport, TemplateReport};
+use crate::types::{
+    EnsureSandbox, NodeStatus, ResourceUse, SandboxReport, TemplateReport, VariantReport,
+    VariantRequest,
+};
 
 /// Questions that the node answers from memory.
 pub(crate) const QUESTION: Duration = Duration::from_secs(5);
@@ -168,6 +171,11 @@ calls! {
         /// Makes sure that the template is baked, or will be, as its recipe is written now. Answers at
         /// once, with its state; what can be used goes on being used meanwhile.
         RenewTemplate renew_template(name: TemplateName)() -> TemplateReport, QUESTION;
+        /// Makes sure that the template is baked in another size than its own, or will be. Answers at
+        /// once, with its state. Refused with `quota_exceeded` when there are as many sizes as there
+        /// may be, and with `invalid_request` for one that this template or this host cannot have.
+        EnsureVariant ensure_variant(name: TemplateName)(wanted: VariantRequest) -> VariantReport,
+            QUESTION;
     }
 
     /// A node, its sandboxes and what their state can become. Every call may be repeated: one that

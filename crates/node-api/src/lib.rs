@@ -58,5 +58,5 @@ pub use stream_call::{NodeStream, NodeTransfer};
 pub use traced::{NodeTiming, traced};
 pub use types::{
     BakeState, EgressCount, EgressStatus, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus,
-    ResourceUse, SandboxReport, Stage, TemplateReport,
+    ResourceUse, SandboxReport, Stage, TemplateReport, VariantReport, VariantRequest,
 };

@@ -2,7 +2,8 @@
 
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{
-    DiskMib, IdleAction, LifetimeRules, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName,
+    DiskMib, IdleAction, LifetimeRules, ProjectId, SandboxId, SnapshotId, TemplateName,
+    TemplateSize, VolumeName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,9 @@ pub struct SnapshotReport {
     /// The sandbox that it was taken of.
     pub sandbox: SandboxId,
     pub template: TemplateName,
+    /// What its sandboxes have: that of the bake which it lies on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<TemplateSize>,
     pub name: Option<String>,
     /// Bytes on disk that only this snapshot holds.
     pub size_bytes: u64,

@@ -7,7 +7,7 @@ use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, EndReason, Generation, Isolation, LifetimeRules,
     MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState,
-    SnapshotId, TemplateName, Vcpus,
+    SnapshotId, TemplateName, TemplateSize, Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ pub struct EnsureSandbox {
     pub id: SandboxId,
     pub project: ProjectId,
     pub template: TemplateName,
+    /// The template's variant of this size. `None`: its own. A snapshot has the size that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<TemplateSize>,
     /// Restored instead of the template. It must be of the same project.
     #[serde(default)]
     pub from_snapshot: Option<SnapshotId>,
@@ -160,6 +163,42 @@ pub struct TemplateReport {
     pub size_bytes: u64,
     /// When that was baked, Unix seconds.
     pub baked_at: Option<i64>,
+    /// The other sizes that it was asked for in, smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<VariantReport>,
+}
+
+/// A template in another size than its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantReport {
+    pub size: TemplateSize,
+    /// How far its last bake is.
+    pub state: BakeState,
+    #[serde(default)]
+    pub is_usable: bool,
+    pub size_bytes: u64,
+    pub baked_at: Option<i64>,
+    /// How long the bake took that is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bake_ms: Option<u64>,
+    /// It was baked because a create waits for it, and no sandbox was made from it since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_awaited: bool,
+}
+
+/// A size that a template is wanted in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantRequest {
+    pub size: TemplateSize,
+    /// The project that it counts for, if it has to be baked. `None`: an operator wants it.
+    pub by: Option<ProjectId>,
+    /// A create waits for it.
+    #[serde(default)]
+    pub is_awaited: bool,
+    /// Baked anew if its recipe is another by now.
+    #[serde(default)]
+    pub renew: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use dayfly_node_api::{BakeState, TemplateReport};
+use dayfly_node_api::{BakeState, TemplateReport, VariantReport, VariantRequest};
 use dayfly_snapshots::{
     BakedTemplate, CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe,
-    TemplateDisk, Verifier, VersionId,
+    TemplateDisk, VariantIdentity, Verifier, VersionId,
 };
 use dayfly_types::TemplateName;
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use crate::error_chain;
 use crate::journal::{Entry, Journal};
 use crate::template_known::{bootable_template, ready_template};
 use crate::template_list::TemplateList;
+use crate::template_target::BakeTarget;
 use crate::templates::{
     BakeWish, BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable,
 };
@@ -124,20 +125,24 @@ impl Baker {
                 self.templates.note_missing(name);
             }
         }
+        self.open_variants(&catalog, &stop).await;
         loop {
-            while let Some(name) = self.templates.take_order() {
+            while let Some(target) = self.templates.take_order() {
                 let baker = Arc::clone(&self);
                 let catalog = off_runtime(move || baker.read_recipes()).await;
                 // One that is wrong or gone by now has been told so by the reading.
-                let Some(recipe) = catalog.get(&name) else {
+                let written = catalog.get(&target.name);
+                let Some(written) = written.filter(|one| target.is_allowed_by(one)) else {
                     continue;
                 };
-                if !self.templates.begin(recipe) {
+                let recipe = target.recipe(written);
+                if !self.templates.begin(&target, &recipe) {
                     continue;
                 }
+                let variant = target.identity(written, self.templates.ordered_by(&target));
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = self.bake(recipe) => {}
+                    () = self.bake(&target, &recipe, variant) => {}
                 }
             }
             let (baker, here) = (Arc::clone(&self), Arc::clone(&users));
@@ -229,9 +234,13 @@ impl Baker {
         Some(template)
     }
 
-    async fn bake(self: &Arc<Self>, recipe: &ResolvedRecipe) {
-        let name = recipe.recipe.name.clone();
-        let (baker, listened) = (Arc::clone(self), name.clone());
+    async fn bake(
+        self: &Arc<Self>,
+        target: &BakeTarget,
+        recipe: &ResolvedRecipe,
+        variant: Option<VariantIdentity>,
+    ) {
+        let (baker, listened) = (Arc::clone(self), target.clone());
         let progress = ProgressReporter::new(move |progress| {
             let state = BakeState::Baking {
                 percent: progress.percent,
@@ -247,22 +256,22 @@ impl Baker {
             .await;
         let parts = match image {
             Ok(parts) => parts,
-            Err(error) => return self.failed(&name, &error),
+            Err(error) => return self.failed(target, &error),
         };
         self.before_first_boot.image_is_there(&parts).await;
-        match bake_template(&self.deps, recipe, &progress).await {
+        match bake_template(&self.deps, recipe, variant, &progress).await {
             Ok(template) => {
-                self.lend(&name, template.version());
+                self.lend(&target.name, template.version());
                 self.tell(self.templates.set_baked(&template, Some(recipe)));
             }
-            Err(error) => self.failed(&name, &error),
+            Err(error) => self.failed(target, &error),
         }
     }
 
-    fn failed(&self, name: &TemplateName, error: &dyn std::error::Error) {
+    fn failed(&self, target: &BakeTarget, error: &dyn std::error::Error) {
         let reason = error_chain(error);
-        tracing::error!(template = %name, reason, "cannot bake");
-        self.tell(self.templates.set_failed(name, reason));
+        tracing::error!(template = %target, reason, "cannot bake");
+        self.tell(self.templates.set_failed(target, reason));
     }
 
     fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
@@ -317,41 +326,60 @@ impl Baker {
             .collect()
     }
 
-    /// Removes bakes that nothing uses: neither one that this process has given anybody, the one in
+    /// Removes bakes that nothing uses: neither one that this process has given anybody, those in
     /// use among them, nor one that a sandbox of the journal or a capture was made from.
     fn remove_unused(&self, users: &BakeUsers) {
         let Ok(entries) = users.journal.entries() else {
             return;
         };
         let captures = &users.captures;
-        // A capture that cannot be read might have named any version.
-        if !captures.damaged().is_empty() {
+        // A capture or a record that cannot be read might have named any version.
+        let is_unreadable = |entry: &Entry| matches!(entry, Entry::Unreadable { .. });
+        if !captures.damaged().is_empty() || entries.iter().any(is_unreadable) {
             return;
         }
-        // Without a current version any of them may be the one to go back to.
-        for current in self.templates.all_ready() {
-            let name = &current.name;
-            let mut keep = self.lent_versions(name);
-            keep.extend(VersionId::parse(&current.version));
-            for entry in &entries {
-                match entry {
-                    Entry::Record(record) if record.template == *name => {
-                        keep.extend(VersionId::parse(&record.template_version));
-                    }
-                    Entry::Record(_) | Entry::Empty { .. } => {}
-                    // It might have named any version.
-                    Entry::Unreadable { .. } => return,
-                }
-            }
-            let captured = captures.all();
-            let captured = captured.iter().filter(|capture| capture.template == *name);
-            keep.extend(captured.filter_map(|capture| VersionId::parse(&capture.template_version)));
-            let remove = || self.deps.store.remove_old_versions(name, &keep);
-            if let Err(error) = self.deps.effects.around(Effect::TemplateRemove, remove) {
-                tracing::warn!(template = %name, error = %error_chain(&error), "cannot remove old bakes");
+        let ready = self.templates.all_ready();
+        let names: BTreeSet<&TemplateName> = ready.iter().map(|one| &one.name).collect();
+        for name in names {
+            let mut keep = self.needed_versions(name, users, &entries);
+            let current = ready.iter().filter(|one| one.name == *name);
+            keep.extend(current.filter_map(|one| VersionId::parse(&one.version)));
+            // Without a current version any of them may be the one to go back to.
+            if self.templates.current(name).is_some() {
+                self.remove_all_but(name, &keep);
             }
         }
+        self.remove_variants_of_nothing(users, &entries);
         self.remove_builds(users, &entries);
+    }
+
+    /// Versions that somebody here was given, or that a sandbox or a capture was made from.
+    fn needed_versions(
+        &self,
+        name: &TemplateName,
+        users: &BakeUsers,
+        entries: &[Entry],
+    ) -> HashSet<VersionId> {
+        let mut needed = self.lent_versions(name);
+        for entry in entries {
+            match entry {
+                Entry::Record(record) if record.template == *name => {
+                    needed.extend(VersionId::parse(&record.template_version));
+                }
+                Entry::Record(_) | Entry::Empty { .. } | Entry::Unreadable { .. } => {}
+            }
+        }
+        let captured = users.captures.all();
+        let captured = captured.iter().filter(|capture| capture.template == *name);
+        needed.extend(captured.filter_map(|capture| VersionId::parse(&capture.template_version)));
+        needed
+    }
+
+    fn remove_all_but(&self, name: &TemplateName, keep: &HashSet<VersionId>) {
+        let remove = || self.deps.store.remove_old_versions(name, keep);
+        if let Err(error) = self.deps.effects.around(Effect::TemplateRemove, remove) {
+            tracing::warn!(template = %name, error = %error_chain(&error), "cannot remove old bakes");
+        }
     }
 
     /// Removes builds of the engine that nothing could be restored with. When somebody's need
@@ -367,6 +395,9 @@ impl Baker {
         users.builds.remove_unneeded(&all);
     }
 }
+
+#[path = "baker_variants.rs"]
+mod variants;
 
 /// Templates, each with its recipe if that can be used. Those of the start first, and small ones
 /// before large ones: reading their bytes, or baking them, takes a while, and somebody may wait.
@@ -403,6 +434,28 @@ impl TemplateSource for Baker {
             self.read_recipes();
         }
         self.templates.order(name, wish)
+    }
+
+    fn ready_in(
+        &self,
+        name: &TemplateName,
+        wanted: &VariantRequest,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        self.ready_variant(name, wanted)
+    }
+
+    fn order_variant(
+        &self,
+        name: &TemplateName,
+        wanted: &VariantRequest,
+    ) -> Result<VariantReport, TemplateUnavailable> {
+        self.order_anew(name, wanted)
+    }
+
+    fn is_parked_ahead(&self, template: &ReadyTemplate) -> bool {
+        let current = || self.templates.current(&template.name);
+        self.at_start.contains(&template.name)
+            && current().is_some_and(|current| current.version == template.version)
     }
 
     fn version(

@@ -16,6 +16,9 @@ use crate::written::written_mib;
 /// Reads what the host has. Behind a trait so that a simulated node can have any size.
 pub trait HostResources: Send + Sync + std::fmt::Debug + 'static {
     fn memory_total_mib(&self) -> u64;
+    fn processors(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
     /// Free space of the data directory.
     fn disk_available_mib(&self) -> u64;
 }
@@ -196,6 +199,11 @@ impl Ledger {
             disk_available_mib: self.resources.disk_available_mib(),
             disk_reserve_mib: self.reserve.disk_mib,
         }
+    }
+
+    /// How many the host has.
+    pub(crate) fn processors(&self) -> usize {
+        self.resources.processors()
     }
 
     /// Free space of the data directory, in MiB. Asks the file system.

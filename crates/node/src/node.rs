@@ -1,5 +1,6 @@
 //! The node as the control plane sees it: [`NodeApi`](dayfly_node_api::NodeApi) over the owners of this host's sandboxes.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use dayfly_guest_client::AgentClient;
 use dayfly_node_api::{
     EnsureSandbox, LifecycleChange, LifecycleReport, NodeError, NodeExecs, NodeSandboxes,
     NodeStatus, NodeTemplates, PoolStatus, ResourceUse, SandboxReport, TemplateReport,
+    VariantReport, VariantRequest,
 };
 use dayfly_snapshots::CaptureStore;
 use dayfly_types::exec::{ExecInfo, WindowSize};
@@ -38,6 +40,7 @@ use crate::reconcile::{ReconcileError, Reconciled, reconcile};
 use crate::reserve::ReserveFile;
 use crate::sandbox::{OpenCall, Request, SandboxHandle};
 use crate::templates::{BakeWish, TemplateSource};
+use crate::variant_bounds;
 use crate::volumes::VolumeStore;
 
 /// Settings of one node.
@@ -260,14 +263,15 @@ impl Node {
     }
 
     fn pools(&self) -> Vec<PoolStatus> {
-        let target = self.parts.pool.targets().engines as u64;
+        let pool = &self.parts.pool;
         let ready = self.parts.templates.all_ready();
-        ready
+        let names: BTreeSet<TemplateName> = ready.iter().map(|one| one.name.clone()).collect();
+        names
             .into_iter()
             .map(|template| PoolStatus {
-                parked: self.parts.pool.count(&template.name) as u64,
-                template: template.name.clone(),
-                target,
+                parked: pool.count(&template) as u64,
+                target: pool.target_of(&template) as u64,
+                template,
             })
             .collect()
     }
@@ -290,6 +294,18 @@ impl NodeTemplates for Node {
 
     async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
         self.order_template(name, BakeWish::Renew).await
+    }
+
+    async fn ensure_variant(
+        &self,
+        name: &TemplateName,
+        wanted: VariantRequest,
+    ) -> Result<VariantReport, NodeError> {
+        let templates = &self.parts.templates;
+        variant_bounds::check(&self.parts.ledger, templates.as_ref(), name, wanted.size)?;
+        let (templates, name) = (Arc::clone(&self.parts.templates), name.clone());
+        let ordered = off_runtime(move || templates.order_variant(&name, &wanted)).await;
+        Ok(ordered?)
     }
 }
 

@@ -3,13 +3,16 @@
 //! A parked engine has started, mapped its template's memory and waits; nothing of a guest has
 //! run in it. It is used once, for one sandbox. The pool fills itself in the background, and only
 //! while no create is under way: a refill must not slow down what it is meant to speed up.
+//!
+//! Each parked engine costs a slot and a process, so they wait for the templates of the start, and
+//! for as many others as [`limits::POOL_TEMPLATES_MAX`] says: those that were used last.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dayfly_types::TemplateName;
+use dayfly_types::{TemplateName, TemplateSize, limits};
 use dayfly_vmm::{
     BootError, BootSpec, Engine, ParkError, ParkedVm, Slot, SlotError, SlotIndex, SlotProvider, Vm,
 };
@@ -23,7 +26,7 @@ use crate::templates::{ReadyTemplate, TemplateSource};
 pub struct PoolTargets {
     /// Slots without an engine.
     pub slots: usize,
-    /// Engines for each template.
+    /// Engines for each template that they are parked for.
     pub engines: usize,
 }
 
@@ -50,7 +53,6 @@ pub enum TakeError {
 pub struct Parked {
     pub slot: Slot,
     pub vm: Box<dyn ParkedVm>,
-    version: String,
 }
 
 /// A machine that was started from nothing. Its guest is coming up.
@@ -60,10 +62,35 @@ pub struct Booting {
     pub vm: Box<dyn Vm>,
 }
 
+/// One bake of one template, of whichever size.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct BakeKey {
+    template: TemplateName,
+    version: String,
+}
+
+impl BakeKey {
+    fn of(template: &ReadyTemplate) -> Self {
+        Self {
+            template: template.name.clone(),
+            version: template.version.clone(),
+        }
+    }
+}
+
+/// A template in one size, whichever bake of it.
+type UsedSize = (TemplateName, TemplateSize);
+
+fn used_size(template: &ReadyTemplate) -> UsedSize {
+    (template.name.clone(), template.size())
+}
+
 #[derive(Debug, Default)]
 struct Shelf {
     slots: VecDeque<Slot>,
-    engines: HashMap<TemplateName, VecDeque<Parked>>,
+    engines: HashMap<BakeKey, VecDeque<Parked>>,
+    /// Used since the start and not parked for ahead, the most recent last.
+    used: VecDeque<UsedSize>,
     /// Taken from the shelf or made, and not yet an engine.
     in_the_making: BTreeSet<SlotIndex>,
     /// Set once the node stops: nothing may be put on the shelf any more.
@@ -133,10 +160,43 @@ impl Pool {
         CreateUnderWay(Arc::clone(self))
     }
 
-    /// How many engines are parked for a template, and how many slots.
+    /// How many engines are parked for a template, in all sizes.
     #[must_use]
     pub fn count(&self, template: &TemplateName) -> usize {
-        self.lock().engines.get(template).map_or(0, VecDeque::len)
+        let shelf = self.lock();
+        let parked = shelf.engines.iter();
+        let parked = parked.filter(|(key, _)| key.template == *template);
+        parked.map(|(_, queue)| queue.len()).sum()
+    }
+
+    /// How many there should be.
+    #[must_use]
+    pub fn target_of(&self, template: &TemplateName) -> usize {
+        let wanted = self.wanted_bakes();
+        let own = wanted.iter().filter(|one| one.name == *template);
+        own.count() * self.targets.engines
+    }
+
+    /// The bakes that engines are parked for.
+    fn wanted_bakes(&self) -> Vec<Arc<ReadyTemplate>> {
+        let used = self.lock().used.clone();
+        let mut ready = self.templates.all_ready();
+        ready.retain(|one| self.templates.is_parked_ahead(one) || used.contains(&used_size(one)));
+        ready
+    }
+
+    /// Notes the use of a template; the one that was used least recently makes room for it.
+    fn note_use(&self, template: &ReadyTemplate) {
+        if self.templates.is_parked_ahead(template) {
+            return;
+        }
+        let size = used_size(template);
+        let mut shelf = self.lock();
+        shelf.used.retain(|one| *one != size);
+        shelf.used.push_back(size);
+        if shelf.used.len() > limits::POOL_TEMPLATES_MAX {
+            shelf.used.pop_front();
+        }
     }
 
     #[must_use]
@@ -176,6 +236,7 @@ impl Pool {
         self: &Arc<Self>,
         template: &Arc<ReadyTemplate>,
     ) -> Result<Parked, TakeError> {
+        self.note_use(template);
         match self.take_parked(template) {
             Some(parked) => Ok(parked),
             None => self.make(template).await,
@@ -228,11 +289,8 @@ impl Pool {
 
     fn take_parked(&self, template: &ReadyTemplate) -> Option<Parked> {
         let mut shelf = self.lock();
-        let queue = shelf.engines.get_mut(&template.name)?;
-        let place = queue
-            .iter()
-            .position(|parked| parked.version == template.version)?;
-        queue.remove(place)
+        let queue = shelf.engines.get_mut(&BakeKey::of(template))?;
+        queue.pop_front()
     }
 
     /// A slot of the shelf, or one made now. It is in the making until that is taken back.
@@ -264,11 +322,7 @@ impl Pool {
         let parked = self.engine.park(&slot, &template.restore).await;
         self.lock().in_the_making.remove(&slot.index);
         match parked {
-            Ok(vm) => Ok(Parked {
-                slot,
-                vm,
-                version: template.version.clone(),
-            }),
+            Ok(vm) => Ok(Parked { slot, vm }),
             Err(error) => {
                 self.discard(slot).await;
                 Err(TakeError::Park(error))
@@ -317,10 +371,12 @@ impl Pool {
         if self.drop_outdated().await {
             return Ok(true);
         }
-        for template in self.templates.all_ready() {
-            if self.count(&template.name) < self.targets.engines {
+        for template in self.wanted_bakes() {
+            let key = BakeKey::of(&template);
+            let count = self.lock().engines.get(&key).map_or(0, VecDeque::len);
+            if count < self.targets.engines {
                 let parked = self.make_here(&template).await?;
-                self.put(&template.name, parked).await;
+                self.put(key, parked).await;
                 return Ok(true);
             }
         }
@@ -344,17 +400,13 @@ impl Pool {
         None
     }
 
-    async fn put(&self, template: &TemplateName, parked: Parked) {
+    async fn put(&self, bake: BakeKey, parked: Parked) {
         let refused = {
             let mut shelf = self.lock();
             if shelf.is_closed {
                 Some(parked)
             } else {
-                shelf
-                    .engines
-                    .entry(template.clone())
-                    .or_default()
-                    .push_back(parked);
+                shelf.engines.entry(bake).or_default().push_back(parked);
                 None
             }
         };
@@ -363,21 +415,18 @@ impl Pool {
         }
     }
 
-    /// Ends one parked engine whose template was baked anew. True if there was one.
+    /// Ends one parked engine whose template was baked anew, or is not among those that were used
+    /// last any more. True if there was one.
     async fn drop_outdated(&self) -> bool {
-        let ready: HashMap<_, _> = self
-            .templates
-            .all_ready()
-            .into_iter()
-            .map(|template| (template.name.clone(), template.version.clone()))
-            .collect();
+        let wanted = self.wanted_bakes();
+        let wanted: Vec<BakeKey> = wanted.iter().map(|one| BakeKey::of(one)).collect();
         let outdated = {
             let mut shelf = self.lock();
-            shelf.engines.iter_mut().find_map(|(name, queue)| {
-                let place = queue
-                    .iter()
-                    .position(|parked| ready.get(name) != Some(&parked.version))?;
-                queue.remove(place)
+            shelf.engines.retain(|_, queue| !queue.is_empty());
+            let mut parked = shelf.engines.iter_mut();
+            parked.find_map(|(key, queue)| {
+                let is_outdated = !wanted.contains(key);
+                is_outdated.then(|| queue.pop_front()).flatten()
             })
         };
         match outdated {

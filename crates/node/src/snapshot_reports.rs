@@ -3,6 +3,7 @@
 use dayfly_node_api::SnapshotReport;
 use dayfly_snapshots::CaptureStore;
 use dayfly_snapshots::capture::CaptureManifest;
+use dayfly_types::TemplateSize;
 
 pub(crate) fn snapshot_report(store: &CaptureStore, manifest: &CaptureManifest) -> SnapshotReport {
     SnapshotReport {
@@ -10,6 +11,10 @@ pub(crate) fn snapshot_report(store: &CaptureStore, manifest: &CaptureManifest) 
         project: manifest.project.clone(),
         sandbox: manifest.sandbox.clone(),
         template: manifest.template.clone(),
+        size: Some(TemplateSize {
+            memory: manifest.machine.memory,
+            vcpus: manifest.machine.vcpus,
+        }),
         name: manifest.name.clone(),
         size_bytes: store.size_bytes(&manifest.id),
         created_at: manifest.created_at.unix_timestamp(),

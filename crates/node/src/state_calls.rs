@@ -10,7 +10,7 @@ use dayfly_core::lifecycle::Phase;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{
     EnsureSandbox, ForkChild, ForkOutcome, ForkReport, ForkRequest, NodeError, NodeSandboxes,
-    SnapshotReport, SnapshotRequest,
+    SnapshotReport, SnapshotRequest, VariantRequest,
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::capture::MachineOrigin;
@@ -25,6 +25,7 @@ use crate::sandbox::bring_up::Origin;
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
 use crate::snapshot_reports::snapshot_report;
+use crate::templates::ReadyTemplate;
 use crate::volumes::VolumeError;
 
 /// What every child has of its own, and what it shares with its source.
@@ -58,13 +59,27 @@ impl Node {
                 origin_of_capture(&self.parts, id, IdentityEvent::Fork).await?
             }
             None => {
-                let template = self.parts.templates.ready(&wanted.template)?;
+                let template = self.ready_template(wanted)?;
                 origin_of_template(&self.parts, template)
             }
         };
         let from = wanted.from_snapshot.clone();
         let from = from.map_or(MachineOrigin::Template, MachineOrigin::Capture);
         self.begin(wanted, origin, from)
+    }
+
+    fn ready_template(&self, wanted: &EnsureSandbox) -> Result<Arc<ReadyTemplate>, NodeError> {
+        let templates = &self.parts.templates;
+        let Some(size) = wanted.size else {
+            return Ok(templates.ready(&wanted.template)?);
+        };
+        let request = VariantRequest {
+            size,
+            by: Some(wanted.project.clone()),
+            is_awaited: true,
+            renew: false,
+        };
+        Ok(templates.ready_in(&wanted.template, &request)?)
     }
 
     /// The same for a sandbox whose machine boots on the disk of a snapshot.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dayfly_node_api::{BakeState, TemplateReport};
-use dayfly_snapshots::{BakedTemplate, ResolvedRecipe, TemplateDisk};
+use dayfly_snapshots::{BakedTemplate, ResolvedRecipe, TemplateDisk, VariantIdentity};
 use dayfly_types::TemplateName;
 use dayfly_types::exec::ExecCommand;
 
@@ -22,6 +22,8 @@ pub(crate) struct Known {
     is_ordered: bool,
     /// Somebody wants it baked if it is not on the disk.
     pub(crate) is_wanted: bool,
+    /// For a variant.
+    interest: Interest,
 }
 
 /// What sandboxes are made from.
@@ -29,6 +31,7 @@ pub(crate) struct Known {
 struct Baked {
     template: Arc<ReadyTemplate>,
     recipe: String,
+    variant: Option<VariantIdentity>,
 }
 
 /// The recipe as it is written now.
@@ -70,6 +73,7 @@ impl Known {
             baking: None,
             is_ordered: false,
             is_wanted: false,
+            interest: Interest::default(),
         }
     }
 
@@ -83,6 +87,11 @@ impl Known {
 
     pub(crate) fn current(&self) -> Option<Arc<ReadyTemplate>> {
         Some(Arc::clone(&self.baked.as_ref()?.template))
+    }
+
+    /// The digest of the recipe that sandboxes are made by now.
+    pub(crate) fn recipe_in_use(&self) -> Option<String> {
+        Some(self.baked.as_ref()?.recipe.clone())
     }
 
     /// Whether it may be forgotten once it has no recipe any more.
@@ -225,6 +234,7 @@ impl Known {
         self.baked = Some(Baked {
             template: Arc::new(ready_template(template)),
             recipe: template.manifest().recipe.hash.clone(),
+            variant: template.manifest().variant.clone(),
         });
     }
 
@@ -239,6 +249,10 @@ impl Known {
         self.put_into_line()
     }
 }
+
+#[path = "template_known_variant.rs"]
+mod variant;
+use variant::Interest;
 
 pub(crate) fn ready_template(template: &BakedTemplate) -> ReadyTemplate {
     ReadyTemplate {

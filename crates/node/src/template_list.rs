@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::template_known::{Asked, Known};
 use crate::template_reports::reason_of;
+use crate::template_target::BakeTarget;
 use crate::templates::{BakeWish, ReadyTemplate, TemplateUnavailable};
 
 /// The templates of a node and their further names.
@@ -32,10 +33,10 @@ pub(crate) struct TemplateList {
 
 #[derive(Debug, Default)]
 struct Entries {
-    known: BTreeMap<TemplateName, Known>,
+    known: BTreeMap<BakeTarget, Known>,
     aliases: BTreeMap<TemplateName, Alias>,
     /// To be baked, one after the other.
-    orders: VecDeque<TemplateName>,
+    orders: VecDeque<BakeTarget>,
 }
 
 impl TemplateList {
@@ -43,8 +44,8 @@ impl TemplateList {
     pub(crate) fn new(catalog: &RecipeCatalog, wanted: &BTreeSet<TemplateName>) -> Self {
         let mut entries = Entries::default();
         entries.learn(catalog, &BakeState::Waiting);
-        for (name, known) in &mut entries.known {
-            known.is_wanted = wanted.contains(name);
+        for (target, known) in &mut entries.known {
+            known.is_wanted = wanted.contains(&target.name);
         }
         Self {
             entries: Mutex::new(entries),
@@ -70,13 +71,16 @@ impl TemplateList {
 
     /// A template that was looked for is not on the disk, or not as this node needs it.
     pub(crate) fn note_missing(&self, name: &TemplateName) {
-        self.change(name, Known::is_missing);
+        self.change(&BakeTarget::own(name), Known::is_missing);
     }
 
     /// A bake that was looked for is on the disk. One of another recipe is used, and then baked anew.
     pub(crate) fn note_opened(&self, template: &BakedTemplate, recipe: Option<&ResolvedRecipe>) {
         self.set_baked(template, recipe);
-        self.change(&template.manifest().name, Known::renew_if_outdated);
+        let target = BakeTarget::of(template.manifest());
+        if target.size.is_none() {
+            self.change(&target, Known::renew_if_outdated);
+        }
     }
 
     /// Asks for a bake. One that is there, under way or asked for already is left as it is; one that
@@ -86,7 +90,7 @@ impl TemplateList {
         name: &TemplateName,
         wish: BakeWish,
     ) -> Result<(), TemplateUnavailable> {
-        let real = self.real_name(name);
+        let real = BakeTarget::own(&self.real_name(name));
         match self.change(&real, |known| known.ask(wish)) {
             Some(Asked::ToBeBaked | Asked::Nothing) => Ok(()),
             Some(Asked::Refused { reason }) => Err(TemplateUnavailable::Failed {
@@ -100,26 +104,30 @@ impl TemplateList {
     /// Does something to a template, and puts it into the line if that follows.
     fn change(
         &self,
-        name: &TemplateName,
+        target: &BakeTarget,
         change: impl FnOnce(&mut Known) -> Asked,
     ) -> Option<Asked> {
         let mut entries = self.lock();
-        let asked = change(entries.known.get_mut(name)?);
-        if asked == Asked::ToBeBaked {
-            entries.orders.push_back(name.clone());
-            self.ordered.notify_one();
-        }
+        let asked = change(entries.known.get_mut(target)?);
+        self.follow(&mut entries, target, &asked);
         Some(asked)
     }
 
+    fn follow(&self, entries: &mut Entries, target: &BakeTarget, asked: &Asked) {
+        if *asked == Asked::ToBeBaked {
+            entries.orders.push_back(target.clone());
+            self.ordered.notify_one();
+        }
+    }
+
     /// The next template to bake, if any.
-    pub(crate) fn take_order(&self) -> Option<TemplateName> {
+    pub(crate) fn take_order(&self) -> Option<BakeTarget> {
         let mut entries = self.lock();
-        let name = entries.orders.pop_front()?;
-        if let Some(known) = entries.known.get_mut(&name) {
+        let target = entries.orders.pop_front()?;
+        if let Some(known) = entries.known.get_mut(&target) {
             known.leave_line();
         }
-        Some(name)
+        Some(target)
     }
 
     /// Waits until something was ordered. An order before the call counts.
@@ -128,9 +136,9 @@ impl TemplateList {
     }
 
     /// Whether this recipe has to be baked; from then on it is being baked.
-    pub(crate) fn begin(&self, recipe: &ResolvedRecipe) -> bool {
+    pub(crate) fn begin(&self, target: &BakeTarget, recipe: &ResolvedRecipe) -> bool {
         let mut entries = self.lock();
-        let known = entries.known.get_mut(&recipe.recipe.name);
+        let known = entries.known.get_mut(target);
         known.is_some_and(|known| known.begin(recipe.hash()))
     }
 
@@ -139,35 +147,42 @@ impl TemplateList {
         template: &BakedTemplate,
         recipe: Option<&ResolvedRecipe>,
     ) -> Option<TemplateReport> {
-        let name = &template.manifest().name;
-        let report = self.report_after(name, |known| known.baked(template, recipe));
+        let target = BakeTarget::of(template.manifest());
+        let report = self.report_after(&target, |known| known.baked(template, recipe));
+        if target.size.is_none() {
+            let hash = &template.manifest().recipe.hash;
+            self.lock().forget_outdated_variants(&target.name, hash);
+        }
         self.changes.send_modify(|count| *count += 1);
         report
     }
 
     pub(crate) fn set_progress(
         &self,
-        name: &TemplateName,
+        target: &BakeTarget,
         state: BakeState,
     ) -> Option<TemplateReport> {
-        self.report_after(name, |known| known.progress(state))
+        self.report_after(target, |known| known.progress(state))
     }
 
-    pub(crate) fn set_failed(&self, name: &TemplateName, reason: String) -> Option<TemplateReport> {
-        self.report_after(name, |known| known.failed(reason))
+    pub(crate) fn set_failed(&self, target: &BakeTarget, reason: String) -> Option<TemplateReport> {
+        self.report_after(target, |known| known.failed(reason))
     }
 
+    /// Changes one, and says what is told of it then. Of a variant nothing is told: the report is
+    /// that of a template.
     fn report_after(
         &self,
-        name: &TemplateName,
+        target: &BakeTarget,
         change: impl FnOnce(&mut Known),
     ) -> Option<TemplateReport> {
         let mut entries = self.lock();
-        let known = entries.known.get_mut(name)?;
+        let known = entries.known.get_mut(target)?;
         change(known);
-        Some(known.report())
+        target.size.is_none().then(|| known.report())
     }
 
+    /// The template in its own size.
     pub(crate) fn current(&self, name: &TemplateName) -> Option<Arc<ReadyTemplate>> {
         self.lock().find(name)?.current()
     }
@@ -206,13 +221,14 @@ impl TemplateList {
     /// All templates, and then their further names.
     pub(crate) fn reports(&self) -> Vec<TemplateReport> {
         let entries = self.lock();
-        let own = entries.known.values().map(Known::report);
+        let own = entries.known.keys().filter(|target| target.size.is_none());
+        let own = own.filter_map(|target| entries.report(&target.name));
         let aliases = entries.aliases.values().filter_map(|alias| {
             Some(TemplateReport {
                 name: alias.name.clone(),
                 description: alias.description.clone(),
                 alias_of: Some(alias.of.clone()),
-                ..entries.known.get(&alias.of)?.report()
+                ..entries.report(&alias.of)?
             })
         });
         own.chain(aliases).collect()
@@ -229,21 +245,22 @@ impl Entries {
     }
 
     fn find(&self, name: &TemplateName) -> Option<&Known> {
-        self.known.get(self.real_name(name))
+        self.known.get(&BakeTarget::own(self.real_name(name)))
     }
 
     fn learn(&mut self, catalog: &RecipeCatalog, fresh: &BakeState) {
         for recipe in catalog.iter() {
-            let name = &recipe.recipe.name;
-            match self.known.get_mut(name) {
+            let own = BakeTarget::own(&recipe.recipe.name);
+            match self.known.get_mut(&own) {
                 Some(known) => known.learn(recipe, fresh.clone()),
                 None => {
                     let known = Known::of_recipe(recipe, fresh.clone());
-                    self.known.insert(name.clone(), known);
+                    self.known.insert(own, known);
                 }
             }
         }
         self.aliases = aliases_of(catalog);
+        self.learn_variants(catalog);
         for (name, error) in catalog.wrong() {
             if !self.aliases.contains_key(name) {
                 self.learn_wrong(name, &reason_of(error));
@@ -253,11 +270,12 @@ impl Entries {
     }
 
     fn learn_wrong(&mut self, name: &TemplateName, reason: &str) {
-        let is_news = match self.known.get_mut(name) {
+        let own = BakeTarget::own(name);
+        let is_news = match self.known.get_mut(&own) {
             Some(known) => known.learn_wrong(reason.to_owned()),
             None => {
                 let known = Known::wrong(name, reason.to_owned());
-                self.known.extend(known.map(|known| (name.clone(), known)));
+                self.known.extend(known.map(|known| (own, known)));
                 true
             }
         };
@@ -270,7 +288,11 @@ impl Entries {
     fn forget_what_is_gone(&mut self, catalog: &RecipeCatalog) {
         let is_wrong = |name: &TemplateName| catalog.wrong().any(|(wrong, _)| wrong == name);
         let aliases = &self.aliases;
-        self.known.retain(|name, known| {
+        self.known.retain(|target, known| {
+            let name = &target.name;
+            if target.size.is_some() {
+                return true;
+            }
             if aliases.contains_key(name) {
                 return false;
             }
@@ -283,7 +305,8 @@ impl Entries {
     }
 
     fn unknown(&self, name: &TemplateName) -> TemplateUnavailable {
-        let known = self.known.keys().chain(self.aliases.keys());
+        let own = self.known.keys().filter(|target| target.size.is_none());
+        let known = own.map(|target| &target.name).chain(self.aliases.keys());
         let known: Vec<&str> = known.map(TemplateName::as_str).collect();
         TemplateUnavailable::Unknown {
             name: name.to_string(),
@@ -311,6 +334,9 @@ fn aliases_of(catalog: &RecipeCatalog) -> BTreeMap<TemplateName, Alias> {
     let aliases = right.chain(wrong);
     aliases.map(|alias| (alias.name.clone(), alias)).collect()
 }
+
+#[path = "template_list_variants.rs"]
+mod variants;
 
 #[cfg(test)]
 #[path = "template_list_tests.rs"]

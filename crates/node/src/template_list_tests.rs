@@ -4,13 +4,17 @@ use std::time::SystemTime;
 use dayfly_snapshots::{
     AgentIdentity, EngineIdentity, ManifestDraft, RecipeIdentity, TemplateStore, file_names,
 };
-use dayfly_types::RunMeaning;
+use dayfly_types::{ProjectId, RunMeaning};
 use dayfly_vmm::{Accelerator, EngineKind, MachineSpec};
 
 use super::*;
 
 fn name(text: &str) -> TemplateName {
     TemplateName::parse(text).unwrap()
+}
+
+fn own(text: &str) -> BakeTarget {
+    BakeTarget::own(&name(text))
 }
 
 fn list(wanted: &[&str]) -> TemplateList {
@@ -53,6 +57,10 @@ impl Kitchen {
         std::fs::write(self.recipe_file(), text).unwrap();
     }
 
+    fn remove_recipe(&self) {
+        std::fs::remove_file(self.recipe_file()).unwrap();
+    }
+
     fn catalog(&self) -> RecipeCatalog {
         RecipeCatalog::load(Some(&self.directory.path().join("recipes"))).unwrap()
     }
@@ -63,7 +71,17 @@ impl Kitchen {
 
     /// Publishes what a bake of the recipe as it is now would be.
     fn baked(&self) -> (BakedTemplate, ResolvedRecipe) {
-        let recipe = self.catalog().get(&name("own")).unwrap().clone();
+        self.baked_as(&own("own"), None)
+    }
+
+    /// The same in another size, for a project.
+    fn baked_as(
+        &self,
+        target: &BakeTarget,
+        by: Option<ProjectId>,
+    ) -> (BakedTemplate, ResolvedRecipe) {
+        let written = self.catalog().get(&name("own")).unwrap().clone();
+        let recipe = target.recipe(&written);
         let store = TemplateStore::new(self.directory.path().join("templates"));
         let staging = store.begin(&name("own")).unwrap();
         for file in file_names::REQUIRED {
@@ -77,6 +95,7 @@ impl Kitchen {
                 version: recipe.recipe.version,
                 hash: recipe.hash(),
             },
+            variant: target.identity(&written, by),
             offer: crate::bake::offer(&recipe.recipe, None),
             created_at: SystemTime::UNIX_EPOCH,
             machine: MachineSpec {
@@ -144,7 +163,7 @@ fn only_wanted_templates_are_baked_by_themselves() {
         list.note_missing(&name(one));
     }
     assert_eq!(state_of(&list, "agent"), BakeState::NotBaked);
-    assert_eq!(list.take_order(), Some(name("base")));
+    assert_eq!(list.take_order(), Some(own("base")));
     assert_eq!(list.take_order(), None);
 }
 
@@ -159,7 +178,7 @@ fn asking_for_a_template_orders_it_once() {
             TemplateUnavailable::Baking { percent: 0, .. }
         ));
     }
-    assert_eq!(list.take_order(), Some(name("agent")));
+    assert_eq!(list.take_order(), Some(own("agent")));
     assert_eq!(list.take_order(), None);
     let unknown = list.unavailable(&name("nowhere"));
     assert!(unknown.to_string().contains("ubuntu-24.04"), "{unknown}");
@@ -171,19 +190,19 @@ fn asking_while_the_disk_is_searched_counts() {
     list.order(&name("agent"), BakeWish::IfMissing).unwrap();
     assert_eq!(list.take_order(), None);
     list.note_missing(&name("agent"));
-    assert_eq!(list.take_order(), Some(name("agent")));
+    assert_eq!(list.take_order(), Some(own("agent")));
     assert_eq!(state_of(&list, "agent"), BakeState::Waiting);
 }
 
 #[test]
 fn failed_bake_is_told_and_tried_again_only_by_an_order() {
     let list = list(&[]);
-    list.set_failed(&name("agent"), "no disk".to_owned());
+    list.set_failed(&own("agent"), "no disk".to_owned());
     let answer = list.unavailable(&name("agent"));
     assert!(matches!(answer, TemplateUnavailable::Failed { .. }));
     assert_eq!(list.take_order(), None);
     list.order(&name("agent"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), Some(name("agent")));
+    assert_eq!(list.take_order(), Some(own("agent")));
 }
 
 #[test]
@@ -196,7 +215,7 @@ fn alias_shows_and_orders_the_other_template() {
     assert_eq!(alias.state, BakeState::NotBaked);
     let ordered = list.order(&name("ubuntu-24.04"), BakeWish::IfMissing);
     ordered.unwrap();
-    assert_eq!(list.take_order(), Some(name("base")));
+    assert_eq!(list.take_order(), Some(own("base")));
     assert_eq!(state_of(&list, "ubuntu-24.04"), BakeState::Waiting);
 }
 
@@ -209,7 +228,7 @@ fn a_new_recipe_is_found_and_one_that_went_is_forgotten() {
     list.learn(&kitchen.catalog());
     assert_eq!(state_of(&list, "own"), BakeState::NotBaked);
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), Some(name("own")));
+    assert_eq!(list.take_order(), Some(own("own")));
     std::fs::remove_file(kitchen.recipe_file()).unwrap();
     list.learn(&kitchen.catalog());
     assert!(list.reports().iter().all(|one| one.name != name("own")));
@@ -230,12 +249,12 @@ fn a_ready_template_stays_usable_until_the_next_bake_of_it_is_there() {
     for _ in 0..2 {
         list.order(&name("own"), BakeWish::Renew).unwrap();
     }
-    assert_eq!(list.take_order(), Some(name("own")));
+    assert_eq!(list.take_order(), Some(own("own")));
     assert_eq!(list.take_order(), None, "it was ordered twice");
     let (second, recipe) = kitchen.baked();
-    assert!(list.begin(&recipe));
+    assert!(list.begin(&own("own"), &recipe));
     let step = "booting".to_owned();
-    list.set_progress(&name("own"), BakeState::Baking { percent: 9, step });
+    list.set_progress(&own("own"), BakeState::Baking { percent: 9, step });
     let report = report_of(&list, "own");
     assert!(report.is_usable && report.run == RunMeaning::Shell);
     assert_eq!(list.current(&name("own")), Some(Arc::clone(&first)));
@@ -266,8 +285,8 @@ fn a_bake_that_failed_leaves_what_was_baked_before() {
     list.order(&name("own"), BakeWish::Renew).unwrap();
     list.take_order().unwrap();
     let recipe = kitchen.catalog().get(&name("own")).unwrap().clone();
-    assert!(list.begin(&recipe));
-    list.set_failed(&name("own"), "no disk".to_owned());
+    assert!(list.begin(&own("own"), &recipe));
+    list.set_failed(&own("own"), "no disk".to_owned());
     let report = report_of(&list, "own");
     assert!(report.is_usable && matches!(report.state, BakeState::Failed { .. }));
     assert!(list.current(&name("own")).is_some());
@@ -288,17 +307,17 @@ fn a_recipe_that_changes_while_it_is_baked_is_baked_after_that() {
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
     list.take_order().unwrap();
     let (first, recipe) = kitchen.baked();
-    assert!(list.begin(&recipe));
+    assert!(list.begin(&own("own"), &recipe));
     kitchen.write(2, "shell");
     list.learn(&kitchen.catalog());
     list.order(&name("own"), BakeWish::Renew).unwrap();
     list.set_baked(&first, Some(&recipe));
     assert_eq!(state_of(&list, "own"), BakeState::Waiting);
-    assert_eq!(list.take_order(), Some(name("own")));
+    assert_eq!(list.take_order(), Some(own("own")));
     let (second, recipe) = kitchen.baked();
-    assert!(list.begin(&recipe));
+    assert!(list.begin(&own("own"), &recipe));
     list.set_baked(&second, Some(&recipe));
-    assert!(!list.begin(&recipe), "it is baked already");
+    assert!(!list.begin(&own("own"), &recipe), "it is baked already");
     assert_eq!(state_of(&list, "own"), BakeState::Ready);
 }
 
@@ -315,7 +334,7 @@ fn a_bake_of_another_recipe_is_used_at_the_start_and_renewed() {
     assert!(report.is_usable && report.state == BakeState::Waiting);
     let told = (report.memory.get(), report.run, report.description.as_str());
     assert_eq!(told, (128, RunMeaning::Python, "number 1"));
-    assert_eq!(list.take_order(), Some(name("own")));
+    assert_eq!(list.take_order(), Some(own("own")));
 }
 
 #[test]
@@ -375,3 +394,6 @@ fn write_alias(file: &Path, of: &str) {
     let stem = file.file_stem().unwrap().to_str().unwrap();
     std::fs::write(file, format!("name = '{stem}'\nalias_of = '{of}'")).unwrap();
 }
+
+#[path = "template_variant_tests.rs"]
+mod variants;

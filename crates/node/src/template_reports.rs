@@ -24,6 +24,7 @@ pub(crate) fn of_recipe(recipe: &ResolvedRecipe, state: BakeState) -> TemplateRe
         is_usable: false,
         size_bytes: 0,
         baked_at: None,
+        variants: Vec::new(),
     }
 }
 
@@ -50,6 +51,7 @@ pub(crate) fn of_bake(
         is_usable: true,
         size_bytes: template.size_bytes(),
         baked_at: Some(manifest.created_at.unix_timestamp()),
+        variants: Vec::new(),
     }
 }
 
@@ -82,6 +84,7 @@ pub(crate) fn of_nothing(
         is_usable: false,
         size_bytes: 0,
         baked_at: None,
+        variants: Vec::new(),
     })
 }
 

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use dayfly_node_api::{NodeError, TemplateReport};
+use dayfly_node_api::{NodeError, TemplateReport, VariantReport, VariantRequest};
 use dayfly_snapshots::EngineIdentity;
 use dayfly_snapshots::capture::MemoryBase;
 use dayfly_types::exec::ExecCommand;
-use dayfly_types::{ErrorCode, TemplateName};
+use dayfly_types::{ErrorCode, TemplateName, TemplateSize, UnfitSize, limits};
 use dayfly_vmm::RestoreSpec;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,6 +22,17 @@ pub struct ReadyTemplate {
     pub restore: RestoreSpec,
     /// The engine that baked it, where that is known.
     pub made_by: Option<EngineIdentity>,
+}
+
+impl ReadyTemplate {
+    #[must_use]
+    pub fn size(&self) -> TemplateSize {
+        let machine = &self.restore.machine;
+        TemplateSize {
+            memory: machine.memory,
+            vcpus: machine.vcpus,
+        }
+    }
 }
 
 /// A version of a template without its memory: what a machine boots on.
@@ -52,6 +63,24 @@ pub enum TemplateUnavailable {
     },
     #[error("template {name:?} could not be baked: {reason}")]
     Failed { name: String, reason: String },
+    #[error("template {name:?} is not available with {size}: {reason}")]
+    Size {
+        name: String,
+        size: TemplateSize,
+        reason: UnfitSize,
+    },
+    #[error(
+        "template {name:?} has {} sizes beside its own, which is the limit: {sizes}; use one of \
+         them",
+        limits::VARIANTS_OF_TEMPLATE_MAX
+    )]
+    ManyVariants { name: String, sizes: String },
+    #[error(
+        "the project has had {} sizes baked, which is the limit: {sizes}; use one of them, or have \
+         an operator bake another",
+        limits::VARIANTS_OF_PROJECT_MAX
+    )]
+    ManyOfProject { sizes: String },
 }
 
 /// How soon a caller may ask again for a template that is being baked.
@@ -69,7 +98,19 @@ impl From<TemplateUnavailable> for NodeError {
             }
             TemplateUnavailable::Version { .. } => NodeError::new(ErrorCode::SnapshotUnfit, text),
             TemplateUnavailable::Failed { .. } => NodeError::new(ErrorCode::TemplateFailed, text),
+            TemplateUnavailable::Size { .. } => NodeError::new(ErrorCode::InvalidRequest, text),
+            TemplateUnavailable::ManyVariants { .. }
+            | TemplateUnavailable::ManyOfProject { .. } => {
+                NodeError::new(ErrorCode::QuotaExceeded, text)
+            }
         }
+    }
+}
+
+fn no_variants(name: &TemplateName, wanted: &VariantRequest) -> TemplateUnavailable {
+    TemplateUnavailable::Failed {
+        name: format!("{name} with {}", wanted.size),
+        reason: "nothing is baked here".to_owned(),
     }
 }
 
@@ -102,6 +143,41 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     /// [`TemplateUnavailable`] when it can never be had here.
     fn order(&self, name: &TemplateName, _wish: BakeWish) -> Result<(), TemplateUnavailable> {
         self.ready(name).map(drop)
+    }
+
+    /// The template in another size than its own, for a sandbox. Asking for one that is not baked
+    /// orders it. A source that bakes nothing has its templates in the size that they have.
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable`] says why not now, or why never.
+    fn ready_in(
+        &self,
+        name: &TemplateName,
+        wanted: &VariantRequest,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        let own = self.ready(name)?;
+        if own.size() == wanted.size {
+            return Ok(own);
+        }
+        Err(no_variants(name, wanted))
+    }
+
+    /// Asks for the bake of a variant, as [`TemplateSource::order`] does for a template. May block
+    /// on the disk.
+    ///
+    /// # Errors
+    /// [`TemplateUnavailable`] when it can never be had here.
+    fn order_variant(
+        &self,
+        name: &TemplateName,
+        wanted: &VariantRequest,
+    ) -> Result<VariantReport, TemplateUnavailable> {
+        Err(no_variants(name, wanted))
+    }
+
+    /// Whether engines are parked for it before anybody has used it.
+    fn is_parked_ahead(&self, _template: &ReadyTemplate) -> bool {
+        true
     }
 
     /// One bake of a template, current or not, for what was captured on top of it. May block on

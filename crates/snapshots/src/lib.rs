@@ -43,6 +43,7 @@ mod sparse;
 pub mod staging;
 pub mod store;
 pub mod template;
+pub mod variant;
 pub mod verify;
 pub mod writable_disk;
 
@@ -70,5 +71,6 @@ pub use sealing::SealFilesError;
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
 pub use template::{BakedTemplate, TemplateDisk, VersionId, file_names};
+pub use variant::VariantIdentity;
 pub use verify::{Verifier, VerifyError};
 pub use writable_disk::{WritableDiskError, make_writable_disk};

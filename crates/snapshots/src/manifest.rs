@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use crate::digest::ContentDigest;
+use crate::variant::VariantIdentity;
 
 /// The format that this program writes, and the newest that it reads.
 pub const MANIFEST_FORMAT: u32 = 2;
@@ -25,6 +26,9 @@ pub struct TemplateManifest {
     /// The template version that this one was captured on top of.
     pub parent: Option<ParentIdentity>,
     pub recipe: RecipeIdentity,
+    /// It has another size than its recipe says. Absent from a template's own bakes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<VariantIdentity>,
     /// What the recipe said of its use. Absent from versions that were made before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
@@ -48,6 +52,7 @@ pub struct ManifestDraft {
     pub project: Option<ProjectId>,
     pub parent: Option<ParentIdentity>,
     pub recipe: RecipeIdentity,
+    pub variant: Option<VariantIdentity>,
     pub offer: Offer,
     pub created_at: SystemTime,
     pub machine: MachineSpec,
@@ -65,6 +70,7 @@ impl ManifestDraft {
             project: self.project,
             parent: self.parent,
             recipe: self.recipe,
+            variant: self.variant,
             offer: Some(self.offer),
             created_at: OffsetDateTime::from(self.created_at),
             machine: self.machine,

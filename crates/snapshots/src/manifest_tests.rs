@@ -20,6 +20,7 @@ pub(crate) fn draft() -> ManifestDraft {
             version: 1,
             hash: "aa".repeat(32),
         },
+        variant: None,
         offer: Offer {
             description: "what it is for".to_owned(),
             run: RunMeaning::Python,

@@ -142,8 +142,11 @@ impl TemplateStore {
     ) -> Result<Option<BakedTemplate>, OpenError> {
         for version in self.versions(name)?.into_iter().rev() {
             match self.open_version(name, &version) {
-                // A project's own version is not for everybody.
-                Ok(template) if template.manifest().project.is_some() => {}
+                // A project's own version is not for everybody, and a variant for nobody who does
+                // not ask for its size.
+                Ok(template)
+                    if template.manifest().project.is_some()
+                        || template.manifest().variant.is_some() => {}
                 Ok(template) => match fits(template.manifest()) {
                     Ok(()) => return Ok(Some(template)),
                     Err(mismatch) => {

@@ -15,12 +15,16 @@ pub(crate) fn published() -> (tempfile::TempDir, BakedTemplate) {
     (root, template)
 }
 
+pub(crate) fn publish_draft(store: &TemplateStore, draft: ManifestDraft) -> BakedTemplate {
+    store.publish(stage(store, "z"), draft).unwrap()
+}
+
 fn publish(store: &TemplateStore, content: &str) -> BakedTemplate {
     let staging = stage(store, content);
     store.publish(staging, shared()).unwrap()
 }
 
-fn shared() -> ManifestDraft {
+pub(crate) fn shared() -> ManifestDraft {
     ManifestDraft {
         project: None,
         ..draft()
@@ -38,7 +42,7 @@ fn stage(store: &TemplateStore, content: &str) -> Staging {
     staging
 }
 
-fn wanted() -> Fingerprint {
+pub(crate) fn wanted() -> Fingerprint {
     let manifest = example();
     Fingerprint {
         host: HostFingerprint {

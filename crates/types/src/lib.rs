@@ -46,7 +46,7 @@ pub use lifecycle::{EndReason, IdleAction, LifetimeRules};
 pub use log_format::{LogFormat, NoSuchLogFormat};
 pub use percent::{percent_decode, percent_encode};
 pub use registry_host::{InvalidRegistryHost, RegistryHost};
-pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, Vcpus};
+pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, TemplateSize, UnfitSize, Vcpus};
 pub use state::{SandboxCondition, SandboxState};
 pub use template::{ContextLanguage, RunMeaning};
 pub use trace::{SpanId, TraceId, TraceParent};

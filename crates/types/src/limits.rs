@@ -33,6 +33,16 @@ pub const DISK_MIB_MAX: u64 = 1 << 20;
 pub const VCPUS_MAX: u64 = 32;
 /// Less than a tenth of a processor makes a guest miss the deadlines of its own agent.
 pub const CPU_MILLIS_MIN: u64 = 100;
+/// Memory of a variant of a template is a multiple of this: fewer sizes, which more people share.
+pub const VARIANT_MEMORY_STEP_MIB: u64 = 128;
+/// Sizes of one template beside its own. Each has a memory image on the disk.
+pub const VARIANTS_OF_TEMPLATE_MAX: usize = 8;
+/// Variants of all templates that one project may have caused: no project takes the sizes of all.
+pub const VARIANTS_OF_PROJECT_MAX: usize = 4;
+const _: () = assert!(VARIANTS_OF_PROJECT_MAX < VARIANTS_OF_TEMPLATE_MAX);
+/// Bakes beside those of the start for which engines are parked, the most recently used. A parked
+/// engine holds a slot and a process.
+pub const POOL_TEMPLATES_MAX: usize = 4;
 /// What an engine may use beside guest memory: translation buffer, device state, threads.
 pub const ENGINE_OVERHEAD_MIB: u64 = 256;
 /// Processes and threads of one engine on the host.

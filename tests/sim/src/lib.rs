@@ -6,8 +6,8 @@
 pub mod crash;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -43,6 +43,10 @@ pub struct SimulatedHost {
 impl HostResources for SimulatedHost {
     fn memory_total_mib(&self) -> u64 {
         self.memory_mib
+    }
+
+    fn processors(&self) -> usize {
+        8
     }
 
     fn disk_available_mib(&self) -> u64 {
@@ -159,7 +163,7 @@ pub struct World {
     pub engine: Arc<FakeEngine>,
     pub host: SimulatedHost,
     pub pool: PoolTargets,
-    templates: Arc<FixedTemplate>,
+    templates: Mutex<Arc<dyn TemplateSource>>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
     boots: AtomicU64,
@@ -185,11 +189,31 @@ impl World {
                 slots: 0,
                 engines: 0,
             },
-            templates: Arc::new(FixedTemplate::new(directory.path())?),
+            templates: Mutex::new(Arc::new(FixedTemplate::new(directory.path())?)),
             directory,
             stop: CancellationToken::new(),
             boots: AtomicU64::new(1),
         })
+    }
+
+    fn templates(&self) -> Arc<dyn TemplateSource> {
+        let templates = self.templates.lock();
+        Arc::clone(&templates.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the next node make its sandboxes from these templates.
+    pub fn use_templates(&self, templates: Arc<dyn TemplateSource>) {
+        let mut current = self
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = templates;
+    }
+
+    /// Where the records of sandboxes are.
+    #[must_use]
+    pub fn journal_directory(&self) -> PathBuf {
+        self.directory.path().join("sandboxes")
     }
 
     /// Starts a node on this world's journal.
@@ -225,7 +249,7 @@ impl World {
         let ports = NodePorts {
             engine: Arc::clone(&self.engine) as _,
             slots: Arc::clone(&self.slots) as _,
-            templates: Arc::clone(&self.templates) as _,
+            templates: self.templates(),
             clock: Arc::clone(&self.clock) as _,
             resources: Box::new(self.host.clone()),
             pause_guard: PauseGuard::default(),
@@ -307,6 +331,7 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         id: SandboxId::from_random(&CellName::local(), random),
         project: ProjectId::parse(project)?,
         template: TemplateName::parse("base")?,
+        size: None,
         from_snapshot: None,
         lifecycle: LifetimeRules {
             ttl_seconds,

@@ -34,6 +34,7 @@ pub(crate) async fn request(
         volumes: (!args.volume.is_empty()).then(|| args.volume.clone()),
         metadata: pairs::given(&args.metadata),
         cpu: args.cpu,
+        memory_mb: args.memory,
         disk_gb: args.disk_gb,
         network,
         ..CreateSandbox::default()
@@ -123,22 +124,32 @@ async fn with_reason(
                 .split([' ', '`', '"'])
                 .any(|word| word == template.name),
         };
-        let mut failed = templates.into_iter().filter(is_meant);
-        let failed = failed.find(|template| template.state == TemplateState::Failed);
-        if let Some(Template {
-            name,
-            detail: Some(reason),
-            ..
-        }) = failed
-        {
+        let mut meant = templates.into_iter().filter(is_meant);
+        if let Some((command, reason)) = meant.find_map(|template| why_failed(request, template)) {
             refusal.message = format!("{}: {reason}", refusal.message);
             refusal.advice = Advice {
-                hint: Some(format!("`dayfly template bake {name} --wait` tries again")),
+                hint: Some(format!("`{command} --wait` tries again")),
                 ..Advice::default()
             };
         }
     }
     ClientError::Api(refusal)
+}
+
+/// What bakes a template anew in the size of the request, and why it could not be baked.
+fn why_failed(request: &CreateSandbox, template: Template) -> Option<(String, String)> {
+    let command = format!("dayfly template bake {}", template.name);
+    let memory = request.memory_mb.unwrap_or(template.memory_mb);
+    let mut variants = template.variants.into_iter();
+    let variant = variants
+        .find(|one| one.memory_mb == memory && one.state == TemplateState::Failed)
+        .filter(|_| request.memory_mb.is_some() || request.cpu.is_some());
+    if let Some(variant) = variant {
+        let command = format!("{command} --memory {memory} --cpu {}", variant.cpu);
+        return Some((command, variant.detail?));
+    }
+    let is_failed = template.state == TemplateState::Failed;
+    is_failed.then_some((command, template.detail?))
 }
 
 /// Deletes a sandbox at the end of a command; says whether it is gone. A further signal gives up.

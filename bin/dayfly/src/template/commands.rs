@@ -11,9 +11,10 @@ use crate::exit_status;
 use crate::failure::{CommandError, Subject};
 use crate::sandbox::progress::Progress;
 use crate::table::Table;
+use crate::template::variants;
 
 /// How often a caller who waits is told.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(crate) async fn template(
     session: &Session<'_>,
@@ -22,7 +23,15 @@ pub(crate) async fn template(
     match command {
         TemplateCommand::Ls => list(session).await?,
         TemplateCommand::Info { name } => show(session, name).await?,
-        TemplateCommand::Bake { name, wait } => bake(session, name, *wait).await?,
+        TemplateCommand::Bake {
+            name,
+            memory,
+            cpu,
+            wait,
+        } if !memory.is_empty() || cpu.is_some() => {
+            variants::bake(session, name, &variants::sizes(memory, *cpu), *wait).await?;
+        }
+        TemplateCommand::Bake { name, wait, .. } => bake(session, name, *wait).await?,
     }
     Ok(exit_status::OK)
 }
@@ -94,6 +103,12 @@ async fn show(session: &Session<'_>, name: &str) -> Result<(), CommandError> {
             .clone()
             .unwrap_or_else(|| "not yet".to_owned()),
     );
+    for variant in &template.variants {
+        row(
+            &format!("variant {}", variants::size(variant)),
+            variants::state(variant),
+        );
+    }
     session.printer.table(&table)
 }
 

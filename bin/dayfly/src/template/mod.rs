@@ -1,3 +1,4 @@
 //! Templates.
 
 pub(crate) mod commands;
+mod variants;

@@ -1,6 +1,7 @@
 //! The commands that list, show, make and delete.
 
 use crate::support::{FakeServer, Program};
+use dayfly_api::BakeTemplate;
 use serde_json::json;
 
 const A: &str = "sb-local-aaaa0000000000000000000000";
@@ -262,4 +263,42 @@ async fn template_is_baked_and_waited_for() {
     let failed = program.run(&["template", "bake", "broken", "--wait"]).await;
     assert_eq!(failed.status, 125);
     assert!(failed.stderr.contains("no space left"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn sizes_are_asked_for_one_by_one() {
+    let server = FakeServer::start().await;
+    let program = Program::at(&server);
+    let args = [
+        "template",
+        "bake",
+        "base",
+        "--memory",
+        "1024,4096",
+        "--cpu",
+        "2",
+        "--wait",
+    ];
+    let baked = program.run(&args).await;
+    assert_eq!(baked.status, 0, "{baked:?}");
+    assert!(
+        baked
+            .stderr
+            .contains("4096 MiB, 2 CPU: ready, baked in 2.3 s"),
+        "{baked:?}"
+    );
+    let size = |memory| BakeTemplate {
+        memory_mb: Some(memory),
+        cpu: Some(2),
+    };
+    assert_eq!(server.world().sizes_baked, [size(1024), size(4096)]);
+    let made = program.run(&["create", "--memory", "1024"]).await;
+    assert_eq!(made.status, 0, "{made:?}");
+    assert_eq!(server.world().creates[0].memory_mb, Some(1024));
+    for args in [
+        vec!["create", "--memory", "much"],
+        vec!["template", "bake", "base", "--memory", "1024,x"],
+    ] {
+        assert_eq!(program.run(&args).await.status, 2, "{args:?}");
+    }
 }

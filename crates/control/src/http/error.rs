@@ -232,13 +232,14 @@ impl From<TemplateError> for ApiError {
         let text = error.to_string();
         match error {
             TemplateError::Unknown { .. } => Self::new(ErrorCode::NotFound, text),
-            TemplateError::Baking { percent, .. } => {
+            TemplateError::Baking { percent, .. }
+            | TemplateError::BakingVariant { percent, .. } => {
                 let mut answer =
                     Self::new(ErrorCode::TemplateBaking, text).retry_after(BAKING_RETRY_AFTER);
                 answer.percent = Some(percent);
                 answer.hint(Hint::TemplateBaking)
             }
-            TemplateError::Failed { name } => {
+            TemplateError::Failed { name } | TemplateError::FailedVariant { name, .. } => {
                 let template = name.to_string();
                 Self::new(ErrorCode::TemplateFailed, text).hint(Hint::TemplateFailed { template })
             }

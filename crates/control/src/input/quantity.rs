@@ -1,6 +1,6 @@
 //! Numbers of a request that become sizes.
 
-use dayfly_types::{CpuMillis, DiskMib, limits};
+use dayfly_types::{CpuMillis, DiskMib, MemoryMib, Vcpus, limits};
 
 use super::Invalid;
 
@@ -20,6 +20,17 @@ pub(crate) fn cpu_limit(processors: f64) -> Result<CpuMillis, Invalid> {
     check("cpu", processors, min, max)?;
     CpuMillis::new(whole((processors * MILLIS).round()))
         .map_err(|error| Invalid::field("cpu", format!("does not fit: {error}")))
+}
+
+/// Memory, of which nothing is rounded.
+pub(crate) fn memory_mb(megabytes: u64) -> Result<MemoryMib, Invalid> {
+    let allowed = limits::MEMORY_MIB_MIN..=limits::MEMORY_MIB_MAX;
+    MemoryMib::new(megabytes).map_err(|_| between("memory_mb", allowed.start(), allowed.end()))
+}
+
+/// Virtual CPUs, whole ones.
+pub(crate) fn vcpus(count: u64) -> Result<Vcpus, Invalid> {
+    Vcpus::new(count).map_err(|_| between("cpu", 1, limits::VCPUS_MAX))
 }
 
 /// Gibibytes of disk, rounded up: nobody gets less than was asked for.

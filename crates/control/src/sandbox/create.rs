@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_api::Sandbox;
+use dayfly_api::{Sandbox, SandboxVariant};
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState, limits};
@@ -19,6 +19,7 @@ use crate::network::read;
 use crate::sandbox::delete;
 use crate::sandbox::origin::{self, OriginError};
 use crate::sandbox::read::present;
+use crate::sandbox::size;
 use crate::sandbox::spec::NewSandbox;
 use crate::store::{
     EgressRow, Idempotency, InsertRefusal, Inserted, KeyFate, SandboxRow, SandboxSpec,
@@ -90,15 +91,17 @@ async fn create_to_the_end(
         key,
         request_hash: control.store.hash_of(&new),
     });
-    let row = trace::stage("control.plan", plan(&control, project, new)).await?;
+    let planned = trace::stage("control.plan", plan(&control, project, new)).await;
+    let (row, variant) = planned?;
     let inserting = control.store.insert_sandbox(&row, idempotency.as_ref());
     let inserted = trace::stage("control.record", inserting).await;
     let inserted = inserted.map_err(CreateError::Store)?;
-    match inserted.map_err(CreateError::NotInserted)? {
+    let made = match inserted.map_err(CreateError::NotInserted)? {
         Inserted::New => start(&control, row).await,
         Inserted::Conflict => Err(CreateError::IdempotencyConflict),
         Inserted::Repeated(subject) => repeat(&control, row.project, &subject.id).await,
-    }
+    };
+    made.map(|sandbox| Sandbox { variant, ..sandbox })
 }
 
 /// Decides everything about the sandbox that can be decided before it exists.
@@ -106,7 +109,7 @@ async fn plan(
     control: &Control,
     project: ProjectId,
     new: NewSandbox,
-) -> Result<SandboxRow, CreateError> {
+) -> Result<(SandboxRow, Option<SandboxVariant>), CreateError> {
     let node = control.node.as_ref();
     let origin = origin::find(node, &project, &new)
         .await
@@ -122,7 +125,8 @@ async fn plan(
             .map_err(CreateError::Store)?,
     };
     let created_at_ms = now_ms();
-    Ok(SandboxRow {
+    let variant = origin.variant.as_ref().map(size::present);
+    let row = SandboxRow {
         id: SandboxId::from_random(&control.cell, ids::draw()?),
         project,
         node: control.node_id.clone(),
@@ -131,6 +135,7 @@ async fn plan(
         name: new.name,
         spec: SandboxSpec {
             template: origin.template,
+            size: origin.variant.map(|variant| variant.size),
             metadata: new.metadata,
             cpu_limit: new.cpu,
             disk_wanted: new.disk,
@@ -154,7 +159,8 @@ async fn plan(
         created_at_ms,
         deleted_at_ms: None,
         ended: None,
-    })
+    };
+    Ok((row, variant))
 }
 
 /// What the row asks of a node. Of a repeated call it must not change, so all of it is in the row.
@@ -164,6 +170,7 @@ pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
         id: row.id.clone(),
         project: row.project.clone(),
         template: spec.template,
+        size: spec.size,
         from_snapshot: spec.from_snapshot,
         lifecycle: row.lifetime,
         cpu: spec.cpu_limit,

@@ -19,6 +19,7 @@ pub mod origin;
 pub mod promote;
 pub mod read;
 pub(crate) mod samples_http;
+pub(crate) mod size;
 pub mod spec;
 pub mod state;
 pub(crate) mod states_http;

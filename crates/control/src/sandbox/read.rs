@@ -209,6 +209,7 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
             .map(|condition| condition.as_str().to_owned()),
         cpu: report.map_or(row.cpu, |report| u32::from(report.vcpus.get())),
         memory_mb: report.map_or(row.memory_mb, |report| u64::from(report.memory.get())),
+        variant: None,
         created_at: rfc3339(row.created_at_ms),
         metadata: spec.metadata.clone(),
         env_names: row.environment.names(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dayfly_api::CreateSandbox;
 use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, SnapshotId, TemplateName};
+use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, MemoryMib, SnapshotId, TemplateName};
 use serde::Serialize;
 
 use crate::input::{Invalid, quantity};
@@ -32,6 +32,9 @@ pub struct NewSandbox {
     pub environment: Environment,
     pub lifecycle: LifetimeRules,
     pub cpu: Option<CpuMillis>,
+    /// Left out when it is not given, as `network` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryMib>,
     pub disk: Option<DiskMib>,
     pub volumes: Vec<MountedVolume>,
     /// `None`: what the project's default says. Left out then, so that a request of an older
@@ -76,6 +79,7 @@ impl NewSandbox {
             environment: Environment::parse(body.env.unwrap_or_default())?,
             lifecycle: wish.check()?,
             cpu: body.cpu.map(quantity::cpu_limit).transpose()?,
+            memory: body.memory_mb.map(quantity::memory_mb).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
             volumes: mounts::parse(body.volumes.unwrap_or_default())?,
             network: spec::of_request(body.network, body.egress_allowlist, internal)?,
@@ -127,7 +131,7 @@ mod tests {
     fn null_is_absent() {
         let nulls = r#"{"template":null,"ttl_seconds":null,"persistent":null,"metadata":null,
             "from_snapshot":null,"volumes":null,"cpu":null,"disk_gb":null,"idle_seconds":null,
-            "on_timeout":null,"env":null}"#;
+            "on_timeout":null,"env":null,"memory_mb":null}"#;
         assert_eq!(parse(nulls), parse("{}"));
         assert_eq!(
             parse("{}").unwrap().lifecycle.ttl_seconds,
@@ -165,6 +169,8 @@ mod tests {
             r#"{"volumes":[{"name":"A"}]}"#,
             r#"{"cpu":0}"#,
             r#"{"disk_gb":0}"#,
+            r#"{"memory_mb":127}"#,
+            r#"{"memory_mb":65537}"#,
             r#"{"idle_seconds":1}"#,
             r#"{"env":{"A=B":"c"}}"#,
         ] {

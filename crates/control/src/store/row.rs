@@ -10,7 +10,7 @@ use dayfly_node_api::SandboxReport;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     CpuMillis, DiskMib, EndReason, Generation, LifetimeRules, NodeId, ProjectId, SandboxId,
-    SandboxState, SnapshotId, TemplateName,
+    SandboxState, SnapshotId, TemplateName, TemplateSize,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
@@ -77,6 +77,9 @@ impl From<EndReason> for Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     pub template: TemplateName,
+    /// The template's variant of this size. `None`: its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<TemplateSize>,
     pub metadata: BTreeMap<String, String>,
     pub cpu_limit: Option<CpuMillis>,
     pub disk_wanted: Option<DiskMib>,

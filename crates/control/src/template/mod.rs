@@ -2,3 +2,4 @@
 
 pub(crate) mod http;
 pub mod read;
+pub(crate) mod variant;

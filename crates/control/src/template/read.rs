@@ -2,8 +2,9 @@
 
 use dayfly_api::{Template, TemplateRun, TemplateState};
 use dayfly_node_api::{BakeState, NodeApi, NodeCalls, NodeError, TemplateReport};
-use dayfly_types::{ErrorCode, RunMeaning, TemplateName};
+use dayfly_types::{ErrorCode, RunMeaning, TemplateName, TemplateSize};
 
+use crate::template::variant;
 use crate::time::rfc3339;
 
 /// Why there is no template to start from. Nothing was created.
@@ -18,6 +19,17 @@ pub enum TemplateError {
     Baking { name: TemplateName, percent: u8 },
     #[error("template {name} could not be made")]
     Failed { name: TemplateName },
+    #[error("template {name} is still being made with {size} ({percent} percent)")]
+    BakingVariant {
+        name: TemplateName,
+        size: TemplateSize,
+        percent: u8,
+    },
+    #[error("template {name} could not be made with {size}")]
+    FailedVariant {
+        name: TemplateName,
+        size: TemplateSize,
+    },
     #[error("the node does not say what templates it has")]
     Node(#[source] NodeError),
 }
@@ -38,7 +50,7 @@ pub async fn find(
 }
 
 /// Says what there is instead.
-async fn unknown(node: &dyn NodeApi, name: &TemplateName) -> TemplateError {
+pub(super) async fn unknown(node: &dyn NodeApi, name: &TemplateName) -> TemplateError {
     let reports = match node.templates().await {
         Ok(reports) => reports,
         Err(error) => return TemplateError::Node(error),
@@ -85,16 +97,15 @@ pub async fn bake(
     }
 }
 
-/// The template with this name, when a sandbox can start from it now. One that is not baked is
-/// ordered.
+/// The template, when a sandbox can start from it now. One that is not baked is ordered.
 ///
 /// # Errors
 /// [`TemplateError`].
-pub async fn find_ready(
+pub async fn when_ready(
     node: &dyn NodeApi,
-    name: &TemplateName,
+    mut report: TemplateReport,
 ) -> Result<TemplateReport, TemplateError> {
-    let mut report = find(node, name).await?;
+    let name = &report.name.clone();
     if report.state == BakeState::NotBaked {
         report = bake(node, name, BakeRight::Missing).await?;
     }
@@ -119,15 +130,7 @@ pub async fn find_ready(
 /// A template as the public API shows it.
 #[must_use]
 pub fn present(report: TemplateReport) -> Template {
-    let (state, percent, detail) = match report.state {
-        BakeState::NotBaked => (TemplateState::NotBaked, 0, None),
-        BakeState::Waiting => (TemplateState::Waiting, 0, None),
-        BakeState::Baking { percent, step } => {
-            (TemplateState::Baking, percent.min(100), Some(step))
-        }
-        BakeState::Ready => (TemplateState::Ready, 100, None),
-        BakeState::Failed { reason } => (TemplateState::Failed, 0, Some(reason)),
-    };
+    let (state, percent, detail) = present_state(report.state);
     Template {
         name: report.name.to_string(),
         description: report.description,
@@ -154,5 +157,19 @@ pub fn present(report: TemplateReport) -> Template {
         baked_at: report
             .baked_at
             .map(|seconds| rfc3339(seconds.saturating_mul(1000))),
+        variants: report.variants.into_iter().map(variant::present).collect(),
+    }
+}
+
+/// How far a bake is, in percent, and what is to be said of it.
+pub(super) fn present_state(state: BakeState) -> (TemplateState, u8, Option<String>) {
+    match state {
+        BakeState::NotBaked => (TemplateState::NotBaked, 0, None),
+        BakeState::Waiting => (TemplateState::Waiting, 0, None),
+        BakeState::Baking { percent, step } => {
+            (TemplateState::Baking, percent.min(100), Some(step))
+        }
+        BakeState::Ready => (TemplateState::Ready, 100, None),
+        BakeState::Failed { reason } => (TemplateState::Failed, 0, Some(reason)),
     }
 }

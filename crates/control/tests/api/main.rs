@@ -61,6 +61,7 @@ mod sandboxes;
 mod schema;
 mod shares;
 mod sign_in;
+mod sizes;
 mod snapshots;
 mod states;
 mod store_faults;

@@ -103,6 +103,7 @@ fn report(id: &SandboxId) -> SandboxReport {
         id: id.clone(),
         project: project(),
         template: migrations::empty().spec.template,
+        size: None,
         from_snapshot: None,
         lifecycle: LifetimeRules::default(),
         cpu: None,

@@ -146,6 +146,7 @@ pub(crate) fn empty() -> SandboxRow {
         name: None,
         spec: SandboxSpec {
             template: TemplateName::parse("base").unwrap(),
+            size: None,
             metadata: BTreeMap::new(),
             cpu_limit: None,
             disk_wanted: None,
@@ -185,6 +186,7 @@ fn full() -> SandboxRow {
         generation: Generation(7),
         spec: SandboxSpec {
             template: TemplateName::parse("base").unwrap(),
+            size: None,
             metadata: [("a", "b \"c\""), ("ö", "")].map(label).into(),
             cpu_limit: Some(CpuMillis::new(1500).unwrap()),
             disk_wanted: Some(DiskMib::new(2048).unwrap()),

@@ -198,6 +198,7 @@ fn orphan(project: &str) -> EnsureSandbox {
         id: SandboxId::parse("sb-local-orphan").unwrap(),
         project: ProjectId::parse(project).unwrap(),
         template: TemplateName::parse("base").unwrap(),
+        size: None,
         from_snapshot: None,
         lifecycle: LifetimeRules::default(),
         cpu: None,

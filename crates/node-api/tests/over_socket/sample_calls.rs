@@ -17,7 +17,7 @@ use dayfly_types::{DiskMib, IdleAction};
 use crate::samples::{
     CAPTURE, base, ensure_sandbox, exec, exec_info, full, greeting, guest_path, id, lifecycle,
     network, policy, project, record, report, snapshot, snapshot_report, stat, status, template,
-    volume, volume_name,
+    variant, variant_request, volume, volume_name,
 };
 
 fn rules() -> LifecycleReport {
@@ -65,6 +65,13 @@ fn about_the_node() -> Vec<(NodeCall, NodeReply)> {
         (
             NodeCall::RenewTemplate { name: base() },
             NodeReply::RenewTemplate(template()),
+        ),
+        (
+            NodeCall::EnsureVariant {
+                name: base(),
+                wanted: variant_request(),
+            },
+            NodeReply::EnsureVariant(variant()),
         ),
     ]
 }

@@ -7,7 +7,7 @@ use dayfly_node_api::{
     AttachExec, BakeState, EgressCount, EgressStatus, EnsureExec, EnsureSandbox, FileRead,
     FileWrite, Greeting, GuestPath, KeptSandbox, NetworkReport, NodeError, NodeStatus, NodeStream,
     NodeTransfer, PoolStatus, SandboxReport, SnapshotReport, Stage, StdinWrite, TemplateReport,
-    VolumeReport, WatchFiles, WritePlace,
+    VariantReport, VariantRequest, VolumeReport, WatchFiles, WritePlace,
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::egress::{
@@ -22,7 +22,7 @@ use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, EndReason, ErrorCode, ExecId, Generation, IdleAction,
     Isolation, LifetimeRules, MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition,
-    SandboxId, SandboxState, SnapshotId, TemplateName, Vcpus, VolumeName,
+    SandboxId, SandboxState, SnapshotId, TemplateName, TemplateSize, Vcpus, VolumeName,
 };
 
 pub(crate) const CAPTURE: CaptureCost = CaptureCost {
@@ -149,6 +149,7 @@ pub(crate) fn ensure_sandbox() -> EnsureSandbox {
         id: id(),
         project: project(),
         template: base(),
+        size: Some(template_size()),
         from_snapshot: Some(snapshot()),
         lifecycle: lifecycle(),
         cpu: Some(CpuMillis::new(500).unwrap()),
@@ -224,6 +225,34 @@ pub(crate) fn ensure_exec(input: &[u8]) -> EnsureExec {
     }
 }
 
+pub(crate) fn template_size() -> TemplateSize {
+    TemplateSize {
+        memory: MemoryMib::new(1024).unwrap(),
+        vcpus: Vcpus::new(2).unwrap(),
+    }
+}
+
+pub(crate) fn variant() -> VariantReport {
+    VariantReport {
+        size: template_size(),
+        state: BakeState::Ready,
+        is_usable: true,
+        size_bytes: 1 << 20,
+        baked_at: Some(1_700_000_000),
+        bake_ms: Some(23_000),
+        is_awaited: true,
+    }
+}
+
+pub(crate) fn variant_request() -> VariantRequest {
+    VariantRequest {
+        size: template_size(),
+        by: Some(project()),
+        is_awaited: true,
+        renew: true,
+    }
+}
+
 pub(crate) fn template() -> TemplateReport {
     TemplateReport {
         name: base(),
@@ -241,6 +270,7 @@ pub(crate) fn template() -> TemplateReport {
         is_usable: true,
         size_bytes: 1,
         baked_at: Some(2),
+        variants: vec![variant()],
     }
 }
 
@@ -290,6 +320,7 @@ pub(crate) fn snapshot_report() -> SnapshotReport {
         project: project(),
         sandbox: id(),
         template: base(),
+        size: Some(template_size()),
         name: Some("é".to_owned()),
         size_bytes: 1,
         created_at: 2,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dayfly_snapshots::{
     AgentIdentity, BakedTemplate, EntryPointUse, ImageParts, ManifestDraft, Offer,
-    ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, file_names,
+    ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, VariantIdentity, file_names,
     make_writable_disk, write_initial_ram_disk,
 };
 use dayfly_types::container_image::MadeImage;
@@ -23,7 +23,8 @@ use crate::effects::Effect;
 /// randomness and the agent's ports they fill the eight places that the smallest machine has.
 const SPARE_DISKS: u8 = 3;
 
-/// Bakes a template and publishes it as the newest version of its name.
+/// Bakes a template and publishes it as the newest version of its name, or as the newest of a
+/// variant. That says how long it took.
 ///
 /// # Errors
 /// [`BakeError`]. Nothing is published, and nothing of the machine is left.
@@ -33,6 +34,7 @@ const SPARE_DISKS: u8 = 3;
 pub async fn bake_template(
     deps: &BakeDeps,
     recipe: &ResolvedRecipe,
+    variant: Option<VariantIdentity>,
     progress: &ProgressReporter,
 ) -> Result<BakedTemplate, BakeError> {
     let started = Instant::now();
@@ -52,11 +54,16 @@ pub async fn bake_template(
     }
     let (machine, captured) = made?;
     progress.report("publishing", 94);
-    let template = publish(deps, recipe, &parts, machine, captured).await?;
+    let variant = variant.map(|variant| VariantIdentity {
+        bake_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        ..variant
+    });
+    let template = publish(deps, recipe, variant, &parts, machine, captured).await?;
     progress.report("ready", 100);
     let seconds = started.elapsed().as_secs();
     let (name, version) = (&recipe.recipe.name, template.version());
-    tracing::info!(template = %name, %version, seconds, "template baked");
+    let size = recipe.size();
+    tracing::info!(template = %name, %version, %size, seconds, "template baked");
     Ok(template)
 }
 
@@ -151,6 +158,7 @@ async fn run_machine(
 async fn publish(
     deps: &BakeDeps,
     recipe: &ResolvedRecipe,
+    variant: Option<VariantIdentity>,
     parts: &ImageParts,
     machine: MachineSpec,
     captured: Captured,
@@ -163,6 +171,7 @@ async fn publish(
             version: recipe.recipe.version,
             hash: recipe.hash(),
         },
+        variant,
         offer: offer(&recipe.recipe, parts.container.as_ref()),
         created_at: deps.clock.wall(),
         machine,

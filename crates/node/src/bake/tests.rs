@@ -101,7 +101,7 @@ fn name() -> TemplateName {
 impl World {
     async fn bake(&self) -> BakeError {
         let silent = ProgressReporter::silent();
-        let bake = bake_template(&self.deps, &self.recipe, &silent);
+        let bake = bake_template(&self.deps, &self.recipe, None, &silent);
         tokio::time::timeout(PATIENCE, bake)
             .await
             .unwrap()
@@ -188,7 +188,7 @@ async fn abandoned_bake_gives_its_slot_back() {
         .order(EngineOperation::Boot, 1, Fault::Hang);
     {
         let silent = ProgressReporter::silent();
-        let bake = bake_template(&world.deps, &world.recipe, &silent);
+        let bake = bake_template(&world.deps, &world.recipe, None, &silent);
         tokio::pin!(bake);
         let booting = async {
             while world.slots.running().is_empty() {

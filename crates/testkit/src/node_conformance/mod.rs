@@ -65,6 +65,7 @@ impl Subject {
             id: SandboxId::from_random(&CellName::local(), random),
             project: project()?,
             template: TemplateName::parse("base")?,
+            size: None,
             from_snapshot: None,
             lifecycle: LifetimeRules::default(),
             cpu: None,

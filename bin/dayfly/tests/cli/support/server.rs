@@ -18,9 +18,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
-    Advice, ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, Hint, NetworkMode,
-    NetworkWish, NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList, Snapshot,
-    Template, TemplateRun, TemplateState, Volume, WakeSandbox,
+    Advice, BakeTemplate, ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, Hint,
+    NetworkMode, NetworkWish, NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList,
+    Snapshot, Template, TemplateRun, TemplateState, TemplateVariant, Volume, WakeSandbox,
 };
 use tokio::sync::{Notify, watch};
 
@@ -34,6 +34,7 @@ pub(crate) struct World {
     pub(crate) file_requests: Vec<serde_json::Value>,
     pub(crate) deleted: Vec<String>,
     pub(crate) creates: Vec<CreateSandbox>,
+    pub(crate) sizes_baked: Vec<BakeTemplate>,
     pub(crate) idempotency_keys: Vec<String>,
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) volumes: BTreeMap<String, Volume>,
@@ -238,6 +239,7 @@ pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
         reason: None,
         cpu: 1,
         memory_mb: 256,
+        variant: None,
         created_at: "2026-01-01T00:00:00Z".to_owned(),
         env_names: Vec::new(),
         metadata: BTreeMap::from([("note".to_owned(), "a\u{1b}[2Jb".to_owned())]),
@@ -382,8 +384,30 @@ async fn template_now(Path(name): Path<String>) -> Response {
     .into_response()
 }
 
-async fn bake_template(Path(name): Path<String>) -> (StatusCode, Json<Template>) {
-    let asked = template(&name, TemplateState::Baking);
+async fn bake_template(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    body: Option<Json<BakeTemplate>>,
+) -> (StatusCode, Json<Template>) {
+    let Some(Json(size)) = body else {
+        let asked = template(&name, TemplateState::Baking);
+        return (StatusCode::ACCEPTED, Json(asked));
+    };
+    let mut asked = template(&name, TemplateState::Ready);
+    let mut world = shared.world.lock().expect("no test panics with the lock");
+    world.sizes_baked.push(size);
+    let variants = world.sizes_baked.iter().map(|size| TemplateVariant {
+        cpu: size.cpu.map_or(1, |cpu| u32::try_from(cpu).unwrap()),
+        memory_mb: size.memory_mb.unwrap_or(256),
+        state: TemplateState::Ready,
+        usable: true,
+        percent: 100,
+        detail: None,
+        size_bytes: 3 << 20,
+        baked_at: None,
+        bake_ms: Some(2345),
+    });
+    asked.variants = variants.collect();
     (StatusCode::ACCEPTED, Json(asked))
 }
 
@@ -404,6 +428,7 @@ fn template(name: &str, state: TemplateState) -> Template {
         contexts: Vec::new(),
         is_global: true,
         baked_at: None,
+        variants: Vec::new(),
     }
 }
 

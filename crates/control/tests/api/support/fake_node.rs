@@ -10,7 +10,7 @@ use dayfly_node_api::{
     FileChanges, FileRead, FileWrite, ForkRequest, GuestPath, KeptSandbox, LifecycleChange,
     LifecycleReport, NodeApi, NodeCall, NodeError, NodeExecs, NodeReply, NodeSandboxes, NodeStatus,
     NodeTemplates, PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport, Stage,
-    StdinWrite, TemplateReport, VolumeReport, Watch, WatchFiles,
+    StdinWrite, TemplateReport, VariantReport, VariantRequest, VolumeReport, Watch, WatchFiles,
 };
 use dayfly_types::exec::{ExecCommand, ExecInfo, WindowSize};
 use dayfly_types::file::OpenedFile;
@@ -28,6 +28,7 @@ use super::fake_ingress::FakeIngress;
 use super::fake_list::{HeldList, load};
 use super::fake_network::{FakeDecisions, FakeNetwork, NetworkFailure};
 use super::fake_status::status;
+use super::fake_variants;
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -49,7 +50,8 @@ pub(super) struct Inner {
     pub(super) booted: Vec<SnapshotId>,
     pub(super) files: BTreeMap<(SandboxId, String), Vec<u8>>,
     pub(super) file_requests: Vec<String>,
-    templates: Vec<TemplateReport>,
+    pub(super) templates: Vec<TemplateReport>,
+    pub(super) variant_requests: Vec<VariantRequest>,
     scripts: HashMap<String, Vec<Step>>,
     requests: Vec<EnsureExec>,
     signals: Vec<(ExecId, i32)>,
@@ -104,6 +106,7 @@ pub(crate) fn template(name: &str, state: BakeState) -> TemplateReport {
         state,
         size_bytes: 1 << 28,
         baked_at: Some(1_700_000_000),
+        variants: Vec::new(),
     }
 }
 
@@ -366,6 +369,14 @@ impl NodeTemplates for FakeNode {
         })
     }
 
+    async fn ensure_variant(
+        &self,
+        name: &TemplateName,
+        wanted: VariantRequest,
+    ) -> Result<VariantReport, NodeError> {
+        self.order_variant(name, wanted)
+    }
+
     async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
         self.with(|inner| {
             let found = inner.templates.iter_mut().find(|one| one.name == *name);
@@ -410,7 +421,7 @@ impl NodeSandboxes for FakeNode {
         self.has_origin(&wanted)?;
         self.has_volumes(&wanted)?;
         self.begin_network(&wanted);
-        let report = made(wanted);
+        let report = made(self.with_size(wanted));
         self.put(report.clone());
         Ok(report)
     }
@@ -546,6 +557,7 @@ impl NodeExecs for FakeNode {
 
 /// A sandbox that runs as it was asked for.
 pub(crate) fn made(wanted: EnsureSandbox) -> SandboxReport {
+    let size = fake_variants::size_of(&wanted);
     SandboxReport {
         id: wanted.id,
         project: wanted.project,
@@ -553,8 +565,8 @@ pub(crate) fn made(wanted: EnsureSandbox) -> SandboxReport {
         state: SandboxState::Running,
         generation: Generation(2),
         reason: None,
-        memory: MemoryMib::new(512).unwrap(),
-        vcpus: Vcpus::new(1).unwrap(),
+        memory: size.memory,
+        vcpus: size.vcpus,
         ready_ms: Some(12),
         stages: vec![Stage {
             name: "restore".to_owned(),

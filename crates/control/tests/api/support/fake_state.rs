@@ -10,7 +10,9 @@ use dayfly_node_api::{
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
+use dayfly_types::{
+    ErrorCode, ProjectId, SandboxId, SandboxState, SnapshotId, TemplateSize, VolumeName,
+};
 
 use super::fake_node::{FakeNode, made};
 
@@ -162,6 +164,10 @@ impl FakeNode {
             project: sandbox.project,
             sandbox: sandbox.id,
             template: sandbox.template,
+            size: Some(TemplateSize {
+                memory: sandbox.memory,
+                vcpus: sandbox.vcpus,
+            }),
             name: request.name,
             size_bytes: 1 << 20,
             created_at,

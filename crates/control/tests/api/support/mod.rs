@@ -10,6 +10,7 @@ pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
 mod fake_status;
+pub(crate) mod fake_variants;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod service;
@@ -18,4 +19,5 @@ pub(crate) mod world;
 
 pub(crate) use fake_exec::{Step, exited};
 pub(crate) use fake_node::{made, template};
+pub(crate) use fake_variants::variant;
 pub(crate) use world::{Answer, Setup, World, eventually, raise_descriptor_limit};
