@@ -164,6 +164,8 @@ def test_the_body_of_a_create() -> None:
         "from_snapshot": "snap-1",
         "network": {"mode": "public"},
     }
+    sizes = {"cpu": 1.5, "memory_mb": 1024, "disk_gb": 4.0}
+    assert SandboxWish(cpu=1.5, memory_mb=1024, disk_gb=4.0).body() == sizes
     assert SandboxWish(from_snapshot="snap-1", disk_only=True).body() == {
         "from_snapshot": "snap-1",
         "disk_only": True,

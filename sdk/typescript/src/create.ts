@@ -56,6 +56,11 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
   volumes?: readonly VolumeMount[] | undefined;
   /** CPUs that it may use at most; may be a fraction. */
   cpu?: number | undefined;
+  /**
+   * MiB: the template's, or a larger multiple of 128. Another size than the template's, or more CPUs, is baked when
+   * somebody first asks for it, and waited for like a template.
+   */
+  memoryMb?: number | undefined;
   diskGb?: number | undefined;
   /** Hears why a create has to wait, and how far a bake is. */
   onProgress?: ((progress: WaitProgress) => void) | undefined;
@@ -73,7 +78,7 @@ export const SNAPSHOT_CREATE_OPTIONS = [
 /** @internal */
 export const CREATE_OPTIONS = [
   ...SNAPSHOT_CREATE_OPTIONS,
-  ...["apiUrl", "apiKey", "maxRetries", "client", "name", "template", "fromSnapshot"],
+  ...["apiUrl", "apiKey", "maxRetries", "client", "name", "template", "fromSnapshot", "memoryMb"],
 ];
 
 /** Creates, and waits while the template is baked, the host has no room or the node starts. @internal */
@@ -125,10 +130,10 @@ function createOnce(connection: Connection, json: object, options: CreateOptions
 
 function createBody(options: CreateOptions): Record<string, unknown> {
   // Named one by one: what is only for this side must not be sent.
-  const { fromSnapshot, diskOnly, name, template, metadata, env, volumes, cpu, diskGb } = options;
+  const { fromSnapshot, diskOnly, name, template, metadata, env, volumes, cpu, memoryMb, diskGb } = options;
   const { ttlSeconds, persistent, idleSeconds, onTimeout, egressAllowlist, network } = options;
   const snapshotId = typeof fromSnapshot === "object" ? fromSnapshot.id : fromSnapshot;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
-  const origin = { name, template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, diskGb };
+  const origin = { name, template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, memoryMb, diskGb };
   return toSnake({ ...origin, ...lifecycle, metadata, env, egressAllowlist, network });
 }

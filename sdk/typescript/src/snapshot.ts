@@ -53,7 +53,7 @@ export class Snapshot {
 
   /** A new sandbox that goes on from this moment, or with `diskOnly` boots on its disk. */
   async createSandbox(
-    options: Omit<CreateOptions, "template" | "fromSnapshot" | keyof ConnectionOptions> = {},
+    options: Omit<CreateOptions, "template" | "fromSnapshot" | "memoryMb" | keyof ConnectionOptions> = {},
   ): Promise<Sandbox> {
     refuseUnknown("Snapshot.createSandbox", options, SNAPSHOT_CREATE_OPTIONS);
     return await Sandbox.createOn(this.#connection, { ...options, fromSnapshot: this });

@@ -47,6 +47,7 @@ class SandboxWish:
     egress_allowlist: Iterable[RuleLike] | None = None
     network: NetworkMode | Mapping[str, Any] | None = None
     cpu: float | None = None
+    memory_mb: int | None = None
     disk_gb: float | None = None
     from_snapshot: str | None = None
     disk_only: bool = False
@@ -67,6 +68,7 @@ class SandboxWish:
             on_timeout=self.on_timeout,
             volumes=None if self.volumes is None else [mount_body(one) for one in self.volumes],
             cpu=self.cpu,
+            memory_mb=self.memory_mb,
             disk_gb=self.disk_gb,
             **network_fields(self.network, self.egress_allowlist),
         )

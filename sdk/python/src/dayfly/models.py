@@ -137,6 +137,7 @@ class SandboxInfo:
     volumes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     name: str | None = None
     env_names: list[str] = field(default_factory=list[str])
+    variant: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

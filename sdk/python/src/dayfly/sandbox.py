@@ -53,6 +53,8 @@ class Sandbox(SandboxRuns, Closing):
     - ``egress_allowlist``: hosts that it may reach, or ``network``: a mode, or mode and rules.
       With neither it is the project's default, which is nothing unless it was changed.
     - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in CPUs. ``disk_gb``: its disk.
+    - ``memory_mb``: the template's, or a larger multiple of 128. Another size than the template's,
+      or more CPUs, is baked when somebody first asks for it, and waited for like a template.
     - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``; or ``client``.
     """
 
@@ -72,6 +74,7 @@ class Sandbox(SandboxRuns, Closing):
         egress_allowlist: Iterable[RuleLike] | None = None,
         network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
+        memory_mb: int | None = None,
         disk_gb: float | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
@@ -95,6 +98,7 @@ class Sandbox(SandboxRuns, Closing):
             egress_allowlist=egress_allowlist,
             network=network,
             cpu=cpu,
+            memory_mb=memory_mb,
             disk_gb=disk_gb,
             from_snapshot=from_snapshot,
             disk_only=disk_only,
@@ -120,6 +124,7 @@ class Sandbox(SandboxRuns, Closing):
         egress_allowlist: Iterable[RuleLike] | None = None,
         network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
+        memory_mb: int | None = None,
         disk_gb: float | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
@@ -143,6 +148,7 @@ class Sandbox(SandboxRuns, Closing):
             egress_allowlist=egress_allowlist,
             network=network,
             cpu=cpu,
+            memory_mb=memory_mb,
             disk_gb=disk_gb,
             from_snapshot=from_snapshot,
             disk_only=disk_only,
@@ -194,6 +200,7 @@ class Sandbox(SandboxRuns, Closing):
         egress_allowlist: Iterable[RuleLike] | None = None,
         network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
+        memory_mb: int | None = None,
         disk_gb: float | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
@@ -227,6 +234,7 @@ class Sandbox(SandboxRuns, Closing):
                 egress_allowlist=egress_allowlist,
                 network=network,
                 cpu=cpu,
+                memory_mb=memory_mb,
                 disk_gb=disk_gb,
                 from_snapshot=from_snapshot,
                 disk_only=disk_only,

@@ -55,6 +55,22 @@ export interface components {
             /** @description Ask with this as `cursor` for what is older. Null: there is nothing older. */
             next_cursor?: string | null;
         };
+        /**
+         * @description Body of `POST /v1/templates/{name}/bake`. Every field may be absent or null; with none the
+         *     template is baked in its own size.
+         */
+        BakeTemplate: {
+            /**
+             * Format: int64
+             * @description CPUs: the template's, or more.
+             */
+            cpu?: number | null;
+            /**
+             * Format: int64
+             * @description MiB of memory: the template's, or a larger multiple of 128.
+             */
+            memory_mb?: number | null;
+        };
         /** @description What one capture cost. Times are milliseconds. */
         Capture: {
             /**
@@ -219,7 +235,8 @@ export interface components {
         CreateSandbox: {
             /**
              * Format: double
-             * @description CPUs that it may use at most; may be a fraction. Default: all of the template's.
+             * @description CPUs that it may use at most; may be a fraction. Default: all of the template's. More than
+             *     the template has makes it a sandbox of a variant with as many, see `memory_mb`.
              */
             cpu?: number | null;
             /**
@@ -256,6 +273,14 @@ export interface components {
              * @description Seconds without activity after which `on_timeout` happens. Default: never.
              */
             idle_seconds?: number | null;
+            /**
+             * Format: int64
+             * @description MiB of memory: the template's, or a larger multiple of 128. Default: the template's. Another
+             *     size than the template's is a variant of it, which is baked when somebody first asks for it:
+             *     until then the response is `template_baking` with `Retry-After` and `percent`, and the same
+             *     request succeeds later. With `from_snapshot` it can only be what the snapshot has.
+             */
+            memory_mb?: number | null;
             metadata?: {
                 [key: string]: string;
             } | null;
@@ -1282,6 +1307,7 @@ export interface components {
              * @description Null: no deadline.
              */
             ttl_seconds?: number | null;
+            variant?: components["schemas"]["SandboxVariant"] | null;
             volumes?: components["schemas"]["VolumeMount"][];
         };
         /** @description An event of `GET /v1/events`: a sandbox came into a state. */
@@ -1365,6 +1391,29 @@ export interface components {
              * @description What it sent.
              */
             network_out_bytes: number;
+        };
+        /** @description The variant of a template that a sandbox was made from. */
+        SandboxVariant: {
+            /**
+             * Format: int64
+             * @description Milliseconds that its bake took, whenever that was.
+             */
+            bake_ms?: number | null;
+            /**
+             * Format: int32
+             * @description CPUs.
+             */
+            cpu: number;
+            /**
+             * @description It had to be baked for a create, and this is the first sandbox since: the time was spent
+             *     waiting. False: it was there.
+             */
+            first_use: boolean;
+            /**
+             * Format: int64
+             * @description MiB.
+             */
+            memory_mb: number;
         };
         /** @description The OpenID provider that people sign in with. */
         SignInOffer: {
@@ -1476,6 +1525,8 @@ export interface components {
              *     Sizes and times are those of the bake that is used.
              */
             usable?: boolean;
+            /** @description Its other sizes that were asked for, smallest first. */
+            variants?: components["schemas"]["TemplateVariant"][];
         };
         /**
          * @description What `run` means in a template's sandboxes.
@@ -1487,6 +1538,39 @@ export interface components {
          * @enum {string}
          */
         TemplateState: "not_baked" | "waiting" | "baking" | "ready" | "failed";
+        /** @description A template in another size than its own. */
+        TemplateVariant: {
+            /**
+             * Format: int64
+             * @description Milliseconds that the bake took.
+             */
+            bake_ms?: number | null;
+            /** @description RFC 3339, UTC. */
+            baked_at?: string | null;
+            /** Format: int32 */
+            cpu: number;
+            /** @description The step of the bake, or why it failed. */
+            detail?: string | null;
+            /**
+             * Format: int64
+             * @description MiB.
+             */
+            memory_mb: number;
+            /**
+             * Format: int32
+             * @description 0 to 100.
+             */
+            percent: number;
+            /**
+             * Format: int64
+             * @description Bytes on the host's disk.
+             */
+            size_bytes: number;
+            /** @description How far its last bake is. */
+            state: components["schemas"]["TemplateState"];
+            /** @description Whether sandboxes can be made from it now. */
+            usable: boolean;
+        };
         TerminalSize: {
             /** Format: int32 */
             columns: number;

@@ -48,6 +48,7 @@ def spec(
     ttl_seconds: int = TTL_SECONDS,
     egress_allowlist: Sequence[str] = (),
     cpu: float | None = None,
+    memory_mb: int | None = None,
     disk_gb: float | None = None,
 ) -> Any:
     """A ``SandboxEnvironmentSpec``; the arguments are those of ``Sandbox``."""
@@ -56,6 +57,7 @@ def spec(
         ttl_seconds=ttl_seconds,
         egress_allowlist=tuple(egress_allowlist),
         cpu=cpu,
+        memory_mb=memory_mb,
         disk_gb=disk_gb,
     )
     return _util.SandboxEnvironmentSpec(NAME, options)
@@ -70,6 +72,7 @@ class _Options(_BaseModel):
     ttl_seconds: int = TTL_SECONDS
     egress_allowlist: tuple[str, ...] = ()
     cpu: float | None = None
+    memory_mb: int | None = None
     disk_gb: float | None = None
 
 
@@ -95,6 +98,7 @@ class _Environment(_SandboxEnvironment):
             ttl_seconds=options.ttl_seconds,
             egress_allowlist=options.egress_allowlist or None,
             cpu=options.cpu,
+            memory_mb=options.memory_mb,
             disk_gb=options.disk_gb,
             metadata={LABEL: task_name[:200]},
         )

@@ -55,6 +55,7 @@ def sandbox_client(
     ttl_seconds: int = 3600,
     egress_allowlist: Sequence[str] = (),
     cpu: float | None = None,
+    memory_mb: int | None = None,
     disk_gb: float | None = None,
 ) -> Any:
     """A ``BaseSandboxClient``; the arguments are those of ``Sandbox``, for each that it makes."""
@@ -63,6 +64,7 @@ def sandbox_client(
         "ttl_seconds": ttl_seconds,
         "egress_allowlist": list(egress_allowlist) or None,
         "cpu": cpu,
+        "memory_mb": memory_mb,
         "disk_gb": disk_gb,
     }
     return _Client(options)
