@@ -49,6 +49,7 @@ mod restore;
 mod rollback;
 mod seeds;
 mod settings;
+mod sizes;
 mod sleep;
 mod slow_disk;
 mod stop;
