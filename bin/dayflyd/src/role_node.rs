@@ -18,8 +18,10 @@ use dayfly_node::{
     Effects, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, RealResources, Reserve,
 };
 use dayfly_snapshots::{
-    ContainerImages, ImageBuilder, ImageCache, ImageParts, RecipeCatalog, TemplateStore,
+    ContainerImages, ImageBuilder, ImageCache, ImageParts, OrderedTemplates, RecipeCatalog,
+    SnapshotDisks, TemplateStore, Verifier,
 };
+use dayfly_types::ordered_template::is_ordered_name;
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
 use dayfly_vmm_qemu::{EngineVersion, QemuEngine, create_empty_layer};
@@ -59,11 +61,11 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     let host_slots = open_slots(&directory, &instance)?;
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
     let host = HostEngine::find(&directory, &slots).await?;
-    let egress = Egress::open(arguments, &directory, &instance, host_slots.cgroups())?;
     let cgroups = host_slots.cgroups();
+    let egress = Egress::open(arguments, &directory, &instance, cgroups.clone())?;
     let containers = container_images::open(arguments, &directory, &instance, cgroups, &egress);
-    let images = images(arguments, &directory, containers);
-    let deps = bake_deps(&directory, &host, &slots, images, &effects)?;
+    let images = Arc::new(images(arguments, &directory, containers));
+    let deps = bake_deps(&directory, &host, &slots, Arc::clone(&images), &effects)?;
     let baker = baker(arguments, &directory, &host, deps, &stop)?;
     let ports = NodePorts {
         engine: Arc::clone(&host.engine),
@@ -97,24 +99,22 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
         isolation = host.accelerator.isolation().as_str(),
         "node ready"
     );
-    let baking = tokio::spawn({
-        let (baker, stop) = (Arc::clone(&baker), stop.clone());
-        let users = BakeUsers {
-            journal,
-            captures: node.captures(),
-            builds: Arc::new(EngineBuilds::of(&directory)),
-        };
-        baker.run(users, stop)
-    });
+    images.know_snapshots(snapshot_disks(&directory, &node));
+    let users = BakeUsers {
+        journal,
+        captures: node.captures(),
+        builds: Arc::new(EngineBuilds::of(&directory)),
+    };
+    let baking = tokio::spawn(Arc::clone(&baker).run(users, stop.clone()));
     let listener = listen(&directory.node_socket(), instance.control_uid())?;
     voice.is_ready();
-    let server = Arc::clone(&node) as _;
-    dayfly_node_api::server::serve(listener, server, stop.cancelled_owned()).await;
+    let stopped = stop.cancelled_owned();
+    dayfly_node_api::server::serve(listener, Arc::clone(&node) as _, stopped).await;
     node.stopped().await;
     keeping.join_all().await;
-    let baked = baking.await.context("the bakes ended badly");
+    let baked = baking.await;
     host_slots.close().await;
-    baked
+    baked.context("the bakes ended badly")
 }
 
 /// The engine of this host.
@@ -229,18 +229,30 @@ fn images(
     }
 }
 
+fn snapshot_disks(directory: &DataDirectory, node: &Node) -> SnapshotDisks {
+    SnapshotDisks {
+        captures: node.captures(),
+        templates: template_store(directory),
+        verifier: Arc::new(Verifier::new()),
+    }
+}
+
+fn template_store(directory: &DataDirectory) -> TemplateStore {
+    TemplateStore::new(directory.node().join("templates"))
+}
+
 fn bake_deps(
     directory: &DataDirectory,
     host: &HostEngine,
     slots: &Arc<dyn SlotProvider>,
-    images: ImageBuilder,
+    images: Arc<ImageBuilder>,
     effects: &Effects,
 ) -> Result<BakeDeps> {
     Ok(BakeDeps {
         engine: Arc::clone(&host.engine),
         slots: Arc::clone(slots),
-        store: TemplateStore::new(directory.node().join("templates")),
-        images: Arc::new(images),
+        store: template_store(directory),
+        images,
         clock: Arc::new(HostClock) as Arc<dyn Clock>,
         agent_program: sibling_program("dayfly-guest")?,
         make_empty_layer: empty_layer_maker(),
@@ -281,13 +293,17 @@ fn empty_layer_maker() -> EmptyLayerMaker {
 }
 
 fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<BakePlan> {
-    let catalog =
-        RecipeCatalog::load(Some(&directory.recipes())).context("cannot read the recipes")?;
+    let ordered = OrderedTemplates::new(directory.node().join("ordered"));
+    let catalog = RecipeCatalog::load_with_orders(Some(&directory.recipes()), &ordered)
+        .context("cannot read the recipes")?;
     for error in catalog.nameless() {
         tracing::error!(error = %dayfly_types::error_chain(error), "a recipe cannot be used");
     }
     let at_start = match arguments.templates.as_slice() {
-        [all] if all == "all" => catalog.names().cloned().collect(),
+        [all] if all == "all" => {
+            let of_recipes = catalog.names().filter(|name| !is_ordered_name(name));
+            of_recipes.cloned().collect()
+        }
         names => names
             .iter()
             .filter(|name| !name.is_empty())
@@ -297,6 +313,7 @@ fn bake_plan(arguments: &RunArguments, directory: &DataDirectory) -> Result<Bake
     Ok(BakePlan {
         catalog,
         recipes: Some(directory.recipes()),
+        ordered,
         at_start,
     })
 }

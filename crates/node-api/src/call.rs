@@ -11,7 +11,9 @@ use std::time::Duration;
 use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::file::{DirectoryPage, FileStat};
 use dayfly_types::port::Listener;
-use dayfly_types::{ExecId, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName, limits};
+use dayfly_types::{
+    ExecId, OrderedTemplate, ProjectId, SandboxId, SnapshotId, TemplateName, VolumeName, limits,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::api::NodeApi;
@@ -171,6 +173,12 @@ calls! {
         /// Makes sure that the template is baked, or will be, as its recipe is written now. Answers at
         /// once, with its state; what can be used goes on being used meanwhile.
         RenewTemplate renew_template(name: TemplateName)() -> TemplateReport, QUESTION;
+        /// Makes sure that a template of a project exists, and is baked or will be. Answers at once,
+        /// with its state. Another one of the same name is replaced.
+        OrderTemplate order_template()(wanted: OrderedTemplate) -> TemplateReport, QUESTION;
+        /// Makes sure that an ordered template does not exist. Sandboxes and snapshots that were made
+        /// from it keep what they need of it. An absent one is a success; a recipe's is refused.
+        ForgetTemplate forget_template(name: TemplateName)() -> (), QUESTION;
         /// Makes sure that the template is baked in another size than its own, or will be. Answers at
         /// once, with its state. Refused with `quota_exceeded` when there are as many sizes as there
         /// may be, and with `invalid_request` for one that this template or this host cannot have.

@@ -56,6 +56,9 @@ pub struct SnapshotReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TemplateSize>,
     pub name: Option<String>,
+    /// How large the disk is in it.
+    #[serde(default)]
+    pub disk_mib: u64,
     /// Bytes on disk that only this snapshot holds.
     pub size_bytes: u64,
     /// Unix seconds.

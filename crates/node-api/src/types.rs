@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dayfly_types::container_image::MadeImage;
 use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecordKind};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
@@ -163,6 +164,9 @@ pub struct TemplateReport {
     pub size_bytes: u64,
     /// When that was baked, Unix seconds.
     pub baked_at: Option<i64>,
+    /// What is said of the use of its disk, if that is known and was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<MadeImage>,
     /// The other sizes that it was asked for in, smallest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<VariantReport>,

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use dayfly_node_api::{BakeState, TemplateReport, VariantReport, VariantRequest};
 use dayfly_snapshots::{
-    BakedTemplate, CaptureStore, ImageParts, ProgressReporter, RecipeCatalog, ResolvedRecipe,
-    TemplateDisk, VariantIdentity, Verifier, VersionId,
+    BakedTemplate, CaptureStore, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter,
+    RecipeCatalog, ResolvedRecipe, TemplateDisk, VariantIdentity, Verifier, VersionId,
 };
-use dayfly_types::TemplateName;
+use dayfly_types::ordered_template::is_ordered_name;
+use dayfly_types::{OrderedTemplate, TemplateName};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,11 +22,12 @@ use crate::effects::Effect;
 use crate::engine_users::{EngineUser, captured_users, running_users, template_users};
 use crate::error_chain;
 use crate::journal::{Entry, Journal};
+use crate::template_forgotten::Forgotten;
 use crate::template_known::{bootable_template, ready_template};
 use crate::template_list::TemplateList;
 use crate::template_target::BakeTarget;
 use crate::templates::{
-    BakeWish, BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable,
+    BakeWish, BootableTemplate, ReadyTemplate, TakeOrderError, TemplateSource, TemplateUnavailable,
 };
 
 /// Told of every change, for a display.
@@ -44,6 +46,8 @@ pub struct BakePlan {
     pub catalog: RecipeCatalog,
     /// Where the operator's recipes are; they are read again for each bake.
     pub recipes: Option<PathBuf>,
+    /// What was ordered over the API.
+    pub ordered: OrderedTemplates,
     /// Baked without being asked for.
     pub at_start: BTreeSet<TemplateName>,
 }
@@ -68,6 +72,8 @@ pub struct Baker {
     /// As they were read last. Held while they are read, so that what was read later holds.
     catalog: Mutex<Arc<RecipeCatalog>>,
     recipes: Option<PathBuf>,
+    ordered: OrderedTemplates,
+    forgotten: Forgotten,
     at_start: BTreeSet<TemplateName>,
     templates: TemplateList,
     /// Every bake that this process has given anybody. Who got one may not have written it down yet.
@@ -98,6 +104,8 @@ impl Baker {
             deps: deps.observed(),
             catalog: Mutex::new(Arc::new(plan.catalog)),
             recipes: plan.recipes,
+            ordered: plan.ordered,
+            forgotten: Forgotten::default(),
             at_start: plan.at_start,
             lent: Mutex::default(),
             verifier: Verifier::new(),
@@ -150,6 +158,7 @@ impl Baker {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.templates.wait_for_order() => {}
+                () = self.forgotten.one_is_due() => {}
             }
         }
     }
@@ -163,7 +172,7 @@ impl Baker {
     /// Blocks.
     fn read_recipes(&self) -> Arc<RecipeCatalog> {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        match RecipeCatalog::load(self.recipes.as_deref()) {
+        match RecipeCatalog::load_with_orders(self.recipes.as_deref(), &self.ordered) {
             Ok(read) => {
                 self.templates.learn(&read);
                 *catalog = Arc::new(read);
@@ -350,7 +359,41 @@ impl Baker {
             }
         }
         self.remove_variants_of_nothing(users, &entries);
+        self.remove_forgotten(users, &entries);
         self.remove_builds(users, &entries);
+    }
+
+    /// Removes what is left of ordered templates that were given up: bakes that nothing was made
+    /// from, and disks that no recipe needs.
+    fn remove_forgotten(&self, users: &BakeUsers, entries: &[Entry]) {
+        let is_unreadable = |entry: &Entry| matches!(entry, Entry::Unreadable { .. });
+        if entries.iter().any(is_unreadable) {
+            return;
+        }
+        let catalog = self.catalog();
+        let names = self.deps.store.names().unwrap_or_default();
+        let gone = names.iter().filter(|name| {
+            let is_known = catalog.get(name).is_some() || self.templates.state(name).is_some();
+            is_ordered_name(name) && !is_known && self.forgotten.is_due(name)
+        });
+        for name in gone {
+            // Whoever was given one has written it down by now.
+            self.take_back(name);
+            self.remove_all_but(name, &self.needed_versions(name, users, entries));
+        }
+        self.forgotten.drop_due();
+        // A recipe that cannot be read may need any of them.
+        if catalog.wrong().next().is_none() {
+            let needed: Vec<&ImageRecipe> = catalog.iter().map(|one| &one.image).collect();
+            let remove = || self.deps.images.remove_unneeded(&needed);
+            self.deps.effects.around(Effect::TemplateRemove, remove);
+        }
+    }
+
+    /// Does not keep what it has lent of a template any more.
+    fn take_back(&self, name: &TemplateName) {
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        lent.retain(|(of, _)| of != name);
     }
 
     /// Versions that somebody here was given, or that a sandbox or a capture was made from.
@@ -434,6 +477,33 @@ impl TemplateSource for Baker {
             self.read_recipes();
         }
         self.templates.order(name, wish)
+    }
+
+    fn take_order(&self, wanted: &OrderedTemplate) -> Result<(), TakeOrderError> {
+        let name = &wanted.name;
+        if !is_ordered_name(name) {
+            return Err(TakeOrderError::Name { name: name.clone() });
+        }
+        let keep = || self.ordered.keep(wanted);
+        let kept = self.deps.effects.around(Effect::TemplateOrder, keep);
+        kept.map_err(TakeOrderError::Order)?;
+        self.forgotten.remember(name);
+        self.read_recipes();
+        let ordered = self.templates.order(name, BakeWish::IfMissing);
+        ordered.map_err(TakeOrderError::Unavailable)
+    }
+
+    fn give_up_order(&self, name: &TemplateName) -> Result<(), TakeOrderError> {
+        if !is_ordered_name(name) {
+            return Err(TakeOrderError::Name { name: name.clone() });
+        }
+        let drop_order = || self.ordered.drop_order(name);
+        let dropped = self.deps.effects.around(Effect::TemplateOrder, drop_order);
+        dropped.map_err(TakeOrderError::Remove)?;
+        self.read_recipes();
+        self.templates.forget(name);
+        self.forgotten.add(name);
+        Ok(())
     }
 
     fn ready_in(

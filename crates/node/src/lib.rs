@@ -43,6 +43,7 @@ pub mod slots;
 mod snapshot_reports;
 mod state_answers;
 mod state_calls;
+mod template_forgotten;
 mod template_known;
 mod template_list;
 mod template_reports;

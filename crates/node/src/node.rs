@@ -15,7 +15,8 @@ use dayfly_node_api::{
 use dayfly_snapshots::CaptureStore;
 use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::{
-    Clock, ErrorCode, ExecId, Isolation, NodeId, ProjectId, SandboxId, SnapshotId, TemplateName,
+    Clock, ErrorCode, ExecId, Isolation, NodeId, OrderedTemplate, ProjectId, SandboxId, SnapshotId,
+    TemplateName,
 };
 use dayfly_vmm::{Engine, SlotProvider};
 use tokio::sync::{Notify, oneshot, watch};
@@ -252,7 +253,7 @@ impl Node {
         Ok(())
     }
 
-    async fn order_template(
+    async fn ask_for_bake(
         &self,
         name: &TemplateName,
         wish: BakeWish,
@@ -289,11 +290,22 @@ impl NodeTemplates for Node {
     }
 
     async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.order_template(name, BakeWish::IfMissing).await
+        self.ask_for_bake(name, BakeWish::IfMissing).await
     }
 
     async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.order_template(name, BakeWish::Renew).await
+        self.ask_for_bake(name, BakeWish::Renew).await
+    }
+
+    async fn order_template(&self, wanted: OrderedTemplate) -> Result<TemplateReport, NodeError> {
+        let (templates, name) = (Arc::clone(&self.parts.templates), wanted.name.clone());
+        off_runtime(move || templates.take_order(&wanted)).await?;
+        self.find_template(&name).await
+    }
+
+    async fn forget_template(&self, name: &TemplateName) -> Result<(), NodeError> {
+        let (templates, name) = (Arc::clone(&self.parts.templates), name.clone());
+        Ok(off_runtime(move || templates.give_up_order(&name)).await?)
     }
 
     async fn ensure_variant(

@@ -16,6 +16,7 @@ pub(crate) fn snapshot_report(store: &CaptureStore, manifest: &CaptureManifest) 
             vcpus: manifest.machine.vcpus,
         }),
         name: manifest.name.clone(),
+        disk_mib: manifest.disk_mib,
         size_bytes: store.size_bytes(&manifest.id),
         created_at: manifest.created_at.unix_timestamp(),
         expires_at: manifest.expires_at.map(|at| at.unix_timestamp()),

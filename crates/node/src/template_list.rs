@@ -120,6 +120,16 @@ impl TemplateList {
         }
     }
 
+    /// Nobody can ask for it any more, whatever there is of it.
+    pub(crate) fn forget(&self, name: &TemplateName) {
+        let mut entries = self.lock();
+        // In every size.
+        entries.known.retain(|target, _| target.name != *name);
+        entries.orders.retain(|target| target.name != *name);
+        drop(entries);
+        self.changes.send_modify(|count| *count += 1);
+    }
+
     /// The next template to bake, if any.
     pub(crate) fn take_order(&self) -> Option<BakeTarget> {
         let mut entries = self.lock();

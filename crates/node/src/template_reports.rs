@@ -24,6 +24,7 @@ pub(crate) fn of_recipe(recipe: &ResolvedRecipe, state: BakeState) -> TemplateRe
         is_usable: false,
         size_bytes: 0,
         baked_at: None,
+        image: None,
         variants: Vec::new(),
     }
 }
@@ -51,6 +52,10 @@ pub(crate) fn of_bake(
         is_usable: true,
         size_bytes: template.size_bytes(),
         baked_at: Some(manifest.created_at.unix_timestamp()),
+        image: manifest
+            .offer
+            .as_ref()
+            .and_then(|offer| offer.image.clone()),
         variants: Vec::new(),
     }
 }
@@ -84,6 +89,7 @@ pub(crate) fn of_nothing(
         is_usable: false,
         size_bytes: 0,
         baked_at: None,
+        image: None,
         variants: Vec::new(),
     })
 }

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use dayfly_node_api::{NodeError, TemplateReport, VariantReport, VariantRequest};
-use dayfly_snapshots::EngineIdentity;
 use dayfly_snapshots::capture::MemoryBase;
+use dayfly_snapshots::{EngineIdentity, OrderError};
 use dayfly_types::exec::ExecCommand;
-use dayfly_types::{ErrorCode, TemplateName, TemplateSize, UnfitSize, limits};
+use dayfly_types::{ErrorCode, OrderedTemplate, TemplateName, TemplateSize, UnfitSize, limits};
 use dayfly_vmm::RestoreSpec;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -107,6 +107,40 @@ impl From<TemplateUnavailable> for NodeError {
     }
 }
 
+/// Why a template of a project was neither taken in nor given up.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeOrderError {
+    #[error("{name} is not a name of an ordered template")]
+    Name { name: TemplateName },
+    #[error("the template cannot be ordered")]
+    Order(#[source] OrderError),
+    #[error("the order cannot be removed")]
+    Remove(#[source] std::io::Error),
+    #[error(transparent)]
+    Unavailable(TemplateUnavailable),
+    #[error("this node takes no orders for templates")]
+    NotHere,
+}
+
+impl From<TakeOrderError> for NodeError {
+    fn from(error: TakeOrderError) -> Self {
+        let text = crate::error_chain(&error);
+        let code = match error {
+            TakeOrderError::Unavailable(unavailable) => return unavailable.into(),
+            TakeOrderError::Order(OrderError::TooMany) => ErrorCode::NoCapacity,
+            TakeOrderError::Name { .. }
+            | TakeOrderError::Order(
+                OrderError::NotInRegistry { .. } | OrderError::Address { .. },
+            ) => ErrorCode::InvalidRequest,
+            TakeOrderError::Order(OrderError::Keep(_)) | TakeOrderError::Remove(_) => {
+                ErrorCode::Internal
+            }
+            TakeOrderError::NotHere => ErrorCode::NotFound,
+        };
+        NodeError::new(code, text)
+    }
+}
+
 fn no_variants(name: &TemplateName, wanted: &VariantRequest) -> TemplateUnavailable {
     TemplateUnavailable::Failed {
         name: format!("{name} with {}", wanted.size),
@@ -143,6 +177,22 @@ pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
     /// [`TemplateUnavailable`] when it can never be had here.
     fn order(&self, name: &TemplateName, _wish: BakeWish) -> Result<(), TemplateUnavailable> {
         self.ready(name).map(drop)
+    }
+
+    /// Takes in a template of a project, and asks for its bake. Repeatable. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`TakeOrderError`].
+    fn take_order(&self, _wanted: &OrderedTemplate) -> Result<(), TakeOrderError> {
+        Err(TakeOrderError::NotHere)
+    }
+
+    /// Gives a template of a project up. An absent one is a success. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`TakeOrderError`].
+    fn give_up_order(&self, _name: &TemplateName) -> Result<(), TakeOrderError> {
+        Err(TakeOrderError::NotHere)
     }
 
     /// The template in another size than its own, for a sandbox. Asking for one that is not baked

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::bridge;
 use crate::image::BUILDER_VERSION;
+use crate::ordered::{self, OrderError, OrderedTemplates, Orders};
 use crate::recipe::{
     Alias, EntryPointUse, ImageRecipe, ImageSource, Recipe, RecipeError, RecipeText,
 };
@@ -41,6 +42,8 @@ pub enum CatalogError {
         #[source]
         source: io::Error,
     },
+    #[error("cannot read the templates that were ordered")]
+    Orders(#[source] io::Error),
     #[error("more than {OPERATOR_RECIPES_MAX} recipes in {path}")]
     TooMany { path: PathBuf },
 }
@@ -59,6 +62,11 @@ pub enum WrongRecipe {
         path: PathBuf,
         #[source]
         source: RecipeError,
+    },
+    #[error("the template cannot be made as it was ordered")]
+    Order {
+        #[source]
+        source: OrderError,
     },
     #[error("two recipes are named {name}; the second is {path}")]
     Twice { name: TemplateName, path: PathBuf },
@@ -98,6 +106,19 @@ impl RecipeCatalog {
         Ok(Self::of_files(&files.unwrap_or_default()))
     }
 
+    /// The same, and what was ordered over the API.
+    ///
+    /// # Errors
+    /// [`CatalogError`] when one of the directories cannot be read.
+    pub fn load_with_orders(
+        operator_directory: Option<&Path>,
+        ordered: &OrderedTemplates,
+    ) -> Result<Self, CatalogError> {
+        let recipes = Self::load(operator_directory)?;
+        let orders = ordered.all().map_err(CatalogError::Orders)?;
+        Ok(recipes.with_orders(orders))
+    }
+
     /// The built-in recipes, and those of these files.
     #[must_use]
     pub fn of_files(files: &[PathBuf]) -> Self {
@@ -117,6 +138,39 @@ impl RecipeCatalog {
         texts.wrong.extend(own.wrong);
         texts.nameless.extend(own.nameless);
         Self::resolve(texts)
+    }
+
+    /// The same with templates that were ordered over the API. A recipe's name is the recipe's.
+    #[must_use]
+    pub fn with_orders(mut self, orders: Orders) -> Self {
+        for order in &orders.read {
+            let name = &order.name;
+            if self.is_taken(name) {
+                continue;
+            }
+            match ordered::resolve(order) {
+                Ok(resolved) => drop(self.recipes.insert(name.clone(), resolved)),
+                Err(source) => {
+                    let wrong = WrongRecipe::Order { source };
+                    self.wrong.insert(name.clone(), wrong);
+                }
+            }
+        }
+        for (stem, source) in orders.unreadable {
+            let path = PathBuf::from(&stem);
+            let wrong = WrongRecipe::Read { path, source };
+            match TemplateName::parse(&stem).ok() {
+                Some(name) if !self.is_taken(&name) => drop(self.wrong.insert(name, wrong)),
+                Some(_) | None => self.nameless.push(wrong),
+            }
+        }
+        self
+    }
+
+    fn is_taken(&self, name: &TemplateName) -> bool {
+        self.recipes.contains_key(name)
+            || self.aliases.contains_key(name)
+            || self.wrong.contains_key(name)
     }
 
     /// Recipes that cannot be used, by the name of their template.

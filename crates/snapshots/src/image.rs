@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use dayfly_types::GuestDefaults;
 use dayfly_types::container_image::MadeImage;
@@ -15,8 +16,9 @@ use crate::image_cache::{CacheEntry, CacheError, ImageCache, ImageKey};
 use crate::kernel::{self, KernelError};
 use crate::modules;
 use crate::progress::ProgressReporter;
-use crate::recipe::{ContainerImage, ImageRecipe, PackageImage};
+use crate::recipe::{ContainerImage, ImageRecipe, PackageImage, SnapshotImage};
 use crate::root::{self, RootError};
+use crate::snapshot_disk::{SnapshotDiskError, SnapshotDisks};
 use crate::sources::Sources;
 use crate::staging::StagingError;
 use crate::template::file_names;
@@ -30,6 +32,8 @@ const KERNEL_BUILDER_VERSION: u32 = 1;
 const CONTAINER_BUILDER_VERSION: u32 = 1;
 /// Beside the disk of such an image: what it says of its use.
 pub(crate) const MADE_IMAGE_FILE: &str = "image.json";
+const CONTAINER_KIND: &str = "container";
+const SNAPSHOT_KIND: &str = "snapshot";
 const HOST_SOURCES: &str = "/etc/apt";
 
 /// Why the parts could not be had.
@@ -41,6 +45,8 @@ pub enum ImageError {
     Root(#[source] RootError),
     #[error("cannot make a disk of the image")]
     Container(#[source] ContainerError),
+    #[error("cannot take over the disk of the snapshot")]
+    Snapshot(#[source] SnapshotDiskError),
     #[error("cannot write or read what the image says of itself")]
     MadeImage(#[source] io::Error),
     #[error("cannot get a kernel")]
@@ -61,8 +67,19 @@ pub struct ImageParts {
     pub kernel_version: String,
     /// In the order of loading.
     pub modules: Vec<PathBuf>,
-    /// What the image of a container says of its use; nothing for a disk of packages.
+    /// What is said of the use of the disk; nothing for a disk of packages.
     pub container: Option<MadeImage>,
+    /// What the writable disk begins with, if it is not empty.
+    pub taken: Option<TakenDisk>,
+}
+
+/// The writable disk of a sandbox, as it was when its snapshot was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenDisk {
+    /// The empty raw disk that the bake of its template began with.
+    pub lowest: PathBuf,
+    /// All that was written since.
+    pub layer: PathBuf,
 }
 
 impl ImageParts {
@@ -80,6 +97,7 @@ pub struct ImageBuilder {
     cache: ImageCache,
     host_sources: PathBuf,
     containers: Option<ContainerImages>,
+    snapshots: OnceLock<SnapshotDisks>,
     /// Two builds at once would only share the line and the disk, and could be of the same image.
     turn: Mutex<()>,
 }
@@ -91,6 +109,7 @@ impl ImageBuilder {
             cache,
             host_sources: PathBuf::from(HOST_SOURCES),
             containers: None,
+            snapshots: OnceLock::new(),
             turn: Mutex::new(()),
         }
     }
@@ -100,6 +119,12 @@ impl ImageBuilder {
     pub fn with_containers(mut self, containers: ContainerImages) -> Self {
         self.containers = Some(containers);
         self
+    }
+
+    /// From now on it takes over disks of snapshots too. Where these are is known later than what
+    /// bakes templates, and does not change.
+    pub fn know_snapshots(&self, snapshots: SnapshotDisks) {
+        let _ = self.snapshots.set(snapshots);
     }
 
     /// Finds or builds the parts for `image`. Needs root.
@@ -125,10 +150,23 @@ impl ImageBuilder {
             ImageRecipe::Container(container) => {
                 self.ensure_container(container, &disk_progress).await?
             }
+            ImageRecipe::Snapshot(snapshot) => self.ensure_snapshot(snapshot).await?,
         };
-        let found = blocking(move || parts(kernel, root)).await??;
+        let mut found = blocking(move || parts(kernel, root)).await??;
+        if let ImageRecipe::Snapshot(snapshot) = image {
+            found.container = Some(snapshot.about.as_ref().clone());
+        }
         progress.report("image ready", 100);
         Ok(found)
+    }
+
+    /// Drops the disks of images and snapshots that none of `needed` is. Disks that were built from
+    /// packages stay: they took minutes, and there are few. Not while something is built. Blocks.
+    pub fn remove_unneeded(&self, needed: &[&ImageRecipe]) {
+        let needed: Vec<ImageKey> = needed.iter().map(|image| disk_key(image)).collect();
+        for kind in [CONTAINER_KIND, SNAPSHOT_KIND] {
+            self.cache.remove_others(kind, &needed);
+        }
     }
 
     async fn ensure_container(
@@ -161,6 +199,34 @@ impl ImageBuilder {
             let names = [file_names::BASE_IMAGE, MADE_IMAGE_FILE].map(str::to_owned);
             let entry = cache
                 .commit(&key, staging, &made.digest, names.to_vec())
+                .map_err(ImageError::Keep)?;
+            Ok(Keyed { key, entry })
+        })
+        .await?
+    }
+
+    async fn ensure_snapshot(&self, image: &SnapshotImage) -> Result<Keyed, ImageError> {
+        let key = snapshot_key(image);
+        // What is in a snapshot is its project's, and of this host.
+        let cache = self.cache.alone();
+        if let Some(entry) = open(&cache, &key).await? {
+            return Ok(Keyed { key, entry });
+        }
+        let snapshots = self.snapshots.get().cloned();
+        let snapshots = snapshots.ok_or(ImageError::Snapshot(SnapshotDiskError::NotHere))?;
+        let staging = cache.stage().map_err(ImageError::Stage)?;
+        let image = image.clone();
+        blocking(move || {
+            let taken = snapshots.take(&image, staging.path());
+            taken.map_err(ImageError::Snapshot)?;
+            let names = [
+                file_names::BASE_IMAGE,
+                file_names::LOWEST_LAYER,
+                file_names::TAKEN_LAYER,
+            ];
+            let names = names.map(str::to_owned).to_vec();
+            let entry = cache
+                .commit(&key, staging, image.snapshot.as_str(), names)
                 .map_err(ImageError::Keep)?;
             Ok(Keyed { key, entry })
         })
@@ -246,6 +312,7 @@ pub(crate) fn disk_key(image: &ImageRecipe) -> ImageKey {
     match image {
         ImageRecipe::Packages(image) => package_key(image),
         ImageRecipe::Container(image) => container_key(image),
+        ImageRecipe::Snapshot(image) => snapshot_key(image),
     }
 }
 
@@ -254,7 +321,12 @@ fn package_key(image: &PackageImage) -> ImageKey {
 }
 
 fn container_key(image: &ContainerImage) -> ImageKey {
-    ImageKey::new("container", &(CONTAINER_BUILDER_VERSION, image))
+    ImageKey::new(CONTAINER_KIND, &(CONTAINER_BUILDER_VERSION, image))
+}
+
+/// What is said of the use of the disk changes nothing on it.
+fn snapshot_key(image: &SnapshotImage) -> ImageKey {
+    ImageKey::new(SNAPSHOT_KIND, &(&image.project, &image.snapshot))
 }
 
 /// An entry and the key under which it was found.
@@ -266,11 +338,15 @@ struct Keyed {
 
 fn parts(kernel: Keyed, root: Keyed) -> Result<ImageParts, ImageError> {
     let named = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
-    let mut about = None;
-    let mut base = None;
+    let (mut about, mut base) = (None, None);
+    let (mut lowest, mut layer) = (None, None);
     for path in root.entry.files {
         if named(&path, file_names::BASE_IMAGE) {
             base = Some(path);
+        } else if named(&path, file_names::LOWEST_LAYER) {
+            lowest = Some(path);
+        } else if named(&path, file_names::TAKEN_LAYER) {
+            layer = Some(path);
         } else if named(&path, MADE_IMAGE_FILE) {
             about = Some(read_made(&path).map_err(ImageError::MadeImage)?);
         }
@@ -286,6 +362,9 @@ fn parts(kernel: Keyed, root: Keyed) -> Result<ImageParts, ImageError> {
             kernel_version: kernel.entry.label,
             modules: files.collect(),
             container: about,
+            taken: lowest
+                .zip(layer)
+                .map(|(lowest, layer)| TakenDisk { lowest, layer }),
         }),
         _ => Err(ImageError::Incomplete { key: kernel.key }),
     }

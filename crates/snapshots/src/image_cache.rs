@@ -178,6 +178,25 @@ impl ImageCache {
         }
     }
 
+    /// Removes this node's own entries of a kind, but for `keep`.
+    pub(crate) fn remove_others(&self, kind: &str, keep: &[ImageKey]) {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let rest = name.strip_prefix(kind);
+            let is_of_kind = rest.is_some_and(|rest| rest.starts_with('-'));
+            if !is_of_kind || keep.iter().any(|key| key.as_str() == name) {
+                continue;
+            }
+            if let Err(error) = staging::discard(&self.directory, &entry.path()) {
+                tracing::warn!(entry = name, %error, "cannot remove a disk that nothing needs");
+            }
+        }
+    }
+
     /// Publishes what was built in `staging` under `key`.
     pub(crate) fn commit(
         &self,

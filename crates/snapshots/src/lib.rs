@@ -27,6 +27,7 @@ pub mod initial_ram_disk;
 pub mod kernel;
 pub mod manifest;
 mod modules;
+pub mod ordered;
 mod package_name;
 pub mod program;
 pub mod progress;
@@ -38,6 +39,7 @@ mod registry_files;
 mod root;
 mod root_hooks;
 mod sealing;
+pub mod snapshot_disk;
 mod sources;
 mod sparse;
 pub mod staging;
@@ -51,7 +53,7 @@ pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
 pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe, WrongRecipe, recipe_files};
 pub use container::{ContainerError, ContainerImages};
 pub use digest::{ContentDigest, DIGEST_KIND};
-pub use image::{ImageBuilder, ImageError, ImageParts};
+pub use image::{ImageBuilder, ImageError, ImageParts, TakenDisk};
 pub use image_address::{ImageAddress, InvalidImageAddress};
 pub use image_archive::{ArchivedImage, ExportError, ImportError};
 pub use image_cache::{IMAGE_CACHE_ENVIRONMENT, ImageCache, ImageKey};
@@ -60,14 +62,16 @@ pub use manifest::{
     AgentIdentity, EngineIdentity, Fingerprint, HostFingerprint, MANIFEST_FORMAT, ManifestDraft,
     ManifestError, Mismatch, Offer, ParentIdentity, RecipeIdentity, SealedFile, TemplateManifest,
 };
+pub use ordered::{OrderError, OrderedTemplates, Orders};
 pub use progress::{Progress, ProgressReporter};
 pub use recipe::{
     Alias, ContainerImage, EntryPointUse, ImageRecipe, PackageImage, Recipe, RecipeError,
-    RecipeText, RegistryPackages,
+    RecipeText, RegistryPackages, SnapshotImage,
 };
 pub use registries::{InvalidRegistries, Registries, RegistrySettings};
 pub use registry_files::RegistryFileError;
 pub use sealing::SealFilesError;
+pub use snapshot_disk::{SnapshotDiskError, SnapshotDisks};
 pub use staging::{Staging, StagingError};
 pub use store::{OpenError, OpenVersionError, PublishError, RemoveError, TemplateStore};
 pub use template::{BakedTemplate, TemplateDisk, VersionId, file_names};

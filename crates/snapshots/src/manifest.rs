@@ -5,6 +5,7 @@
 
 use std::time::SystemTime;
 
+use dayfly_types::container_image::MadeImage;
 use dayfly_types::{ContextLanguage, ProjectId, RunMeaning, TemplateName};
 use dayfly_vmm::{Accelerator, EngineBuild, EngineKind, MachineSpec};
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,9 @@ pub struct Offer {
     /// The program of the image of a container, if it runs in every sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entry_point: Vec<String>,
+    /// What is said of the use of its disk, if that was an image of a container or a snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<MadeImage>,
 }
 
 /// The engine that captured, and that a restore needs again.

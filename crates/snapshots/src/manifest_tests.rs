@@ -27,6 +27,7 @@ pub(crate) fn draft() -> ManifestDraft {
             contexts: vec![ContextLanguage::Python],
             start: Vec::new(),
             entry_point: Vec::new(),
+            image: None,
         },
         created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000),
         machine: MachineSpec {

@@ -3,8 +3,10 @@
 //! Everything is checked here once, so that the code behind it can hand package names to a program
 //! and template names to the file system without a second look.
 
+use dayfly_types::container_image::MadeImage;
 use dayfly_types::{
-    ContextLanguage, DiskMib, InvalidId, InvalidSize, MemoryMib, RunMeaning, TemplateName, Vcpus,
+    ContextLanguage, DiskMib, InvalidId, InvalidSize, MemoryMib, ProjectId, RunMeaning, SnapshotId,
+    TemplateName, Vcpus,
 };
 use serde::Serialize;
 
@@ -82,6 +84,17 @@ pub enum ImageRecipe {
     Packages(PackageImage),
     /// The image of a container.
     Container(ContainerImage),
+    /// What a sandbox had on its disk.
+    Snapshot(SnapshotImage),
+}
+
+/// The disk of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnapshotImage {
+    pub project: ProjectId,
+    pub snapshot: SnapshotId,
+    /// What is said of its use.
+    pub about: Box<MadeImage>,
 }
 
 /// A disk with the layers of an image.

@@ -18,6 +18,8 @@ pub mod file_names {
     pub const BASE_IMAGE: &str = "base.img";
     /// The empty raw disk that the bake began with.
     pub const LOWEST_LAYER: &str = "disk-0.raw";
+    /// What was on the disk that the bake began with, if it was not empty.
+    pub const TAKEN_LAYER: &str = "disk-taken.img";
     /// What the bake wrote over it.
     pub const BAKED_LAYER: &str = "disk-1.img";
     /// A layer with nothing in it, in the driver's format.

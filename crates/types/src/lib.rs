@@ -21,6 +21,7 @@ pub mod isolation;
 pub mod lifecycle;
 pub mod limits;
 pub mod log_format;
+pub mod ordered_template;
 pub mod percent;
 pub mod port;
 pub mod registry_host;
@@ -44,6 +45,7 @@ pub use ids::{
 pub use isolation::Isolation;
 pub use lifecycle::{EndReason, IdleAction, LifetimeRules};
 pub use log_format::{LogFormat, NoSuchLogFormat};
+pub use ordered_template::{OrderedSource, OrderedTemplate};
 pub use percent::{percent_decode, percent_encode};
 pub use registry_host::{InvalidRegistryHost, RegistryHost};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, TemplateSize, UnfitSize, Vcpus};

@@ -580,6 +580,15 @@ pub const IMAGE_EXTENSION_BYTES_MAX: u64 = 1 << 20;
 pub const IMAGE_ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 /// From the first question to a registry to the disk.
 pub const IMAGE_DEADLINE: Duration = Duration::from_secs(60 * 60);
+/// Templates that were ordered over the API, of all projects of a node together.
+pub const ORDERED_TEMPLATES_MAX: usize = 1000;
+/// Of one project: images that it has ordered, and versions of templates of its own.
+pub const PROJECT_IMAGES_MAX: i64 = 32;
+pub const PROJECT_TEMPLATE_VERSIONS_MAX: i64 = 200;
+/// Templates of one project that are being made, or wait for it.
+pub const PROJECT_BAKES_MAX: usize = 4;
+/// What is kept of how a version came to be.
+pub const PROVENANCE_BYTES_MAX: usize = 64 << 10;
 /// Everything that the program which reads an image may say.
 pub const IMAGE_REPORT_BYTES_MAX: u64 = 16 << 20;
 

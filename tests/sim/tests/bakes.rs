@@ -24,7 +24,8 @@ use dayfly_node_api::BakeState;
 use dayfly_sim::World;
 use dayfly_sim::crash::MortalNode;
 use dayfly_snapshots::{
-    ImageError, ImageParts, ImageRecipe, ProgressReporter, RecipeCatalog, TemplateStore,
+    ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter, RecipeCatalog,
+    TemplateStore,
 };
 use dayfly_types::TemplateName;
 use dayfly_vmm::SlotProvider as _;
@@ -100,6 +101,7 @@ impl Bakery {
             kernel_version: "6.12".to_owned(),
             modules: vec![self.path("a.ko")],
             container: None,
+            taken: None,
         })
     }
 
@@ -120,6 +122,7 @@ impl Bakery {
         let plan = BakePlan {
             catalog: RecipeCatalog::load(Some(&self.path("recipes")))?,
             recipes: Some(self.path("recipes")),
+            ordered: OrderedTemplates::new(self.path("ordered")),
             at_start: BTreeSet::from([TemplateName::parse(TEMPLATE)?]),
         };
         let first = Arc::new(self.image());

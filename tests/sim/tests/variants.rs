@@ -19,7 +19,8 @@ use dayfly_node_api::{
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, snapshot, wanted};
 use dayfly_snapshots::{
-    ImageError, ImageParts, ImageRecipe, ProgressReporter, RecipeCatalog, TemplateStore,
+    ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter, RecipeCatalog,
+    TemplateStore,
 };
 use dayfly_types::{
     ErrorCode, MemoryMib, ProjectId, SandboxState, TemplateName, TemplateSize, Vcpus, limits,
@@ -136,6 +137,7 @@ impl Bakery {
             kernel_version: "6.12".to_owned(),
             modules: vec![self.path("a.ko")],
             container: None,
+            taken: None,
         });
         let deps = BakeDeps {
             engine: Arc::clone(&self.world.engine) as _,
@@ -153,6 +155,7 @@ impl Bakery {
         let plan = BakePlan {
             catalog: RecipeCatalog::load(Some(&self.path("recipes")))?,
             recipes: Some(self.path("recipes")),
+            ordered: OrderedTemplates::new(self.path("ordered")),
             at_start: BTreeSet::from([small()?]),
         };
         Ok(Baker::new(deps, plan, Arc::new(|_| {}), Arc::new(image)))

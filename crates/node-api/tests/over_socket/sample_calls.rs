@@ -16,8 +16,8 @@ use dayfly_types::{DiskMib, IdleAction};
 
 use crate::samples::{
     CAPTURE, base, ensure_sandbox, exec, exec_info, full, greeting, guest_path, id, lifecycle,
-    network, policy, project, record, report, snapshot, snapshot_report, stat, status, template,
-    variant, variant_request, volume, volume_name,
+    network, ordered_template, policy, project, record, report, snapshot, snapshot_report, stat,
+    status, template, variant, variant_request, volume, volume_name,
 };
 
 fn rules() -> LifecycleReport {
@@ -65,6 +65,16 @@ fn about_the_node() -> Vec<(NodeCall, NodeReply)> {
         (
             NodeCall::RenewTemplate { name: base() },
             NodeReply::RenewTemplate(template()),
+        ),
+        (
+            NodeCall::OrderTemplate {
+                wanted: ordered_template(),
+            },
+            NodeReply::OrderTemplate(template()),
+        ),
+        (
+            NodeCall::ForgetTemplate { name: base() },
+            NodeReply::ForgetTemplate(()),
         ),
         (
             NodeCall::EnsureVariant {

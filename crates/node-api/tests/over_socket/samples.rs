@@ -10,6 +10,7 @@ use dayfly_node_api::{
     VariantReport, VariantRequest, VolumeReport, WatchFiles, WritePlace,
 };
 use dayfly_types::capture::CaptureCost;
+use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand, MadeImage};
 use dayfly_types::egress::{
     Decision, DenyReason, EgressPolicy, EgressRecord, EgressRecordKind, HostName, NameSource,
 };
@@ -20,9 +21,10 @@ use dayfly_types::exec::{
 use dayfly_types::file::{FileMode, FileStat, WatchEvent, WatchKind};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    ContextLanguage, CpuMillis, DiskMib, EndReason, ErrorCode, ExecId, Generation, IdleAction,
-    Isolation, LifetimeRules, MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition,
-    SandboxId, SandboxState, SnapshotId, TemplateName, TemplateSize, Vcpus, VolumeName,
+    ContextLanguage, CpuMillis, DiskMib, EndReason, ErrorCode, ExecId, Generation, GuestDefaults,
+    IdleAction, Isolation, LifetimeRules, MemoryMib, NodeId, OrderedSource, OrderedTemplate,
+    ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
+    TemplateSize, Vcpus, VolumeName,
 };
 
 pub(crate) const CAPTURE: CaptureCost = CaptureCost {
@@ -271,6 +273,43 @@ pub(crate) fn template() -> TemplateReport {
         size_bytes: 1,
         baked_at: Some(2),
         variants: vec![variant()],
+        image: Some(made_image()),
+    }
+}
+
+fn made_image() -> MadeImage {
+    MadeImage {
+        digest: "sha256:0".to_owned(),
+        layers: vec!["sha256:1".to_owned()],
+        defaults: GuestDefaults {
+            user: Some("1000:1000".to_owned()),
+            directory: Some("/srv".to_owned()),
+            environment: [("A".to_owned(), "b".to_owned())].into(),
+        },
+        entry_point: vec!["/serve".to_owned()],
+        health: Some(ImageHealthCheck {
+            command: ImageHealthCommand::Shell("true".to_owned()),
+            interval_ms: 1,
+            timeout_ms: 2,
+            start_period_ms: 3,
+            retries: 4,
+        }),
+    }
+}
+
+pub(crate) fn ordered_template() -> OrderedTemplate {
+    OrderedTemplate {
+        name: TemplateName::parse("built.1").unwrap(),
+        description: "é".to_owned(),
+        source: OrderedSource::Snapshot {
+            project: project(),
+            snapshot: snapshot(),
+            about: Box::new(made_image()),
+        },
+        memory: MemoryMib::new(512).unwrap(),
+        vcpus: Vcpus::new(1).unwrap(),
+        disk: DiskMib::new(4096).unwrap(),
+        starts_entry_point: true,
     }
 }
 
@@ -324,6 +363,7 @@ pub(crate) fn snapshot_report() -> SnapshotReport {
         name: Some("é".to_owned()),
         size_bytes: 1,
         created_at: 2,
+        disk_mib: 4096,
         expires_at: Some(3),
         capture: CAPTURE,
     }

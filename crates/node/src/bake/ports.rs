@@ -37,6 +37,9 @@ pub trait ImageProvider: Send + Sync + fmt::Debug + 'static {
         image: &ImageRecipe,
         progress: &ProgressReporter,
     ) -> Result<ImageParts, ImageError>;
+
+    /// Drops disks that were made for one template and that none of `needed` is. Blocks.
+    fn remove_unneeded(&self, _needed: &[&ImageRecipe]) {}
 }
 
 #[async_trait]
@@ -47,6 +50,10 @@ impl ImageProvider for ImageBuilder {
         progress: &ProgressReporter,
     ) -> Result<ImageParts, ImageError> {
         Self::ensure(self, image, progress).await
+    }
+
+    fn remove_unneeded(&self, needed: &[&ImageRecipe]) {
+        Self::remove_unneeded(self, needed);
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use dayfly_snapshots::{
     AgentIdentity, BakedTemplate, EntryPointUse, ImageParts, ManifestDraft, Offer,
-    ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, VariantIdentity, file_names,
-    make_writable_disk, write_initial_ram_disk,
+    ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, TakenDisk, VariantIdentity,
+    file_names, make_writable_disk, write_initial_ram_disk,
 };
 use dayfly_types::container_image::MadeImage;
 use dayfly_vmm::{BootMemory, BootSpec, DiskFiles, MachineSpec};
@@ -74,7 +74,7 @@ async fn boot_once(
     progress: &ProgressReporter,
 ) -> Result<(MachineSpec, Captured), BakeError> {
     let staging = prepare(deps, recipe, parts).await?;
-    let spec = boot_spec(recipe, &staging);
+    let spec = boot_spec(recipe, parts, &staging);
     let what = WarmUp {
         recipe: &recipe.recipe,
         container: parts.container.as_ref(),
@@ -92,6 +92,7 @@ async fn prepare(
     let (store, name) = (deps.store.clone(), recipe.recipe.name.clone());
     let (parts, agent) = (parts.clone(), deps.agent_program.clone());
     let effects = deps.effects.clone();
+    let has_taken_disk = parts.taken.is_some();
     let staging = blocking(move || {
         let staging = effects
             .around(Effect::TemplateBegin, || store.begin(&name))
@@ -102,6 +103,15 @@ async fn prepare(
         staging
             .link(&parts.kernel, file_names::KERNEL)
             .map_err(BakeError::Stage)?;
+        if let Some(TakenDisk { lowest, layer }) = &parts.taken {
+            let files = [
+                (lowest, file_names::LOWEST_LAYER),
+                (layer, file_names::TAKEN_LAYER),
+            ];
+            for (file, name) in files {
+                staging.link(file, name).map_err(BakeError::Stage)?;
+            }
+        }
         let initial_ram_disk = staging.path(file_names::INITIAL_RAM_DISK);
         write_initial_ram_disk(&initial_ram_disk, &agent, &parts.modules, &parts.defaults())
             .map_err(BakeError::InitialRamDisk)?;
@@ -109,16 +119,27 @@ async fn prepare(
     })
     .await?;
     let size = recipe.recipe.disk;
-    make_writable_disk(&staging.path(file_names::LOWEST_LAYER), size)
-        .await
-        .map_err(BakeError::WritableDisk)?;
+    if !has_taken_disk {
+        make_writable_disk(&staging.path(file_names::LOWEST_LAYER), size)
+            .await
+            .map_err(BakeError::WritableDisk)?;
+    }
     (deps.make_empty_layer)(staging.path(file_names::EMPTY_LAYER), size)
         .await
         .map_err(BakeError::EmptyLayer)?;
     Ok(staging)
 }
 
-fn boot_spec(recipe: &ResolvedRecipe, staging: &Staging) -> BootSpec {
+/// The layers that a bake begins with, lowest first.
+fn first_layers(parts: &ImageParts) -> Vec<&'static str> {
+    let taken = parts.taken.as_ref().map(|_| file_names::TAKEN_LAYER);
+    std::iter::once(file_names::LOWEST_LAYER)
+        .chain(taken)
+        .collect()
+}
+
+fn boot_spec(recipe: &ResolvedRecipe, parts: &ImageParts, staging: &Staging) -> BootSpec {
+    let layers = first_layers(parts).into_iter();
     BootSpec {
         machine: MachineSpec {
             memory: recipe.recipe.memory,
@@ -130,7 +151,7 @@ fn boot_spec(recipe: &ResolvedRecipe, staging: &Staging) -> BootSpec {
         initial_ram_disk: staging.path(file_names::INITIAL_RAM_DISK),
         disks: DiskFiles {
             base: staging.path(file_names::BASE_IMAGE),
-            sealed: vec![staging.path(file_names::LOWEST_LAYER)],
+            sealed: layers.map(|name| staging.path(name)).collect(),
             empty_layer: staging.path(file_names::EMPTY_LAYER),
         },
         memory: BootMemory::Image,
@@ -181,10 +202,11 @@ async fn publish(
             protocol_generation: captured.protocol_generation,
             hash: hash_agent(&deps.agent_program).await?,
         },
-        sealed_layers: vec![
-            file_names::LOWEST_LAYER.into(),
-            file_names::BAKED_LAYER.into(),
-        ],
+        sealed_layers: first_layers(parts)
+            .into_iter()
+            .chain([file_names::BAKED_LAYER])
+            .map(str::to_owned)
+            .collect(),
     };
     let (store, staging) = (deps.store.clone(), captured.staging);
     let effects = deps.effects.clone();
@@ -206,6 +228,7 @@ pub(crate) fn offer(recipe: &Recipe, container: Option<&MadeImage>) -> Offer {
         contexts: recipe.contexts.clone(),
         start: recipe.start.clone(),
         entry_point: entry_point.map_or_else(Vec::new, |image| image.entry_point.clone()),
+        image: container.cloned(),
     }
 }
 

@@ -56,6 +56,7 @@ fn world() -> World {
         kernel_version: "6.12".to_owned(),
         modules: vec![file("a.ko")],
         container: None,
+        taken: None,
     };
     let slots = Arc::new(FakeSlots::new().unwrap());
     let engine = Arc::new(FakeEngine::with_guest(

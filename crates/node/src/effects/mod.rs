@@ -77,6 +77,7 @@ effects! {
     TemplatePublish = "template.publish",
     TemplateRemove = "template.remove",
     TemplateSweep = "template.sweep",
+    TemplateOrder = "template.order",
     VolumeEnsure = "volume.ensure",
     VolumeAttach = "volume.attach",
     VolumeDetach = "volume.detach",

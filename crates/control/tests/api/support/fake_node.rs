@@ -9,8 +9,8 @@ use dayfly_node_api::{
     AttachExec, BakeState, ContextLines, EnsureExec, EnsureSandbox, ExecEvents, FileBytes,
     FileChanges, FileRead, FileWrite, ForkRequest, GuestPath, KeptSandbox, LifecycleChange,
     LifecycleReport, NodeApi, NodeCall, NodeError, NodeExecs, NodeReply, NodeSandboxes, NodeStatus,
-    NodeTemplates, PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport, Stage,
-    StdinWrite, TemplateReport, VariantReport, VariantRequest, VolumeReport, Watch, WatchFiles,
+    PortStream, ResourceUse, SandboxReport, SetNetwork, SnapshotReport, Stage, StdinWrite,
+    TemplateReport, VariantRequest, VolumeReport, Watch, WatchFiles,
 };
 use dayfly_types::exec::{ExecCommand, ExecInfo, WindowSize};
 use dayfly_types::file::OpenedFile;
@@ -106,6 +106,7 @@ pub(crate) fn template(name: &str, state: BakeState) -> TemplateReport {
         state,
         size_bytes: 1 << 28,
         baked_at: Some(1_700_000_000),
+        image: None,
         variants: Vec::new(),
     }
 }
@@ -341,59 +342,6 @@ impl NodeApi for FakeNode {
 
     async fn connect_port(&self, id: &SandboxId, port: u16) -> Result<PortStream, NodeError> {
         self.connect(id, port).await
-    }
-}
-
-impl NodeTemplates for FakeNode {
-    async fn templates(&self) -> Result<Vec<TemplateReport>, NodeError> {
-        self.count_list();
-        Ok(self.with(|inner| inner.templates.clone()))
-    }
-
-    async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        let found = self.with(|inner| {
-            let mut templates = inner.templates.iter();
-            templates.find(|one| one.name == *name).cloned()
-        });
-        found.ok_or_else(|| NodeError::not_found("no such template"))
-    }
-
-    async fn ensure_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.with(|inner| {
-            let found = inner.templates.iter_mut().find(|one| one.name == *name);
-            let template = found.ok_or_else(|| NodeError::not_found("no such template"))?;
-            if template.state == BakeState::NotBaked {
-                template.state = BakeState::Waiting;
-            }
-            Ok(template.clone())
-        })
-    }
-
-    async fn ensure_variant(
-        &self,
-        name: &TemplateName,
-        wanted: VariantRequest,
-    ) -> Result<VariantReport, NodeError> {
-        self.order_variant(name, wanted)
-    }
-
-    async fn renew_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        self.with(|inner| {
-            let found = inner.templates.iter_mut().find(|one| one.name == *name);
-            match found {
-                Some(template) => {
-                    template.state = BakeState::Waiting;
-                    Ok(template.clone())
-                }
-                // As with a recipe that was written since.
-                None if name.as_str() == "fresh" => {
-                    let found = template("fresh", BakeState::Waiting);
-                    inner.templates.push(found.clone());
-                    Ok(found)
-                }
-                None => Err(NodeError::not_found("no such template")),
-            }
-        })
     }
 }
 

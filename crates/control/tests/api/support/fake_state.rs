@@ -160,6 +160,7 @@ impl FakeNode {
         }
         let created_at = 1_700_000_000;
         let report = SnapshotReport {
+            disk_mib: 4096,
             id: request.id,
             project: sandbox.project,
             sandbox: sandbox.id,

@@ -10,6 +10,7 @@ pub(crate) mod fake_network;
 pub(crate) mod fake_node;
 pub(crate) mod fake_state;
 mod fake_status;
+mod fake_templates;
 pub(crate) mod fake_variants;
 pub(crate) mod log;
 pub(crate) mod mcp;
