@@ -94,6 +94,21 @@ CREATE TABLE network_defaults (
     changed_at_ms BIGINT NOT NULL
 );
 
+CREATE TABLE ordered_templates (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    node_template TEXT NOT NULL UNIQUE,
+    document TEXT NOT NULL,
+    made_by TEXT,
+    created_at_ms BIGINT NOT NULL,
+    used_at_ms BIGINT NOT NULL,
+    is_deleting BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX ordered_templates_by_name ON ordered_templates (project_id, kind, name, created_at_ms);
+
 CREATE TABLE port_links (
     id TEXT PRIMARY KEY,
     project_id TEXT NOT NULL REFERENCES projects (id),
@@ -171,6 +186,15 @@ CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
     WHERE deleted_at_ms IS NULL AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch);
 
 CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+
+CREATE TABLE template_tags (
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    name TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    version_id TEXT NOT NULL REFERENCES ordered_templates (id) ON DELETE CASCADE,
+    set_at_ms BIGINT NOT NULL,
+    PRIMARY KEY (project_id, name, tag)
+);
 
 CREATE TABLE usage_hours (
     project_id TEXT NOT NULL REFERENCES projects (id),

@@ -312,7 +312,7 @@ fn text_schema(pattern: &str) -> ObjectBuilder {
         .pattern(Some(pattern))
 }
 
-fn command_schema() -> Schema {
+pub(crate) fn command_schema() -> Schema {
     let argv = ArrayBuilder::new()
         .prefix_items([Schema::from(text_schema("^[^\\u0000]+$"))])
         .items(text_schema("^[^\\u0000]*$"))

@@ -20,6 +20,7 @@ pub mod sandbox;
 pub mod snapshot;
 pub mod system;
 pub mod template;
+pub mod template_version;
 pub mod tenancy;
 pub mod usage;
 pub mod utf8;
@@ -52,6 +53,10 @@ pub use sandbox::{CreateSandbox, Sandbox, SandboxList, SandboxVariant};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
 pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{BakeTemplate, Template, TemplateRun, TemplateState, TemplateVariant};
+pub use template_version::{
+    CreateTemplate, EnsureImage, ImageTemplate, SetTemplateTag, TemplateHealthCheck,
+    TemplateVersion, TemplateVersionList,
+};
 pub use tenancy::{
     AuditEntry, AuditList, ChangeLimits, CreateProject, CreateToken, ExportPage, ExportedAudit,
     ExportedDecision, ExportedDecisions, ExportedEgress, NewToken, Project, ProjectLimits,

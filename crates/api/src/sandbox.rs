@@ -19,10 +19,20 @@ use crate::volume::{VolumeMount, asked_mounts};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSandbox {
-    /// Which template to restore. Default `base`.
+    /// Which template to restore: one of the server, or one of the project as `NAME` (its tag
+    /// `latest`), `NAME:TAG` or `NAME@VERSION`. Default `base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[a-z0-9](\\.?[a-z0-9_-])*\\.?$", max_length = 64)]
+    #[schema(
+        pattern = "^[a-z0-9](\\.?[a-z0-9_-])*\\.?([:@][a-z0-9][a-z0-9._-]*)?$",
+        max_length = 115
+    )]
     pub template: Option<String>,
+    /// Make it from the image of a container instead: `python:3.12`, `HOST/NAME:TAG`,
+    /// `HOST/NAME@sha256:DIGEST`. The first time the image is fetched and baked
+    /// (`template_baking`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 1024)]
+    pub image: Option<String>,
     /// A name of the caller's own, which stands for the sandbox wherever a path has its id, until
     /// it is deleted: a second sandbox of the same name is refused (`already_exists`).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,6 +39,7 @@ mod socket;
 mod sse;
 mod states;
 mod system;
+mod templates;
 mod tenancy;
 mod usage;
 mod volumes;

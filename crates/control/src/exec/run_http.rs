@@ -18,7 +18,7 @@ use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
 use crate::http::parameter::SandboxParameter;
 use crate::sandbox::{environment, read};
-use crate::template::read as template;
+use crate::template::read::{self as template, TemplateError};
 
 /// The context of code that keeps its state without naming one.
 const CONTEXT: &str = "default";
@@ -61,7 +61,12 @@ async fn declared(control: &Control, name: &str) -> Result<RunMeaning, ApiError>
     let Ok(name) = TemplateName::parse(name) else {
         return Ok(RunMeaning::default());
     };
-    Ok(template::find(control.node.as_ref(), &name).await?.run)
+    match template::find(control.node.as_ref(), &name).await {
+        Ok(report) => Ok(report.run),
+        // A template of the project, or one that was given up since.
+        Err(TemplateError::Unknown { .. }) => Ok(RunMeaning::default()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn in_context(

@@ -27,6 +27,7 @@ use crate::ports::{gateway_http, http as ports};
 use crate::sandbox::{events_http, forks_http, http as sandboxes, samples_http, states_http};
 use crate::snapshot::http as snapshots;
 use crate::template::http as templates;
+use crate::template::versions_http;
 use crate::tenancy::{hours_http, projects_http, sign_in_http, tokens_http};
 use crate::volume::http as volumes;
 
@@ -156,8 +157,12 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(export_http::read))
         .routes(routes!(events_http::follow))
         .routes(routes!(document))
-        .routes(routes!(templates::list))
-        .routes(routes!(templates::get))
+        .routes(routes!(templates::list, versions_http::create))
+        .routes(routes!(templates::get, versions_http::delete))
+        .routes(routes!(versions_http::ensure_image))
+        .routes(routes!(versions_http::list))
+        .routes(routes!(versions_http::get, versions_http::delete_version))
+        .routes(routes!(versions_http::set_tag, versions_http::delete_tag))
         .routes(routes!(templates::builds))
         .routes(routes!(templates::bake))
         .routes(routes!(sandboxes::create, sandboxes::list))

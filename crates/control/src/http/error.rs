@@ -240,7 +240,7 @@ impl From<TemplateError> for ApiError {
                 answer.hint(Hint::TemplateBaking)
             }
             TemplateError::Failed { name } | TemplateError::FailedVariant { name, .. } => {
-                let template = name.to_string();
+                let template = name;
                 Self::new(ErrorCode::TemplateFailed, text).hint(Hint::TemplateFailed { template })
             }
             TemplateError::Node(error) => error.into(),

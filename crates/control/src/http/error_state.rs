@@ -10,6 +10,7 @@ use crate::sandbox::promote::PromoteError;
 use crate::sandbox::state::StateError;
 use crate::snapshot::read::FindSnapshotError;
 use crate::snapshot::take::SnapshotError;
+use crate::template::order::OrderTemplateError;
 use crate::volume::change::VolumeRefusal;
 
 impl From<FindSnapshotError> for ApiError {
@@ -26,8 +27,28 @@ impl From<OriginError> for ApiError {
     fn from(error: OriginError) -> Self {
         match error {
             OriginError::Template(error) => error.into(),
+            OriginError::Order(error) => error.into(),
             OriginError::Snapshot(error) => error.into(),
             OriginError::Size(error) => error.into(),
+        }
+    }
+}
+
+impl From<OrderTemplateError> for ApiError {
+    fn from(error: OrderTemplateError) -> Self {
+        let text = error.to_string();
+        match error {
+            OrderTemplateError::Invalid(error) => error.into(),
+            OrderTemplateError::Snapshot(error) => error.into(),
+            OrderTemplateError::Node(error) => error.into(),
+            OrderTemplateError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
+            OrderTemplateError::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text),
+            OrderTemplateError::Full { .. } => Self::new(ErrorCode::QuotaExceeded, text),
+            OrderTemplateError::Busy => Self::soon(ErrorCode::TooMany, text),
+            OrderTemplateError::Tagged { .. } => Self::new(ErrorCode::WrongState, text),
+            OrderTemplateError::Store(_) | OrderTemplateError::Randomness(_) => {
+                Self::internal(&error)
+            }
         }
     }
 }

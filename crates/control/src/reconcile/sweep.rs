@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::sandbox::adopt;
 use crate::sandbox::delete::delete_on_node;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
+use crate::template::order;
 use crate::tenancy::project_end;
 use crate::time::{milliseconds, now_ms};
 
@@ -110,7 +111,7 @@ impl Sweep {
             .await?;
         let wanted: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         self.adopt_orphans(control, reports, &wanted).await?;
-        self.delete_projects(control);
+        self.finish_deletions(control);
         self.purge(control).await
     }
 
@@ -147,11 +148,16 @@ impl Sweep {
         Ok(())
     }
 
-    /// Beside the comparisons, which must not wait for it. One at a time.
-    fn delete_projects(&mut self, control: &Arc<Control>) {
+    /// What was asked for and is not done: templates and projects. Beside the comparisons, which must
+    /// not wait for it. One at a time.
+    fn finish_deletions(&mut self, control: &Arc<Control>) {
         if self.deleting.as_ref().is_none_or(JoinHandle::is_finished) {
-            let work = project_end::finish(Arc::clone(control));
-            self.deleting = Some(control.tasks.spawn(work));
+            let control = Arc::clone(control);
+            let tasks = control.tasks.clone();
+            self.deleting = Some(tasks.spawn(async move {
+                order::give_up_the_rest(&control).await;
+                project_end::finish(control).await;
+            }));
         }
     }
 

@@ -55,6 +55,7 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
         name: None,
         spec: SandboxSpec {
             template: report.template.clone(),
+            called: None,
             // What it runs on is on the node, and is not made again.
             size: None,
             metadata: report.metadata.clone(),

@@ -111,7 +111,7 @@ async fn plan(
     new: NewSandbox,
 ) -> Result<(SandboxRow, Option<SandboxVariant>), CreateError> {
     let node = control.node.as_ref();
-    let origin = origin::find(node, &project, &new)
+    let origin = origin::find(control, &project, &new)
         .await
         .map_err(CreateError::Origin)?;
     let status = match control.view.status() {
@@ -135,6 +135,7 @@ async fn plan(
         name: new.name,
         spec: SandboxSpec {
             template: origin.template,
+            called: origin.called,
             size: origin.variant.map(|variant| variant.size),
             metadata: new.metadata,
             cpu_limit: new.cpu,

@@ -198,7 +198,10 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         id: row.id.to_string(),
         project: None,
         name: row.name.clone().map(String::from),
-        template: spec.template.to_string(),
+        template: spec
+            .called
+            .clone()
+            .unwrap_or_else(|| spec.template.to_string()),
         status: report
             .map_or(row.state, |report| report.state)
             .as_str()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dayfly_api::CreateSandbox;
+use dayfly_api::{CreateSandbox, EnsureImage};
 use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, MemoryMib, SnapshotId, TemplateName};
@@ -14,6 +14,8 @@ use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime::LifecycleWish;
 use crate::sandbox::metadata;
 use crate::sandbox::name::SandboxName;
+use crate::template::images::ImageWish;
+use crate::template::reference::VersionReference;
 use crate::volume::mounts;
 
 const TEMPLATE_DEFAULT: &str = "base";
@@ -48,6 +50,10 @@ pub struct NewSandbox {
 #[serde(rename_all = "snake_case")]
 pub enum SandboxSource {
     Template(TemplateName),
+    /// A version of a template of the project's own.
+    Version(VersionReference),
+    /// The image of a container.
+    Image(ImageWish),
     Snapshot(SnapshotId),
     /// The disk of a snapshot, without its memory.
     DiskOf(SnapshotId),
@@ -87,6 +93,16 @@ impl NewSandbox {
     }
 }
 
+/// As many processors as are needed for a limit.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of floats saturates, and what is too many is refused"
+)]
+fn whole_processors(limit: f64) -> u64 {
+    limit.ceil() as u64
+}
+
 /// A snapshot wins: the published clients send a template with every create.
 fn source(body: &CreateSandbox) -> Result<SandboxSource, Invalid> {
     let is_disk_only = body.disk_only.unwrap_or(false);
@@ -103,6 +119,23 @@ fn source(body: &CreateSandbox) -> Result<SandboxSource, Invalid> {
     if is_disk_only {
         let rule = "needs from_snapshot, the snapshot whose disk the sandbox boots on";
         return Err(Invalid::field("disk_only", rule));
+    }
+    if let Some(image) = &body.image {
+        if body.template.is_some() {
+            let rule = "and template exclude each other: a sandbox is made from one of them";
+            return Err(Invalid::field("image", rule));
+        }
+        let wish = EnsureImage {
+            image: image.clone(),
+            memory_mb: body.memory_mb,
+            cpu: body.cpu.map(whole_processors),
+            disk_gb: body.disk_gb,
+        };
+        return ImageWish::parse(wish).map(SandboxSource::Image);
+    }
+    if let Some(reference) = VersionReference::parse(body.template.as_deref().unwrap_or_default())?
+    {
+        return Ok(SandboxSource::Version(reference));
     }
     let template = match body.template.as_deref().unwrap_or(TEMPLATE_DEFAULT) {
         OTHER_DEFAULT => TEMPLATE_DEFAULT,

@@ -4,6 +4,7 @@
 use dayfly_types::{NodeId, ProjectId, SandboxId};
 
 use super::key::{KnownKey, RawKey};
+use super::ordered_templates::{OrderRow, RawOrder};
 use super::port_links::{PortLinkRow, RawPortLink, links_with_sandboxes};
 use super::project_state::RawState;
 use super::projects::RawLimits;
@@ -32,6 +33,7 @@ const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
     AND deleted_at_ms IS NULL \
     AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch) \
     AND state <> 'deleting'";
+const SELECT_GOING_ORDERS: &str = "SELECT * FROM ordered_templates WHERE is_deleting = 1";
 const PURGE_SANDBOXES: &str = "DELETE FROM sandboxes WHERE deleted_at_ms < $1";
 const PURGE_KEYS: &str = "DELETE FROM idempotency_keys WHERE created_at_ms < $1";
 const SELECT_PORT_LINKS: &str = "SELECT port_links.* FROM port_links \
@@ -75,6 +77,18 @@ const FREE_OLD_AUDIT: &str = "UPDATE projects SET audit_bytes = audit_bytes - CA
 pub(crate) const ADMIN_PREFIX: &str = "admin";
 
 impl Store {
+    /// Templates that the node has still to give up.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn going_orders(&self) -> Result<Vec<OrderRow>, StoreError> {
+        let raw: Vec<RawOrder> = sqlx::query_as(SELECT_GOING_ORDERS)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list templates that go"))?;
+        raw.into_iter().map(OrderRow::try_from).collect()
+    }
+
     /// Makes sure the project exists.
     ///
     /// # Errors

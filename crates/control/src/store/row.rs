@@ -77,6 +77,9 @@ impl From<EndReason> for Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     pub template: TemplateName,
+    /// What the template is called by those who made it, where that is another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
     /// The template's variant of this size. `None`: its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TemplateSize>,

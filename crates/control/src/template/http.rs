@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use dayfly_api::{BakeTemplate, Template};
 use dayfly_node_api::NodeCalls;
+use dayfly_types::ordered_template::is_ordered_name;
 
 use crate::control::Control;
 use crate::http::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
@@ -16,18 +17,28 @@ use crate::http::error::ApiError;
 use crate::http::parameter::TemplateParameter;
 use crate::input::quantity;
 use crate::sandbox::size;
-use crate::template::read::{self, BakeRight};
-use crate::template::variant;
+use crate::store::OrderKind;
+use crate::template::read::{self, BakeRight, TemplateError};
+use crate::template::{variant, versions};
 use crate::tenancy::scope::Scope;
 
-/// All templates. A bare array, because the published clients read one.
+/// The server's templates, and those of the project by their newest version. A bare array, because the
+/// published clients read one.
 #[utoipa::path(get, path = "/v1/templates", operation_id = "list_templates", tag = "templates",
     responses((status = 200, body = Vec<Template>), NodeRefusals))]
 pub(crate) async fn list(
     State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Json<Vec<Template>>, ApiError> {
     let reports = control.node.templates().await?;
-    Ok(Json(reports.into_iter().map(read::present).collect()))
+    let of_all = reports
+        .iter()
+        .filter(|report| !is_ordered_name(&report.name));
+    let mut shown: Vec<Template> = of_all.cloned().map(read::present).collect();
+    let rows = control.store.orders(&caller.project, OrderKind::Version);
+    let rows = rows.await?;
+    shown.extend(versions::newest(&rows, &reports));
+    Ok(Json(shown))
 }
 
 /// Builds of templates out of images or archives, of which there are none: templates are baked from
@@ -43,11 +54,23 @@ pub(crate) async fn builds() -> Json<[(); 0]> {
     responses((status = 200, body = Template), NodeFindRefusals))]
 pub(crate) async fn get(
     State(control): State<Arc<Control>>,
+    Extension(caller): Extension<Caller>,
     TemplateParameter { name }: TemplateParameter,
 ) -> Result<Json<Template>, ApiError> {
-    Ok(Json(read::present(
-        read::find(control.node.as_ref(), &name).await?,
-    )))
+    match read::find(control.node.as_ref(), &name).await {
+        Ok(report) => Ok(Json(read::present(report))),
+        Err(unknown @ TemplateError::Unknown { .. }) => {
+            let (project, name) = (&caller.project, name.as_str());
+            let rows = control
+                .store
+                .orders_named(project, OrderKind::Version, name);
+            let rows = rows.await?;
+            let reports = control.node.templates().await?;
+            let newest = versions::newest(&rows, &reports).into_iter().next();
+            newest.map(Json).ok_or_else(|| unknown.into())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Has a template baked, unless it can be used, and does not wait for it. May be repeated; a bake

@@ -2,6 +2,7 @@
 
 use dayfly_api::{Template, TemplateRun, TemplateState};
 use dayfly_node_api::{BakeState, NodeApi, NodeCalls, NodeError, TemplateReport};
+use dayfly_types::ordered_template::is_ordered_name;
 use dayfly_types::{ErrorCode, RunMeaning, TemplateName, TemplateSize};
 
 use crate::template::variant;
@@ -11,25 +12,19 @@ use crate::time::rfc3339;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("there is no template {name}; there are: {available}")]
-    Unknown {
-        name: TemplateName,
-        available: String,
-    },
+    Unknown { name: String, available: String },
     #[error("template {name} is still being made ({percent} percent)")]
-    Baking { name: TemplateName, percent: u8 },
+    Baking { name: String, percent: u8 },
     #[error("template {name} could not be made")]
-    Failed { name: TemplateName },
+    Failed { name: String },
     #[error("template {name} is still being made with {size} ({percent} percent)")]
     BakingVariant {
-        name: TemplateName,
+        name: String,
         size: TemplateSize,
         percent: u8,
     },
     #[error("template {name} could not be made with {size}")]
-    FailedVariant {
-        name: TemplateName,
-        size: TemplateSize,
-    },
+    FailedVariant { name: String, size: TemplateSize },
     #[error("the node does not say what templates it has")]
     Node(#[source] NodeError),
 }
@@ -39,6 +34,21 @@ pub enum TemplateError {
 /// # Errors
 /// [`TemplateError::Unknown`] or [`TemplateError::Node`].
 pub async fn find(
+    node: &dyn NodeApi,
+    name: &TemplateName,
+) -> Result<TemplateReport, TemplateError> {
+    if is_ordered_name(name) {
+        // A name of the node's own. Whose it is, the database knows, by another name.
+        return Err(unknown(node, name).await);
+    }
+    find_any(node, name).await
+}
+
+/// The same of the template that a sandbox was made from, also by a name of the node's own.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) async fn find_any(
     node: &dyn NodeApi,
     name: &TemplateName,
 ) -> Result<TemplateReport, TemplateError> {
@@ -55,14 +65,17 @@ pub(super) async fn unknown(node: &dyn NodeApi, name: &TemplateName) -> Template
         Ok(reports) => reports,
         Err(error) => return TemplateError::Node(error),
     };
-    let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
+    let names = reports
+        .iter()
+        .filter(|report| !is_ordered_name(&report.name));
+    let names: Vec<&str> = names.map(|report| report.name.as_str()).collect();
     let available = if names.is_empty() {
         "none".to_owned()
     } else {
         names.join(", ")
     };
     TemplateError::Unknown {
-        name: name.clone(),
+        name: name.to_string(),
         available,
     }
 }
@@ -86,6 +99,9 @@ pub async fn bake(
     name: &TemplateName,
     right: BakeRight,
 ) -> Result<TemplateReport, TemplateError> {
+    if is_ordered_name(name) {
+        return Err(unknown(node, name).await);
+    }
     let ordered = match right {
         BakeRight::Missing => node.ensure_template(name).await,
         BakeRight::Anew => node.renew_template(name).await,
@@ -104,26 +120,33 @@ pub async fn bake(
 pub async fn when_ready(
     node: &dyn NodeApi,
     mut report: TemplateReport,
+    shown: &str,
 ) -> Result<TemplateReport, TemplateError> {
-    let name = &report.name.clone();
     if report.state == BakeState::NotBaked {
-        report = bake(node, name, BakeRight::Missing).await?;
+        let ordered = node.ensure_template(&report.name).await;
+        report = ordered.map_err(TemplateError::Node)?;
     }
+    usable(report, shown)
+}
+
+/// The template, when a sandbox can start from it now; errors call it `name`.
+///
+/// # Errors
+/// [`TemplateError`].
+pub(crate) fn usable(report: TemplateReport, name: &str) -> Result<TemplateReport, TemplateError> {
     if report.is_usable {
         return Ok(report);
     }
+    let name = name.to_owned();
     match &report.state {
         // It was baked since it was asked about.
         BakeState::Ready => Ok(report),
-        BakeState::NotBaked | BakeState::Waiting => Err(TemplateError::Baking {
-            name: name.clone(),
-            percent: 0,
-        }),
+        BakeState::NotBaked | BakeState::Waiting => Err(TemplateError::Baking { name, percent: 0 }),
         BakeState::Baking { percent, .. } => Err(TemplateError::Baking {
-            name: name.clone(),
+            name,
             percent: (*percent).min(100),
         }),
-        BakeState::Failed { .. } => Err(TemplateError::Failed { name: name.clone() }),
+        BakeState::Failed { .. } => Err(TemplateError::Failed { name }),
     }
 }
 

@@ -27,7 +27,10 @@ pub(crate) async fn find_ready(
     }
     let failed = |one: &VariantReport| matches!(one.state, BakeState::Failed { .. });
     if known.is_some_and(failed) {
-        return Err(TemplateError::FailedVariant { name, size });
+        return Err(TemplateError::FailedVariant {
+            name: name.to_string(),
+            size,
+        });
     }
     let request = VariantRequest {
         size,
@@ -40,16 +43,19 @@ pub(crate) async fn find_ready(
         return Ok(report);
     }
     Err(match report.state {
-        BakeState::Failed { .. } => TemplateError::FailedVariant { name, size },
+        BakeState::Failed { .. } => TemplateError::FailedVariant {
+            name: name.to_string(),
+            size,
+        },
         BakeState::Baking { percent, .. } => TemplateError::BakingVariant {
-            name,
+            name: name.to_string(),
             size,
             percent: percent.min(100),
         },
         BakeState::NotBaked | BakeState::Waiting | BakeState::Ready => {
             let percent = 0;
             TemplateError::BakingVariant {
-                name,
+                name: name.to_string(),
                 size,
                 percent,
             }

@@ -13,7 +13,8 @@ use futures::{StreamExt, TryStreamExt};
 use crate::admission::turns::TurnTimeout;
 use crate::control::Control;
 use crate::sandbox::delete::{self, DeleteError};
-use crate::store::{ProjectRow, ProjectState, StoreError};
+use crate::store::{OrderKind, ProjectRow, ProjectState, StoreError};
+use crate::template::order;
 use crate::tenancy::projects::{self, ProjectError};
 use crate::tenancy::suspension::{ensure_can_end, enter, shut};
 use crate::tenancy::usage::TURN_DEADLINE;
@@ -32,6 +33,7 @@ pub(crate) struct Holdings {
     sandboxes: u64,
     snapshots: usize,
     volumes: usize,
+    templates: usize,
 }
 
 impl Holdings {
@@ -40,11 +42,16 @@ impl Holdings {
             sandboxes: control.store.used(project).await?.sandboxes,
             snapshots: control.node.snapshots_of(project).await?.len(),
             volumes: control.node.volumes_of(project).await?.len(),
+            templates: control
+                .store
+                .orders(project, OrderKind::Version)
+                .await?
+                .len(),
         })
     }
 
     const fn is_nothing(self) -> bool {
-        self.sandboxes == 0 && self.snapshots == 0 && self.volumes == 0
+        self.sandboxes == 0 && self.snapshots == 0 && self.volumes == 0 && self.templates == 0
     }
 }
 
@@ -52,8 +59,8 @@ impl fmt::Display for Holdings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "sandboxes: {}, snapshots: {}, volumes: {}",
-            self.sandboxes, self.snapshots, self.volumes
+            "sandboxes: {}, snapshots: {}, volumes: {}, templates: {}",
+            self.sandboxes, self.snapshots, self.volumes, self.templates
         )
     }
 }
@@ -182,6 +189,9 @@ pub(crate) async fn empty(
             Ok(()) | Err(_) => {}
         }
     }
+    // The node gives them up here or in a later pass; nobody can use them any more.
+    store.mark_all_orders(project).await?;
+    order::give_up_the_rest(control).await;
     // To the end: who waits for a turn to make one then finds the project gone.
     let _turn = control.volume_turns.wait(project, TURN_DEADLINE).await?;
     for volume in control.node.volumes_of(project).await? {

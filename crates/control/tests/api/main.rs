@@ -67,6 +67,7 @@ mod states;
 mod store_faults;
 mod strange_database;
 mod support;
+mod template_versions;
 mod templates;
 mod tenancy;
 mod tls;

@@ -146,6 +146,7 @@ pub(crate) fn empty() -> SandboxRow {
         name: None,
         spec: SandboxSpec {
             template: TemplateName::parse("base").unwrap(),
+            called: None,
             size: None,
             metadata: BTreeMap::new(),
             cpu_limit: None,
@@ -186,6 +187,7 @@ fn full() -> SandboxRow {
         generation: Generation(7),
         spec: SandboxSpec {
             template: TemplateName::parse("base").unwrap(),
+            called: None,
             size: None,
             metadata: [("a", "b \"c\""), ("ö", "")].map(label).into(),
             cpu_limit: Some(CpuMillis::new(1500).unwrap()),

@@ -33,6 +33,8 @@ fn filled(path: &str, sandbox: &str) -> String {
         .replace("{link}", "absent")
         .replace("{exec_id}", "absent")
         .replace("{sid}", "absent")
+        .replace("{tag}", "absent")
+        .replace("{version}", "tv-0")
         .replace("{name}", "absent");
     assert!(!filled.contains('{'), "{filled}");
     filled

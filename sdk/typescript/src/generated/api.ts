@@ -274,6 +274,12 @@ export interface components {
              */
             idle_seconds?: number | null;
             /**
+             * @description Make it from the image of a container instead: `python:3.12`, `HOST/NAME:TAG`,
+             *     `HOST/NAME@sha256:DIGEST`. The first time the image is fetched and baked
+             *     (`template_baking`).
+             */
+            image?: string | null;
+            /**
              * Format: int64
              * @description MiB of memory: the template's, or a larger multiple of 128. Default: the template's. Another
              *     size than the template's is a variant of it, which is baked when somebody first asks for it:
@@ -297,7 +303,10 @@ export interface components {
             on_timeout?: components["schemas"]["OnTimeout"] | null;
             /** @description Never reaped for idleness and not deleted by a client's context manager. */
             persistent?: boolean | null;
-            /** @description Which template to restore. Default `base`. */
+            /**
+             * @description Which template to restore: one of the server, or one of the project as `NAME` (its tag
+             *     `latest`), `NAME:TAG` or `NAME@VERSION`. Default `base`.
+             */
             template?: string | null;
             /**
              * Format: int64
@@ -320,6 +329,37 @@ export interface components {
              * @description Seconds until the snapshot is deleted by itself. Default: never.
              */
             retain_seconds?: number | null;
+        };
+        /** @description Body of `POST /v1/templates`. */
+        CreateTemplate: {
+            /**
+             * Format: int64
+             * @description CPUs. Default: what the sandbox of the snapshot has.
+             */
+            cpu?: number | null;
+            description?: string | null;
+            directory?: string | null;
+            /** @description Started before the capture and left running in every sandbox. */
+            entry_point?: string[] | null;
+            env?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description Whose disk it has. Nothing of its memory is used: the machine boots anew on the disk, the
+             *     entry point is started, and what runs when the health check is good runs in every sandbox.
+             */
+            from_snapshot: string;
+            health_check?: components["schemas"]["TemplateHealthCheck"] | null;
+            /**
+             * Format: int64
+             * @description MiB. Default: what the sandbox of the snapshot has.
+             */
+            memory_mb?: number | null;
+            name: string;
+            /** @description How it came to be, in the words of whoever made it. Kept as it is, at most 64 KiB. */
+            provenance?: Record<string, never> | null;
+            /** @description Of commands that do not say otherwise: a name or a number, behind a colon a group. */
+            user?: string | null;
         };
         /**
          * @description Body of `POST /v1/me/tokens`. Unknown fields are refused: one that is not understood might have
@@ -367,6 +407,26 @@ export interface components {
             next_after?: string | null;
             /** @description The same as `has_more`. */
             truncated: boolean;
+        };
+        /** @description Body of `POST /v1/templates/images`. */
+        EnsureImage: {
+            /**
+             * Format: int64
+             * @description CPUs. Default 1.
+             */
+            cpu?: number | null;
+            /**
+             * Format: double
+             * @description GiB. Default 4.
+             */
+            disk_gb?: number | null;
+            /** @description Host, name, and tag or digest: `docker.io/library/debian:12`. */
+            image: string;
+            /**
+             * Format: int64
+             * @description MiB. Default 512.
+             */
+            memory_mb?: number | null;
         };
         /** @description Flat on purpose: the published clients read `error` as a string. */
         ErrorBody: components["schemas"]["Advice"] & {
@@ -710,6 +770,36 @@ export interface components {
          * @enum {string}
          */
         HintCode: "send_key" | "key_permissions" | "key_scopes" | "key_ended" | "revoke_keys" | "revoke_file_links" | "revoke_port_links" | "quota" | "make_room" | "server_health" | "health_remedy" | "known_names" | "no_names" | "metadata_example" | "time_example" | "new_idempotency_key" | "sandbox_status" | "sandbox_name_taken" | "template_baking" | "template_failed" | "snapshot_name_taken" | "snapshot_corrupt" | "snapshot_unfit" | "fork_wider" | "promote_child" | "tree_of_child" | "volume_users" | "grow_volume" | "smaller_volume" | "output_kept" | "silent_command" | "out_of_memory" | "no_memory_left" | "network_denied" | "network_changed" | "network_not_widened" | "context_busy" | "context_restarted" | "state_lost" | "silent_code" | "environment_of_sandbox" | "port_closed" | "nothing_listens" | "port_timeout";
+        /** @description An image of a container that sandboxes can be made from. */
+        ImageTemplate: {
+            /** Format: int32 */
+            cpu: number;
+            /** @description The step of the bake, or why it failed. */
+            detail?: string | null;
+            /** @description Of the image's manifest, once it is known. */
+            digest?: string | null;
+            directory?: string | null;
+            /** Format: int64 */
+            disk_mb: number;
+            /** @description The program that it is for, with its arguments. */
+            entry_point?: string[];
+            env?: {
+                [key: string]: string;
+            };
+            image: string;
+            /** Format: int64 */
+            memory_mb: number;
+            /**
+             * Format: int32
+             * @description 0 to 100.
+             */
+            percent: number;
+            state: components["schemas"]["TemplateState"];
+            /** @description Whether sandboxes can be made from it now. */
+            usable: boolean;
+            /** @description What the image says of commands in it. */
+            user?: string | null;
+        };
         /** @description Response of `GET` and `PATCH /v1/sandboxes/{id}/lifecycle`. */
         Lifecycle: {
             /** @description When it is deleted, RFC 3339, UTC. Null: no deadline. */
@@ -1415,6 +1505,11 @@ export interface components {
              */
             memory_mb: number;
         };
+        /** @description Body of `PUT /v1/templates/{name}/tags/{tag}`. */
+        SetTemplateTag: {
+            /** @description The id of a version of the same template. */
+            version: string;
+        };
         /** @description The OpenID provider that people sign in with. */
         SignInOffer: {
             /** @description What this server is called there. Ask for a token with this audience. */
@@ -1528,6 +1623,33 @@ export interface components {
             /** @description Its other sizes that were asked for, smallest first. */
             variants?: components["schemas"]["TemplateVariant"][];
         };
+        /** @description How it is found out that a template's program is ready. */
+        TemplateHealthCheck: {
+            /** @description A text for the shell, or a program with its arguments. */
+            command: string | [
+                string
+            ];
+            /**
+             * Format: double
+             * @description Between two looks. Default 1.
+             */
+            interval_seconds?: number | null;
+            /**
+             * Format: int64
+             * @description How many may fail in a row after that. Default 3.
+             */
+            retries?: number | null;
+            /**
+             * Format: double
+             * @description How long failures do not count. Default 60.
+             */
+            start_period_seconds?: number | null;
+            /**
+             * Format: double
+             * @description Of one look. Default 30.
+             */
+            timeout_seconds?: number | null;
+        };
         /**
          * @description What `run` means in a template's sandboxes.
          * @enum {string}
@@ -1570,6 +1692,46 @@ export interface components {
             state: components["schemas"]["TemplateState"];
             /** @description Whether sandboxes can be made from it now. */
             usable: boolean;
+        };
+        /** @description A version of a template of a project. Nothing about it changes but its tags. */
+        TemplateVersion: {
+            /** Format: int32 */
+            cpu: number;
+            /** @description RFC 3339, UTC. */
+            created_at: string;
+            description: string;
+            /** @description The step of the bake, or why it failed. */
+            detail?: string | null;
+            /** Format: int64 */
+            disk_mb: number;
+            from_snapshot: string;
+            id: string;
+            /** @description The prefix of the key that it was made with. */
+            made_by?: string | null;
+            /** Format: int64 */
+            memory_mb: number;
+            name: string;
+            /**
+             * Format: int32
+             * @description 0 to 100.
+             */
+            percent: number;
+            /** @description As it was given. */
+            provenance: Record<string, never>;
+            /**
+             * Format: int64
+             * @description Bytes on the host's disk.
+             */
+            size_bytes: number;
+            state: components["schemas"]["TemplateState"];
+            /** @description Tags that mean it, in order. */
+            tags: string[];
+            /** @description Whether sandboxes can be made from it now. */
+            usable: boolean;
+        };
+        /** @description All versions of a template, newest first. */
+        TemplateVersionList: {
+            items: components["schemas"]["TemplateVersion"][];
         };
         TerminalSize: {
             /** Format: int32 */

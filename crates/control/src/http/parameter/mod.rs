@@ -18,7 +18,7 @@ pub(crate) use declare::{Parameter, Place, parameters};
 pub(crate) use name::{
     AuditCursor, ContextName, EntryName, EventCursor, HourCursor, KeyPrefix, Labels, LinkName,
     ModeBits, Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor, PathText,
-    Port, ProjectName, Since, TokenCursor, UserName,
+    Port, ProjectName, Since, TagName, TokenCursor, UserName, VersionName,
 };
 pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
 pub(crate) use span::span_ms;

@@ -94,6 +94,10 @@ kinds! {
     /// A port of a sandbox.
     Port -> u16 = SmallNumber::<1, 65_535>::look(), |_, text| parse_port(text)
         .ok_or_else(|| ApiError::new(ErrorCode::NotFound, "a port is a number from 1 to 65535"));
+    /// A tag of a template; whether there is such a one is found out by looking.
+    TagName -> String = text_like("^[a-z0-9][a-z0-9._-]{0,49}$"), |_, text| Ok(text.to_owned());
+    /// A version of a template, by its id or a tag.
+    VersionName -> String = text_like("^[a-z0-9][a-z0-9._-]{0,49}$"), |_, text| Ok(text.to_owned());
     /// A link of a port; whether there is such a one is found out by looking.
     LinkName -> String = text_like("^[a-z0-9-]{1,50}$"), |_, text| Ok(text.to_owned());
     /// What a key begins with.
