@@ -1,0 +1,158 @@
+//! What stages are built on: images of registries, and templates of the server.
+
+use std::time::Duration;
+
+use dayfly_api::{CreateSandbox, EnsureImage, ImageTemplate, Template, TemplateState};
+use dayfly_client::{Client, ClientError};
+use dayfly_dockerfile::StageConfig;
+use dayfly_types::ErrorCode;
+
+use crate::build::BuildWish;
+use crate::error::BuildError;
+use crate::event::{BuildEvent, Listener};
+
+/// How often an image that is being fetched is asked about: nothing tells when it is there.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// In templates of the server commands are this user's, and begin here.
+const TEMPLATE_USER: &str = "agent";
+const TEMPLATE_DIRECTORY: &str = "/workspace";
+
+/// A base that sandboxes can be made from.
+#[derive(Debug, Clone)]
+pub(crate) struct Base {
+    pub(crate) origin: BaseOrigin,
+    /// What decides what is on its disk, and how large its machines are.
+    pub(crate) identity: String,
+    pub(crate) config: StageConfig,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum BaseOrigin {
+    Image(String),
+    Template(String),
+}
+
+impl Base {
+    /// What a sandbox of it is asked for with.
+    pub(crate) fn request(&self, wish: &BuildWish) -> CreateSandbox {
+        let sized = match &self.origin {
+            BaseOrigin::Image(image) => CreateSandbox {
+                image: Some(image.clone()),
+                ..CreateSandbox::default()
+            },
+            BaseOrigin::Template(name) => CreateSandbox {
+                template: Some(name.clone()),
+                ..CreateSandbox::default()
+            },
+        };
+        CreateSandbox {
+            memory_mb: wish.memory_mb,
+            cpu: wish
+                .cpu
+                .and_then(|cpu| u32::try_from(cpu).ok())
+                .map(f64::from),
+            disk_gb: wish.disk_gb,
+            ..sized
+        }
+    }
+}
+
+/// Finds a base, and waits until it can be used. A plain word that is a template of the server is that
+/// template; everything else is an image.
+pub(crate) async fn find(
+    client: &Client,
+    wish: &BuildWish,
+    name: &str,
+    tell: Listener<'_>,
+) -> Result<Base, BuildError> {
+    let is_word = !name.contains(['/', ':', '@']);
+    if is_word && let Some(template) = find_template(client, name).await? {
+        return Ok(of_template(&template, wish));
+    }
+    of_image(client, wish, name, tell).await
+}
+
+async fn find_template(client: &Client, name: &str) -> Result<Option<Template>, BuildError> {
+    match client.template(name).await {
+        Ok(template) if template.is_global => Ok(Some(template)),
+        Ok(_) => Ok(None),
+        Err(error) if error.api_code() == Some(ErrorCode::NotFound) => Ok(None),
+        // Not every name of an image can be one of a template.
+        Err(ClientError::InvalidName { .. }) => Ok(None),
+        Err(source) => Err(BuildError::Image {
+            image: name.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn of_template(template: &Template, wish: &BuildWish) -> Base {
+    let baked = template.baked_at.as_deref().unwrap_or_default();
+    Base {
+        origin: BaseOrigin::Template(template.name.clone()),
+        identity: format!(
+            "template {} {baked} {:?} {:?} {:?}",
+            template.name, wish.memory_mb, wish.cpu, wish.disk_gb
+        ),
+        config: StageConfig {
+            user: Some(TEMPLATE_USER.to_owned()),
+            directory: Some(TEMPLATE_DIRECTORY.to_owned()),
+            ..StageConfig::default()
+        },
+    }
+}
+
+async fn of_image(
+    client: &Client,
+    wish: &BuildWish,
+    name: &str,
+    tell: Listener<'_>,
+) -> Result<Base, BuildError> {
+    let request = EnsureImage {
+        image: name.to_owned(),
+        memory_mb: wish.memory_mb,
+        cpu: wish.cpu,
+        disk_gb: wish.disk_gb,
+    };
+    loop {
+        let found = client.ensure_image(&request).await;
+        let image = found.map_err(|source| BuildError::Image {
+            image: name.to_owned(),
+            source,
+        })?;
+        if image.usable {
+            return Ok(ready(image));
+        }
+        if image.state == TemplateState::Failed {
+            return Err(BuildError::ImageFailed {
+                image: image.image,
+                reason: image.detail.unwrap_or_default(),
+            });
+        }
+        tell(BuildEvent::Base {
+            image: image.image,
+            percent: image.percent,
+            detail: image.detail,
+        });
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn ready(image: ImageTemplate) -> Base {
+    let digest = image.digest.unwrap_or_default();
+    let identity = format!(
+        "image {digest} {} {} {}",
+        image.memory_mb, image.cpu, image.disk_mb
+    );
+    Base {
+        origin: BaseOrigin::Image(image.image),
+        identity,
+        config: StageConfig {
+            environment: image.env,
+            user: image.user,
+            directory: image.directory,
+            entry_point: image.entry_point,
+            ..StageConfig::default()
+        },
+    }
+}
