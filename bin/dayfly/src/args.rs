@@ -21,6 +21,7 @@ use crate::sandbox::args::{
     ExploreArgs, ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction,
     TtlArgs, VolumeCommand, WakeArgs,
 };
+use crate::template::args::TemplateCommand;
 use crate::tenancy::args::{
     AUDIT_HELP, AuditArgs, EventsArgs, LocalCommand, ProjectCommand, TokenCommand, WhoseArgs,
 };
@@ -258,6 +259,9 @@ pub(crate) struct CreationArgs {
     /// Template to start from [default: the server's].
     #[arg(long, short = 'T', value_name = "TEMPLATE")]
     pub(crate) template: Option<String>,
+    /// Image of a container to start from, such as python:3.12 or ghcr.io/me/app:1.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["template", "from_snapshot"])]
+    pub(crate) image: Option<String>,
     /// Name of your own, which stands for the id until the sandbox is deleted.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -438,32 +442,4 @@ pub(crate) struct RemoveArgs {
     /// Of another project, as an operator.
     #[arg(long, value_name = "PROJECT")]
     pub(crate) project: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TemplateCommand {
-    /// List templates.
-    #[command(visible_alias = "list")]
-    Ls,
-    /// Show the details of a template.
-    Info {
-        /// Name of the template.
-        #[arg(value_name = "TEMPLATE")]
-        name: String,
-    },
-    /// Build (bake) a template; one that is ready is left alone.
-    Bake {
-        /// Name of the template.
-        #[arg(value_name = "TEMPLATE")]
-        name: String,
-        /// Bake it with this much memory in MiB, for `create --memory`; several with commas.
-        #[arg(long, value_name = "MIB", value_delimiter = ',')]
-        memory: Vec<u64>,
-        /// Bake it with this many CPUs, for `create --cpu`.
-        #[arg(long, value_name = "N")]
-        cpu: Option<u64>,
-        /// Wait until it is ready.
-        #[arg(long)]
-        wait: bool,
-    },
 }

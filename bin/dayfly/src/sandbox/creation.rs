@@ -25,6 +25,7 @@ pub(crate) async fn request(
     };
     Ok(CreateSandbox {
         template: args.template.clone(),
+        image: args.image.clone(),
         name: args.name.clone(),
         from_snapshot,
         disk_only: args.disk_only.then_some(true),

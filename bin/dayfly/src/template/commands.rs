@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use dayfly_api::{Template, TemplateRun, TemplateState};
 use dayfly_client::{WaitProgress, WaitReason};
 
-use crate::args::TemplateCommand;
+use crate::args::ShellArgs;
 use crate::dispatch::Session;
+use crate::exec;
 use crate::exit_status;
 use crate::failure::{CommandError, Subject};
 use crate::sandbox::progress::Progress;
 use crate::table::Table;
-use crate::template::variants;
+use crate::template::args::TemplateCommand;
+use crate::template::{build, variants, version_commands};
 
 /// How often a caller who waits is told.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -32,8 +34,26 @@ pub(crate) async fn template(
             variants::bake(session, name, &variants::sizes(memory, *cpu), *wait).await?;
         }
         TemplateCommand::Bake { name, wait, .. } => bake(session, name, *wait).await?,
+        TemplateCommand::Build(args) => build::build(session, args).await?,
+        TemplateCommand::Versions { name } => version_commands::versions(session, name).await?,
+        TemplateCommand::Tag { name, version, tag } => {
+            version_commands::tag(session, name, version, tag).await?;
+        }
+        TemplateCommand::Rm { name } => version_commands::remove(session, name).await?,
+        TemplateCommand::Debug { id } => {
+            return exec::start::shell(session, &debugged(id)).await;
+        }
     }
     Ok(exit_status::OK)
+}
+
+/// The builder's own shell, as root: what failed may need to be looked at from above.
+fn debugged(id: &str) -> ShellArgs {
+    ShellArgs {
+        id: id.to_owned(),
+        user: Some("root".to_owned()),
+        cwd: Some("/".to_owned()),
+    }
 }
 
 async fn list(session: &Session<'_>) -> Result<(), CommandError> {
