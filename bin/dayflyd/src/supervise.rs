@@ -7,6 +7,7 @@
 //! left running for the next start.
 
 use std::ffi::OsString;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -40,6 +41,9 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a child may take to stop before it is killed.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
+/// How long a port that is taken is waited for.
+const BIND_RETRIES: u32 = 20;
+const BIND_RETRY: Duration = Duration::from_millis(100);
 /// How many connections may wait while the control process is started again.
 const BACKLOG: i32 = 1024;
 
@@ -97,9 +101,21 @@ fn tell_systemd(state: NotifyState<'_>) {
     }
 }
 
+/// Of a daemon that was killed, the process that has its port may be a moment behind.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    for _ in 0..BIND_RETRIES {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                std::thread::sleep(BIND_RETRY);
+            }
+            bound => return bound,
+        }
+    }
+    TcpListener::bind(address)
+}
+
 fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let listener =
-        TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let listener = bind(address).with_context(|| format!("cannot listen on {address}"))?;
     rustix::net::listen(&listener, BACKLOG).context("cannot let connections wait")?;
     Ok(listener)
 }
