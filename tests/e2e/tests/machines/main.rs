@@ -4,6 +4,7 @@
 mod admin_key;
 mod admission;
 mod backup;
+mod builds;
 mod calls;
 mod canary;
 mod cases;

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use dayfly_api::TemplateState;
+use dayfly_api::{CreateSandbox, TemplateState};
+use dayfly_client::Client;
 use dayfly_e2e::{Daemon, DaemonOptions, Setting, create, output, patient, setting_or_skip, until};
 use dayfly_host::netns;
 use dayfly_netlab::certificates::Identity;
@@ -268,6 +269,7 @@ async fn an_image_is_pulled_through_the_jail_with_the_password_of_the_settings()
     let said = output(&client, &sandbox, "echo $((6*7)) && ls -l /bin/busybox").await?;
     ensure!(said.starts_with("42"), "{said}");
     client.delete_sandbox(&sandbox).await?;
+    is_built_on(&lab, &client).await?;
 
     tamper(&lab.registry.blob(&digest)?)?;
     lab.write_recipe("by-digest", &format!("@{digest}"))?;
@@ -290,6 +292,50 @@ async fn an_image_is_pulled_through_the_jail_with_the_password_of_the_settings()
 }
 
 /// Another document that says the same.
+/// A project builds on the image, and makes a sandbox of it, without a recipe.
+async fn is_built_on(lab: &Lab, client: &Client) -> Result<()> {
+    let image = format!("{HOST}:{PORT}/small:1");
+    let context = tempfile::tempdir()?;
+    let text = format!(
+        "FROM {image}\nWORKDIR /site\nRUN echo built > word\n\
+         CMD [\"/bin/busybox\", \"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/site\"]\n"
+    );
+    std::fs::write(context.path().join("Dockerfile"), text)?;
+    let path = context.path().to_str().context("a path that is no text")?;
+    let words = [
+        "template",
+        "build",
+        path,
+        "--tag",
+        "site",
+        "--memory",
+        "256",
+        "--disk-gb",
+        "1",
+    ];
+    let built = lab.daemon.dayfly(&words).await?;
+    let said = String::from_utf8_lossy(&built.stderr);
+    ensure!(built.status.success(), "{said}");
+    let site = create(client, "site").await?.id;
+    let served = "/bin/busybox wget -q -O - http://127.0.0.1:8080/word";
+    ensure!(output(client, &site, served).await? == "built");
+    client.delete_sandbox(&site).await?;
+    let request = CreateSandbox {
+        image: Some(image),
+        memory_mb: Some(256),
+        disk_gb: Some(1.0),
+        ..CreateSandbox::default()
+    };
+    let plain = client.create_when_ready(&request, |_| {}).await?.id;
+    ensure!(output(client, &plain, "test ! -e /site && echo plain").await? == "plain");
+    client.delete_sandbox(&plain).await?;
+    client.delete_template("site").await?;
+    for snapshot in client.list_snapshots(None).await? {
+        client.delete_snapshot(&snapshot.id).await?;
+    }
+    Ok(())
+}
+
 fn tamper(manifest: &Path) -> Result<()> {
     let text = std::fs::read_to_string(manifest)?;
     let other = text.replacen(':', ": ", 1);
