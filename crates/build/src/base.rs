@@ -151,7 +151,9 @@ fn ready(image: ImageTemplate) -> Base {
             environment: image.env,
             user: image.user,
             directory: image.directory,
-            entry_point: image.entry_point,
+            // ENTRYPOINT and CMD of an image are told as one: a CMD of the Dockerfile takes the place of
+            // both, an ENTRYPOINT too.
+            command: image.entry_point,
             ..StageConfig::default()
         },
     }

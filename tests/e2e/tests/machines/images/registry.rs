@@ -298,6 +298,8 @@ async fn is_built_on(lab: &Lab, client: &Client) -> Result<()> {
     let context = tempfile::tempdir()?;
     let text = format!(
         "FROM {image}\nWORKDIR /site\nRUN echo built > word\n\
+         HEALTHCHECK --interval=1s --start-period=60s \
+         CMD /bin/busybox wget -q -O /dev/null http://127.0.0.1:8080/word\n\
          CMD [\"/bin/busybox\", \"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/site\"]\n"
     );
     std::fs::write(context.path().join("Dockerfile"), text)?;
