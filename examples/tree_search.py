@@ -79,24 +79,32 @@ def expand(node: Node) -> list[Node]:
     return node.children
 
 
-def prune(level: list[Node], width: int) -> list[Node]:
+def prune(nodes: list[Node], width: int) -> list[Node]:
     """Keeps the best, and deletes the sandboxes of the others. Of equals the first is kept."""
-    ranked = sorted(level, key=lambda node: -node.score)
-    for node in ranked[width:]:
-        node.sandbox.close()
-    for node in ranked[:width]:
-        node.is_kept = True
+    ranked = sorted(nodes, key=lambda node: -node.score)
+    for place, node in enumerate(ranked):
+        node.is_kept = place < width
+        if not node.is_kept:
+            node.sandbox.close()
     return ranked[:width]
 
 
 def search(root: Node, width: int, depth: int) -> Node:
-    """Goes down level by level while that helps, and gives the best of all nodes."""
+    """Goes down level by level while that helps, and gives the best of all nodes.
+
+    A host promises every sandbox its whole disk, so none is kept longer than it is needed.
+    """
     best, frontier = root, [root]
     for _ in range(depth):
-        frontier = prune([child for node in frontier for child in expand(node)], width)
-        if frontier[0].score <= best.score:
+        level: list[Node] = []
+        for node in frontier:
+            level = prune(level + expand(node), width)
+            if node is not best:
+                node.sandbox.close()
+        if level[0].score <= best.score:
             break
-        best = frontier[0]
+        best.sandbox.close()
+        best, frontier = level[0], level
     return best
 
 
