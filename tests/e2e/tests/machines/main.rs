@@ -5,6 +5,7 @@ mod admin_key;
 mod admission;
 mod backup;
 mod builds;
+mod builds_pace;
 mod calls;
 mod canary;
 mod cases;

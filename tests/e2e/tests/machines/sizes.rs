@@ -160,7 +160,7 @@ async fn sleeps_forks_and_starts_again(
     Ok(())
 }
 
-async fn pools_are_full(client: &Client) -> Result<()> {
+pub(crate) async fn pools_are_full(client: &Client) -> Result<()> {
     until("the pools are full", patient(SOON), || async {
         let node = client.node().await.ok()?;
         let mut engines = node.parked_engines.iter();

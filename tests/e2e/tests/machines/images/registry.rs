@@ -295,7 +295,6 @@ async fn an_image_is_pulled_through_the_jail_with_the_password_of_the_settings()
     lab.daemon.finish().await
 }
 
-/// Another document that says the same.
 /// A project builds on the image, and makes a sandbox of it, without a recipe.
 async fn is_built_on(lab: &Lab, client: &Client) -> Result<()> {
     let image = format!("{HOST}:{PORT}/small:1");
@@ -342,6 +341,7 @@ async fn is_built_on(lab: &Lab, client: &Client) -> Result<()> {
     Ok(())
 }
 
+/// Another document that says the same.
 fn tamper(manifest: &Path) -> Result<()> {
     let text = std::fs::read_to_string(manifest)?;
     let other = text.replacen(':', ": ", 1);

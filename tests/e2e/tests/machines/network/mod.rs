@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod broken;
 #[cfg(test)]
+mod builds;
+#[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod dns;
