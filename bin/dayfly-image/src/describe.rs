@@ -13,8 +13,6 @@ const RETRIES: u32 = 3;
 
 pub(crate) fn made(image: &Image) -> MadeImage {
     let config = &image.config;
-    // A command without an entry point is one.
-    let entry_point = config.entrypoint.iter().chain(&config.command);
     MadeImage {
         digest: image.manifest.to_string(),
         layers: image
@@ -27,7 +25,8 @@ pub(crate) fn made(image: &Image) -> MadeImage {
             directory: config.working_directory.clone(),
             environment: config.environment.iter().cloned().collect(),
         },
-        entry_point: entry_point.cloned().collect(),
+        entry_point: config.entrypoint.clone(),
+        command: config.command.clone(),
         health: config.health_check.as_ref().and_then(health),
     }
 }

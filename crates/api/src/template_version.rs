@@ -39,7 +39,7 @@ pub struct EnsureImage {
 }
 
 /// An image of a container that sandboxes can be made from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ImageTemplate {
     pub image: String,
     pub state: TemplateState,
@@ -66,6 +66,11 @@ pub struct ImageTemplate {
     /// The program that it is for, with its arguments.
     #[serde(default)]
     pub entry_point: Vec<String>,
+    /// The last arguments, or the program itself: what a build may put another in the place of.
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<TemplateHealthCheck>,
 }
 
 /// How it is found out that a template's program is ready.

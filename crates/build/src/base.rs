@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use dayfly_api::{CreateSandbox, EnsureImage, ImageTemplate, Template, TemplateState};
+use dayfly_api::{
+    Command, CreateSandbox, EnsureImage, ImageTemplate, Template, TemplateHealthCheck,
+    TemplateState,
+};
 use dayfly_client::{Client, ClientError};
-use dayfly_dockerfile::StageConfig;
+use dayfly_dockerfile::{StageConfig, StageHealth, StageHealthCommand};
 use dayfly_types::ErrorCode;
 
 use crate::build::BuildWish;
@@ -151,10 +154,27 @@ fn ready(image: ImageTemplate) -> Base {
             environment: image.env,
             user: image.user,
             directory: image.directory,
-            // ENTRYPOINT and CMD of an image are told as one: a CMD of the Dockerfile takes the place of
-            // both, an ENTRYPOINT too.
-            command: image.entry_point,
+            entry_point: image.entry_point,
+            command: image.command,
+            health: image.health_check.map(health),
             ..StageConfig::default()
         },
+    }
+}
+
+/// As a HEALTHCHECK of the Dockerfile would have said it.
+fn health(check: TemplateHealthCheck) -> StageHealth {
+    let time =
+        |seconds: Option<f64>| seconds.and_then(|time| Duration::try_from_secs_f64(time).ok());
+    StageHealth {
+        command: match check.command {
+            Command::Argv(words) => StageHealthCommand::Words(words),
+            Command::Shell(text) => StageHealthCommand::Shell(text),
+        },
+        interval: time(check.interval_seconds),
+        timeout: time(check.timeout_seconds),
+        start_period: time(check.start_period_seconds),
+        start_interval: None,
+        retries: check.retries.and_then(|count| u32::try_from(count).ok()),
     }
 }

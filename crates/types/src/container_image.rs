@@ -92,10 +92,26 @@ pub struct MadeImage {
     /// Of its layers, as they were fetched, lowest first.
     pub layers: Vec<String>,
     pub defaults: GuestDefaults,
-    /// The program that the image is for, with its arguments; nothing if it has none.
+    /// The program that the image is for, with its arguments; nothing if it has none. Of images that
+    /// were read before `command` was told apart, that is at its end.
     pub entry_point: Vec<String>,
+    /// What a build may put another in the place of: the last arguments, or the program itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<ImageHealthCheck>,
+}
+
+impl MadeImage {
+    /// What is started: the entry point with the command behind it.
+    #[must_use]
+    pub fn program(&self) -> Vec<String> {
+        self.entry_point
+            .iter()
+            .chain(&self.command)
+            .cloned()
+            .collect()
+    }
 }
 
 /// How an image finds out whether its program is ready.

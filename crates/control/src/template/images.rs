@@ -1,7 +1,10 @@
 //! Images of containers that a project makes sandboxes from.
 
-use dayfly_api::{EnsureImage, ImageTemplate};
+use std::time::Duration;
+
+use dayfly_api::{Command, EnsureImage, ImageTemplate, TemplateHealthCheck};
 use dayfly_node_api::TemplateReport;
+use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand};
 use dayfly_types::ordered_template::IMAGE_PREFIX;
 use dayfly_types::{
     DiskMib, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, TemplateName, Vcpus, limits,
@@ -178,8 +181,12 @@ async fn make_room(control: &Control, project: &ProjectId) -> Result<(), OrderTe
 pub(crate) fn present_image(address: &str, report: TemplateReport) -> ImageTemplate {
     let image = report.image.clone();
     let shown = present(report);
-    let defaults = image.as_ref().map(|image| image.defaults.clone());
-    let defaults = defaults.unwrap_or_default();
+    let digest = image.as_ref().map(|image| image.digest.clone());
+    let health_check = image.as_ref().and_then(|image| image.health.as_ref());
+    let health_check = health_check.map(present_health_check);
+    let (defaults, entry_point, command) = image.map_or_else(Default::default, |image| {
+        (image.defaults, image.entry_point, image.command)
+    });
     ImageTemplate {
         image: address.to_owned(),
         state: shown.state,
@@ -189,10 +196,26 @@ pub(crate) fn present_image(address: &str, report: TemplateReport) -> ImageTempl
         cpu: shown.cpu,
         memory_mb: shown.memory_mb,
         disk_mb: shown.disk_mb,
-        digest: image.as_ref().map(|image| image.digest.clone()),
+        digest,
         user: defaults.user,
         directory: defaults.directory,
         env: defaults.environment,
-        entry_point: image.map(|image| image.entry_point).unwrap_or_default(),
+        entry_point,
+        command,
+        health_check,
+    }
+}
+
+fn present_health_check(check: &ImageHealthCheck) -> TemplateHealthCheck {
+    let seconds = |milliseconds| Some(Duration::from_millis(milliseconds).as_secs_f64());
+    TemplateHealthCheck {
+        command: match &check.command {
+            ImageHealthCommand::Arguments(words) => Command::Argv(words.clone()),
+            ImageHealthCommand::Shell(text) => Command::Shell(text.clone()),
+        },
+        interval_seconds: seconds(check.interval_ms),
+        timeout_seconds: seconds(check.timeout_ms),
+        start_period_seconds: seconds(check.start_period_ms),
+        retries: Some(check.retries.into()),
     }
 }

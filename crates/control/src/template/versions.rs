@@ -79,6 +79,7 @@ impl NewVersion {
                 layers: Vec::new(),
                 defaults: defaults(body.user, body.directory, body.env)?,
                 entry_point: words("entry_point", body.entry_point.unwrap_or_default())?,
+                command: Vec::new(),
                 health: body.health_check.map(health_check).transpose()?,
             },
             document: OrderDocument {

@@ -287,6 +287,7 @@ fn made_image() -> MadeImage {
             environment: [("A".to_owned(), "b".to_owned())].into(),
         },
         entry_point: vec!["/serve".to_owned()],
+        command: vec!["--here".to_owned()],
         health: Some(ImageHealthCheck {
             command: ImageHealthCommand::Shell("true".to_owned()),
             interval_ms: 1,

@@ -227,7 +227,7 @@ pub(crate) fn offer(recipe: &Recipe, container: Option<&MadeImage>) -> Offer {
         run: recipe.run,
         contexts: recipe.contexts.clone(),
         start: recipe.start.clone(),
-        entry_point: entry_point.map_or_else(Vec::new, |image| image.entry_point.clone()),
+        entry_point: entry_point.map_or_else(Vec::new, MadeImage::program),
         image: container.cloned(),
     }
 }

@@ -91,9 +91,9 @@ pub(super) struct WarmUp<'a> {
 }
 
 impl WarmUp<'_> {
-    fn entry_point(&self) -> Option<&[String]> {
+    fn entry_point(&self) -> Option<Vec<String>> {
         let is_wanted = self.recipe.entry_point == EntryPointUse::Start;
-        let arguments = self.container.map(|image| image.entry_point.as_slice());
+        let arguments = self.container.map(MadeImage::program);
         arguments.filter(|arguments| is_wanted && !arguments.is_empty())
     }
 }
@@ -116,7 +116,7 @@ pub(super) async fn run(
     let entry_point = match what.entry_point() {
         Some(arguments) => {
             progress.report("starting the entry point", 0);
-            Some(EntryPoint::start(agent, arguments).await?)
+            Some(EntryPoint::start(agent, &arguments).await?)
         }
         None => None,
     };
