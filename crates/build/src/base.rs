@@ -32,7 +32,7 @@ pub(crate) struct Base {
 #[derive(Debug, Clone)]
 pub(crate) enum BaseOrigin {
     Image(String),
-    Template(String),
+    Template { name: String, disk_mb: u64 },
 }
 
 impl Base {
@@ -41,10 +41,15 @@ impl Base {
         let sized = match &self.origin {
             BaseOrigin::Image(image) => CreateSandbox {
                 image: Some(image.clone()),
+                disk_gb: wish.disk_gb,
                 ..CreateSandbox::default()
             },
-            BaseOrigin::Template(name) => CreateSandbox {
+            BaseOrigin::Template { name, disk_mb } => CreateSandbox {
                 template: Some(name.clone()),
+                // A disk has at least what its template has.
+                disk_gb: wish
+                    .disk_gb
+                    .filter(|gigabytes| is_above(*gigabytes, *disk_mb)),
                 ..CreateSandbox::default()
             },
         };
@@ -54,10 +59,15 @@ impl Base {
                 .cpu
                 .and_then(|cpu| u32::try_from(cpu).ok())
                 .map(f64::from),
-            disk_gb: wish.disk_gb,
             ..sized
         }
     }
+}
+
+fn is_above(gigabytes: f64, megabytes: u64) -> bool {
+    const MEGABYTES: f64 = 1024.0;
+    let megabytes = u32::try_from(megabytes).unwrap_or(u32::MAX);
+    gigabytes * MEGABYTES > f64::from(megabytes)
 }
 
 /// Finds a base, and waits until it can be used. A plain word that is a template of the server is that
@@ -92,7 +102,10 @@ async fn find_template(client: &Client, name: &str) -> Result<Option<Template>, 
 fn of_template(template: &Template, wish: &BuildWish) -> Base {
     let baked = template.baked_at.as_deref().unwrap_or_default();
     Base {
-        origin: BaseOrigin::Template(template.name.clone()),
+        origin: BaseOrigin::Template {
+            name: template.name.clone(),
+            disk_mb: template.disk_mb,
+        },
         identity: format!(
             "template {} {baked} {:?} {:?} {:?}",
             template.name, wish.memory_mb, wish.cpu, wish.disk_gb

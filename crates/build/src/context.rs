@@ -1,17 +1,21 @@
-//! The build context: a directory of whoever builds. Only what a step copies leaves it.
+//! The build context: a directory of whoever builds, or files that somebody sent. Only what a step
+//! copies leaves it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dayfly_client::FileBody;
 use dayfly_dockerfile::{ContextEntry, Ignored, InvalidIgnored, SelectedEntry};
-use dayfly_types::limits::ARCHIVE_ENTRIES_MAX;
+use dayfly_types::limits::{ARCHIVE_ENTRIES_MAX, DOCKERIGNORE_BYTES_MAX};
 use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 use tokio::net::UnixStream;
+
+use crate::uploaded::{ContextFile, UploadedFiles};
 
 const IGNORE_FILE: &str = ".dockerignore";
 const PIECE_BYTES: usize = 64 << 10;
@@ -37,15 +41,24 @@ pub enum ContextError {
     IgnoreFile(#[source] InvalidIgnored),
     #[error("{path} is neither a file nor a directory nor a link")]
     Kind { path: PathBuf },
+    #[error("{path} is in the context twice, or is a file and a directory")]
+    Twice { path: String },
     #[error("cannot send the context")]
     Send(#[source] io::Error),
 }
 
-/// A directory, and what of it counts.
+/// Files, and what of them counts.
 #[derive(Debug, Clone)]
 pub struct BuildContext {
-    root: PathBuf,
+    files: ContextFiles,
     entries: Vec<ContextEntry>,
+}
+
+/// Where files are.
+#[derive(Debug, Clone)]
+enum ContextFiles {
+    Directory(PathBuf),
+    Uploaded(Arc<UploadedFiles>),
 }
 
 impl BuildContext {
@@ -87,7 +100,24 @@ impl BuildContext {
             }
         }
         entries.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { root, entries })
+        let files = ContextFiles::Directory(root);
+        Ok(Self { files, entries })
+    }
+
+    /// Takes files that somebody sent, which are parts of `content`, without what their
+    /// `.dockerignore` hides. Blocks.
+    ///
+    /// # Errors
+    /// [`ContextError`].
+    pub fn uploaded(content: Option<File>, files: Vec<ContextFile>) -> Result<Self, ContextError> {
+        let (files, mut entries) = UploadedFiles::new(content, files)?;
+        // One byte more than it may have, so that a longer one is refused and not cut.
+        let text = files.text(IGNORE_FILE, DOCKERIGNORE_BYTES_MAX + 1)?;
+        let ignored = Ignored::parse(&text.unwrap_or_default());
+        let ignored = ignored.map_err(ContextError::IgnoreFile)?;
+        entries.retain(|entry| !ignored.hides(&entry.path));
+        let files = ContextFiles::Uploaded(Arc::new(files));
+        Ok(Self { files, entries })
     }
 
     /// What counts, sorted by path.
@@ -98,30 +128,10 @@ impl BuildContext {
     /// A digest of files with their names below a destination, kinds, modes and contents. Blocks.
     pub(crate) fn digest(&self, taken: &[SelectedEntry]) -> Result<String, ContextError> {
         let mut hash = Sha256::new();
-        let mut buffer = vec![0; PIECE_BYTES];
         for entry in taken {
-            let path = self.root.join(&entry.source);
-            let to = &entry.below;
-            let wrap = |source| ContextError::Read {
-                path: path.clone(),
-                source,
-            };
-            let metadata = fs::symlink_metadata(&path).map_err(wrap)?;
-            let (kind, link) = kind_of(&path, &metadata)?;
-            let mode = metadata.permissions().mode() & MODE_BITS;
-            hash.update(format!(
-                "{kind} {mode:o} {} {to}\0{link}\0",
-                metadata.size()
-            ));
-            if kind == Kind::File {
-                let mut file = open_file(&path).map_err(wrap)?;
-                loop {
-                    let read = file.read(&mut buffer).map_err(wrap)?;
-                    if read == 0 {
-                        break;
-                    }
-                    hash.update(&buffer[..read]);
-                }
+            match &self.files {
+                ContextFiles::Directory(root) => add_to_digest(root, entry, &mut hash)?,
+                ContextFiles::Uploaded(files) => files.add_to_digest(entry, &mut hash)?,
             }
         }
         Ok(hex::encode(hash.finalize()))
@@ -136,11 +146,82 @@ impl BuildContext {
         let (ours, theirs) = BlockingStream::pair().map_err(ContextError::Send)?;
         ours.set_nonblocking(true).map_err(ContextError::Send)?;
         let ours = UnixStream::from_std(ours).map_err(ContextError::Send)?;
-        let root = self.root.clone();
+        let context = self.clone();
         // A failure breaks the archive, which the server then refuses.
-        tokio::task::spawn_blocking(move || write_archive(&root, &taken, mode, theirs));
+        tokio::task::spawn_blocking(move || context.write_archive(&taken, mode, theirs));
         Ok(FileBody::from_reader(ours, None))
     }
+
+    fn write_archive(
+        &self,
+        taken: &[SelectedEntry],
+        mode: Option<u32>,
+        out: impl Write,
+    ) -> io::Result<()> {
+        let mut archive = Builder::new(out);
+        // The destination itself is there.
+        for entry in taken.iter().filter(|entry| !entry.below.is_empty()) {
+            self.write_entry(entry, mode, &mut archive)?;
+        }
+        archive.into_inner()?.flush()
+    }
+
+    pub(crate) fn write_entry<W: Write>(
+        &self,
+        entry: &SelectedEntry,
+        mode: Option<u32>,
+        archive: &mut Builder<W>,
+    ) -> io::Result<()> {
+        match &self.files {
+            ContextFiles::Directory(root) => add_to_archive(root, entry, mode, archive),
+            ContextFiles::Uploaded(files) => files.add_to_archive(entry, mode, archive),
+        }
+    }
+}
+
+/// What a digest has of a file before its content.
+pub(crate) fn digest_head(kind: &str, mode: u32, size: u64, to: &str, link: &str) -> String {
+    format!("{kind} {mode:o} {size} {to}\0{link}\0")
+}
+
+fn add_to_digest(
+    root: &Path,
+    entry: &SelectedEntry,
+    hash: &mut Sha256,
+) -> Result<(), ContextError> {
+    let path = root.join(&entry.source);
+    let wrap = |source| ContextError::Read {
+        path: path.clone(),
+        source,
+    };
+    let metadata = fs::symlink_metadata(&path).map_err(wrap)?;
+    let (kind, link) = kind_of(&path, &metadata)?;
+    let mode = metadata.permissions().mode() & MODE_BITS;
+    // The size of a directory is that of the file system's list.
+    let size = if kind == Kind::File {
+        metadata.size()
+    } else {
+        0
+    };
+    hash.update(digest_head(
+        &kind.to_string(),
+        mode,
+        size,
+        &entry.below,
+        &link,
+    ));
+    if kind == Kind::File {
+        let mut file = open_file(&path).map_err(wrap)?;
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            let read = file.read(&mut buffer).map_err(wrap)?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&buffer[..read]);
+        }
+    }
+    Ok(())
 }
 
 fn join(directory: &str, name: &str) -> String {
@@ -203,39 +284,31 @@ fn open_file(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(NONBLOCK).open(path)
 }
 
-fn write_archive(
+fn add_to_archive<W: Write>(
     root: &Path,
-    taken: &[SelectedEntry],
+    entry: &SelectedEntry,
     mode: Option<u32>,
-    out: impl Write,
+    archive: &mut Builder<W>,
 ) -> io::Result<()> {
-    let mut archive = Builder::new(out);
-    for entry in taken {
-        // The destination itself is there.
-        if entry.below.is_empty() {
-            continue;
-        }
-        let (path, to) = (root.join(&entry.source), &entry.below);
-        let metadata = fs::symlink_metadata(&path)?;
-        let mut header = Header::new_gnu();
-        header.set_metadata(&metadata);
-        if let Some(mode) = mode {
-            header.set_mode(mode);
-        }
-        if metadata.is_dir() {
-            archive.append_data(&mut header, to, io::empty())?;
-        } else if metadata.is_symlink() {
-            archive.append_link(&mut header, to, fs::read_link(&path)?)?;
-        } else {
-            let file = open_file(&path)?;
-            let size = file.metadata()?.size();
-            header.set_size(size);
-            // Cut or padded to the size that the header says, should it change meanwhile.
-            let content = file.take(size).chain(io::repeat(0)).take(size);
-            archive.append_data(&mut header, to, content)?;
-        }
+    let (path, to) = (root.join(&entry.source), &entry.below);
+    let metadata = fs::symlink_metadata(&path)?;
+    let mut header = Header::new_gnu();
+    header.set_metadata(&metadata);
+    if let Some(mode) = mode {
+        header.set_mode(mode);
     }
-    archive.into_inner()?.flush()
+    if metadata.is_dir() {
+        return archive.append_data(&mut header, to, io::empty());
+    }
+    if metadata.is_symlink() {
+        return archive.append_link(&mut header, to, fs::read_link(&path)?);
+    }
+    let file = open_file(&path)?;
+    let size = file.metadata()?.size();
+    header.set_size(size);
+    // Cut or padded to the size that the header says, should it change meanwhile.
+    let content = file.take(size).chain(io::repeat(0)).take(size);
+    archive.append_data(&mut header, to, content)
 }
 
 #[cfg(test)]

@@ -25,8 +25,10 @@ mod keys;
 mod mounts;
 mod run;
 mod stage;
+mod uploaded;
 
 pub use build::{Build, BuildWish, Built};
 pub use context::{BuildContext, ContextError};
 pub use error::{BuildError, FailedStep};
 pub use event::BuildEvent;
+pub use uploaded::ContextFile;

@@ -614,3 +614,27 @@ pub const DOCKERFILE_SELECTED_MAX: usize = 1_000_000;
 /// A `.dockerignore`: its text, and its patterns, each of which is compared with every entry.
 pub const DOCKERIGNORE_BYTES_MAX: usize = 64 << 10;
 pub const DOCKERIGNORE_PATTERNS_MAX: usize = 1000;
+
+// Builds of templates that the server runs.
+/// All files of one build context together. Larger ones are built where they are.
+pub const BUILD_CONTEXT_BYTES_MAX: u64 = 256 << 20;
+pub const BUILD_CONTEXT_FILES_MAX: usize = 10_000;
+/// One field of the form, and the one that says the modes of all files.
+pub const BUILD_FIELD_BYTES_MAX: usize = 256 << 10;
+pub const BUILD_MODES_BYTES_MAX: usize = 2 << 20;
+/// Of the form that was read and not understood yet.
+pub const BUILD_FORM_AHEAD_BYTES_MAX: usize = 256 << 10;
+/// From the first byte of the form to the last.
+pub const BUILD_UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
+/// Under way, uploads included: of one project, and of all. Each may keep a context on the disk.
+pub const BUILDS_OF_PROJECT_MAX: usize = 2;
+pub const BUILDS_MAX: usize = 8;
+const _: () = assert!(BUILDS_OF_PROJECT_MAX < BUILDS_MAX);
+/// Builds of one project that are remembered; the oldest are forgotten.
+pub const BUILDS_REMEMBERED_MAX: usize = 100;
+/// Ended builds of all projects whose events are remembered.
+pub const BUILD_LOGS_REMEMBERED_MAX: usize = 64;
+/// Events of one build; beyond it the oldest lines of its steps go.
+pub const BUILD_EVENTS_BYTES_MAX: usize = 1 << 20;
+/// Why a build failed, and the last lines of a step that did.
+pub const BUILD_ERROR_BYTES_MAX: usize = 4 << 10;
