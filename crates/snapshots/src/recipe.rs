@@ -5,8 +5,8 @@
 
 use dayfly_types::container_image::MadeImage;
 use dayfly_types::{
-    ContextLanguage, DiskMib, InvalidId, InvalidSize, MemoryMib, ProjectId, RunMeaning, SnapshotId,
-    TemplateName, Vcpus,
+    ContextLanguage, DiskMib, InvalidId, InvalidSize, MemoryMib, ProjectId,
+    RESERVED_TEMPLATE_NAMES, RunMeaning, SnapshotId, TemplateName, Vcpus,
 };
 use serde::Serialize;
 
@@ -151,6 +151,8 @@ pub enum RecipeError {
         #[source]
         source: InvalidId,
     },
+    #[error("a template cannot be called {name:?}: the API has a path of that name")]
+    ReservedName { name: String },
     #[error("the value of {key:?} is out of range")]
     BadSize {
         key: &'static str,
@@ -334,6 +336,10 @@ fn registry_packages(
 }
 
 fn parse_name(key: &'static str, text: &str) -> Result<TemplateName, RecipeError> {
+    if key == "name" && RESERVED_TEMPLATE_NAMES.contains(&text) {
+        let name = text.to_owned();
+        return Err(RecipeError::ReservedName { name });
+    }
     TemplateName::parse(text).map_err(|source| RecipeError::BadName { key, source })
 }
 

@@ -90,6 +90,17 @@ fn errors_name_the_key() {
 }
 
 #[test]
+fn a_name_that_is_a_path_of_the_api_is_refused() {
+    for name in ["build", "builds", "images"] {
+        let text = parse(&LEAST.replacen("'x'", &format!("'{name}'"), 1));
+        assert!(
+            matches!(text, Err(RecipeError::ReservedName { .. })),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn package_order_means_nothing() {
     let one = with("packages = ['git', 'curl']");
     assert_eq!(one, with("packages = ['curl', 'git', 'curl']"));

@@ -52,5 +52,5 @@ pub use percent::{percent_decode, percent_encode};
 pub use registry_host::{InvalidRegistryHost, RegistryHost};
 pub use size::{CpuMillis, DiskMib, InvalidSize, MemoryMib, TemplateSize, UnfitSize, Vcpus};
 pub use state::{SandboxCondition, SandboxState};
-pub use template::{ContextLanguage, RunMeaning};
+pub use template::{ContextLanguage, RESERVED_TEMPLATE_NAMES, RunMeaning};
 pub use trace::{SpanId, TraceId, TraceParent};

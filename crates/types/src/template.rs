@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Paths of the API beside the names of templates: one of such a name could not be asked for.
+pub const RESERVED_TEMPLATE_NAMES: [&str; 3] = ["build", "builds", "images"];
+
 /// What `run` means in a template's sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,6 +1,6 @@
 //! How people name templates of their own: `NAME`, `NAME:TAG`, `NAME@VERSION`; and images.
 
-use dayfly_types::VolumeName;
+use dayfly_types::{RESERVED_TEMPLATE_NAMES, VolumeName};
 use serde::Serialize;
 
 use crate::input::Invalid;
@@ -10,8 +10,6 @@ pub(crate) const LATEST: &str = "latest";
 /// What the id of a version begins with.
 pub(crate) const VERSION_PREFIX: &str = "tv-";
 const TAG_CHARACTERS_MAX: usize = 50;
-/// Paths of the API beside the names of templates.
-const RESERVED: [&str; 3] = ["build", "builds", "images"];
 /// Where an image without a registry is, as users of Docker mean it.
 const HUB: &str = "docker.io";
 const HUB_OFFICIAL: &str = "library";
@@ -76,8 +74,8 @@ impl std::fmt::Display for VersionReference {
 pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), Invalid> {
     VolumeName::parse(name)
         .map_err(|error| Invalid::field(field, format!("is not a name of a template: {error}")))?;
-    if RESERVED.contains(&name) {
-        let rule = format!("must not be one of {}", RESERVED.join(", "));
+    if RESERVED_TEMPLATE_NAMES.contains(&name) {
+        let rule = format!("must not be one of {}", RESERVED_TEMPLATE_NAMES.join(", "));
         return Err(Invalid::field(field, rule));
     }
     Ok(())
