@@ -20,6 +20,7 @@ pub mod sandbox;
 pub mod snapshot;
 pub mod system;
 pub mod template;
+pub mod template_build;
 pub mod template_version;
 pub mod tenancy;
 pub mod usage;
@@ -53,6 +54,9 @@ pub use sandbox::{CreateSandbox, Sandbox, SandboxList, SandboxVariant};
 pub use snapshot::{Capture, CreateSnapshot, RollbackSandbox, Snapshot, SnapshotList};
 pub use system::{Health, HealthCondition, Me, NodeView, PoolView};
 pub use template::{BakeTemplate, Template, TemplateRun, TemplateState, TemplateVariant};
+pub use template_build::{
+    BuildTemplateForm, FailedBuildStep, TemplateBuild, TemplateBuildEvent, TemplateBuildStatus,
+};
 pub use template_version::{
     CreateTemplate, EnsureImage, ImageTemplate, SetTemplateTag, TemplateHealthCheck,
     TemplateVersion, TemplateVersionList,

@@ -8,6 +8,7 @@
 //! and a promote are never sent twice.
 #![forbid(unsafe_code)]
 
+mod builds;
 mod client;
 mod config;
 mod device;
@@ -46,6 +47,7 @@ mod volumes;
 mod wait;
 mod webhook;
 
+pub use builds::{BuildFile, BuildFollow};
 pub use client::Client;
 pub use config::{ApiKey, ClientConfig, InvalidConfig};
 pub use dayfly_api as api;

@@ -14,6 +14,8 @@ pub struct SseEvent {
     /// `message` when the server gave none.
     pub name: String,
     pub data: String,
+    /// That of this event, if it has one.
+    pub id: Option<String>,
 }
 
 /// An event is longer than any that the server sends.
@@ -30,6 +32,7 @@ pub struct SseParser {
     is_past_first_line: bool,
     name: String,
     data: Option<String>,
+    id: Option<String>,
 }
 
 impl SseParser {
@@ -94,7 +97,8 @@ impl SseParser {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            // Comments, `id`, `retry` and what later versions may add.
+            "id" => self.id = Some(value.to_owned()),
+            // Comments, `retry` and what later versions may add.
             _ => {}
         }
         None
@@ -102,13 +106,14 @@ impl SseParser {
 
     fn end_event(&mut self) -> Option<SseEvent> {
         let name = mem::take(&mut self.name);
+        let id = self.id.take();
         let data = self.data.take()?;
         let name = if name.is_empty() {
             "message".to_owned()
         } else {
             name
         };
-        Some(SseEvent { name, data })
+        Some(SseEvent { name, data, id })
     }
 }
 
@@ -121,6 +126,7 @@ mod tests {
         SseEvent {
             name: name.to_owned(),
             data: data.to_owned(),
+            id: None,
         }
     }
 
@@ -140,9 +146,13 @@ mod tests {
     #[test]
     fn fields_come_in_any_order_and_comments_do_not_count() {
         assert_eq!(parse("data: {}\nevent: error\n\n"), [event("error", "{}")]);
+        let numbered = SseEvent {
+            id: Some("1".to_owned()),
+            ..event("message", "x")
+        };
         assert_eq!(
-            parse(": alive\n\n: alive\n\nid: 1\ndata:x\n\n"),
-            [event("message", "x")]
+            parse(": alive\n\n: alive\n\nid: 1\ndata:x\n\ndata:y\n\n"),
+            [numbered, event("message", "y")]
         );
         assert_eq!(parse("data: a\ndata:  b\n\n"), [event("message", "a\n b")]);
         assert_eq!(parse("\u{feff}data: a\n\n"), [event("message", "a")]);
