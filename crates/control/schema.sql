@@ -187,6 +187,20 @@ CREATE INDEX sandboxes_by_unconfirmed_egress ON sandboxes (node_id)
 
 CREATE INDEX sandboxes_deleted ON sandboxes (deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
 
+CREATE TABLE template_builds (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    name TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    state TEXT NOT NULL,
+    document TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    started_at_ms BIGINT NOT NULL,
+    ended_at_ms BIGINT
+);
+
+CREATE INDEX template_builds_by_age ON template_builds (project_id, started_at_ms);
+
 CREATE TABLE template_tags (
     project_id TEXT NOT NULL REFERENCES projects (id),
     name TEXT NOT NULL,

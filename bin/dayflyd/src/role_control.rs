@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<()> {
         let server = Server::bind(config).await;
         let server = server.context("the control process failed")?;
         let mut server = server.with_mcp(make_mcp).with_trusted_proxies(proxies);
+        server = server.with_builder(dayfly_build_mount::mount());
         if let Some((listener, shown)) = tls {
             follow_certificates(Arc::clone(&shown));
             server = server.with_tls(listener, shown)?;

@@ -1,6 +1,7 @@
 //! What every part of one control plane shares.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::admission::limit::Limits;
 use crate::admission::rates::Rates;
 use crate::admission::turns::Turns;
 use crate::audit::Audit;
+use crate::build::running::Builds;
 use crate::conditions::{Condition, Conditions};
 use crate::config::ReconcileSettings;
 use crate::exec::background::Followed;
@@ -67,6 +69,8 @@ pub struct Control {
     pub(crate) snapshot_turns: Turns,
     pub(crate) environments: KnownEnvironments,
     pub(crate) metrics: Metrics,
+    /// Builds of templates.
+    pub(crate) builds: Arc<Builds>,
     /// What of private space the operator has opened, and to which projects.
     pub(crate) internal_networks: InternalNetworks,
     /// How people sign in, if they can.
@@ -130,6 +134,7 @@ impl Control {
             snapshot_turns: Turns::new(1),
             environments: KnownEnvironments::default(),
             metrics: Metrics::default(),
+            builds: Arc::new(Builds::new(std::env::temp_dir())),
             internal_networks: InternalNetworks::default(),
             sign_in: None,
             tracer: None,
@@ -163,6 +168,13 @@ impl Control {
     #[must_use]
     pub fn with_sign_in(mut self, sign_in: Option<SignIn>) -> Self {
         self.sign_in = sign_in;
+        self
+    }
+
+    /// Where the files of build contexts are kept while they are built.
+    #[must_use]
+    pub fn with_build_directory(mut self, directory: PathBuf) -> Self {
+        self.builds = Arc::new(Builds::new(directory));
         self
     }
 

@@ -10,6 +10,7 @@
 
 pub mod admission;
 pub mod audit;
+pub mod build;
 pub mod code;
 mod conditions;
 pub mod config;
@@ -37,14 +38,15 @@ mod trace;
 pub mod view;
 pub mod volume;
 
+pub use build::TemplateBuilder;
 pub use config::{ControlConfig, ReconcileSettings};
 pub use control::Control;
 pub use gateway::{GatewaySettings, PreviewDomain};
 pub use http::{
-    Certificate, ConnectionLimits, InvalidCertificate, McpCaller, McpRefusal, McpService,
-    ShownCertificate, TrustedProxies, openapi, router, router_with_mcp,
+    Certificate, ConnectionLimits, InProcess, InvalidCertificate, MakeBuilder, MakeMcp, McpCaller,
+    McpRefusal, McpService, ShownCertificate, TrustedProxies, openapi, router, router_with,
 };
-pub use run::{MakeMcp, RunError, Server, run};
+pub use run::{RunError, Server, run};
 pub use tenancy::key::{KeyHash, PresentedKey};
 pub use tenancy::sign_in::SignIn;
 pub use tenancy::sign_in_settings::{InvalidSignIn, SignInConfig, SignInSettings};

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use dayfly_node_api::{NodeApi, NodeClient};
 use dayfly_oidc::InvalidAuthority;
 use dayfly_trace::StartExportError;
@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::ControlConfig;
 use crate::control::Control;
-use crate::http::{Listener, McpService, ShownCertificate, TrustedProxies, Watched};
+use crate::http::{
+    InProcess, Listener, MakeBuilder, MakeMcp, ShownCertificate, TrustedProxies, Watched,
+};
 use crate::store::{Store, StoreError};
 use crate::tenancy::key::KeyHash;
 use crate::tenancy::sign_in::SignIn;
@@ -41,9 +43,6 @@ pub enum RunError {
     Traces(#[from] StartExportError),
 }
 
-/// Makes what serves `/mcp`, of the API that it is to use.
-pub type MakeMcp = Box<dyn FnOnce(Router) -> Arc<dyn McpService> + Send>;
-
 /// A control plane that listens and has not begun to answer.
 pub struct Server {
     control: Arc<Control>,
@@ -53,7 +52,7 @@ pub struct Server {
     shown: Option<Arc<ShownCertificate>>,
     metrics: Option<(TcpListener, u64)>,
     proxies: TrustedProxies,
-    make_mcp: Option<MakeMcp>,
+    clients: InProcess,
 }
 
 impl fmt::Debug for Server {
@@ -87,12 +86,17 @@ impl Server {
             tracing::error!(%error, "what people signed in for could not be ended in the database");
         }
         let node: Arc<dyn NodeApi> = Arc::new(NodeClient::new(config.node_socket));
+        let beside_database = config.database.parent().map(Path::to_owned);
         let control = Control::new(store, node, config.cell, config.node_id)
             .with_local_key(config.local_key)
             .with_reconcile(config.reconcile)
             .with_internal_networks(config.internal_networks)
             .with_sign_in(sign_in)
             .with_gateway(config.gateway);
+        let control = match beside_database {
+            Some(directory) => control.with_build_directory(directory),
+            None => control,
+        };
         let control = match config.traces {
             Some(traces) => control.with_traces(traces)?,
             None => control,
@@ -118,14 +122,21 @@ impl Server {
             shown: None,
             metrics: None,
             proxies: TrustedProxies::default(),
-            make_mcp: None,
+            clients: InProcess::default(),
         })
     }
 
     /// Serves `/mcp` too.
     #[must_use]
     pub fn with_mcp(mut self, make_mcp: MakeMcp) -> Self {
-        self.make_mcp = Some(make_mcp);
+        self.clients.make_mcp = Some(make_mcp);
+        self
+    }
+
+    /// Runs builds of templates too.
+    #[must_use]
+    pub fn with_builder(mut self, make_builder: MakeBuilder) -> Self {
+        self.clients.make_builder = Some(make_builder);
         self
     }
 
@@ -182,10 +193,7 @@ impl Server {
         });
         tracing::info!(address = %self.address, "listening");
         let control = Arc::clone(&self.control);
-        let router = match self.make_mcp {
-            Some(make_mcp) => http::router_with_mcp(control, make_mcp),
-            None => http::router(control),
-        };
+        let router = http::router_with(control, self.clients);
         let stop = CancellationToken::new();
         let proxies = Arc::new(self.proxies);
         let sockets = std::iter::once((self.listener, None))
@@ -214,6 +222,7 @@ impl Server {
             }
         };
         futures::join!(join_all(serving), metrics, ending);
+        self.control.builds.cancel(None);
         self.control.gateway.close().await;
         self.control.tasks.close();
         let _ = tokio::time::timeout(TASKS_DEADLINE, self.control.tasks.wait()).await;

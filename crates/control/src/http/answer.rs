@@ -51,6 +51,8 @@ refusals! {
     StateRefusals = [401, 403, 404, 409, 429, 500, 502, 503, 504, 507];
     /// Another state of a sandbox, a snapshot, a fork, or a volume, with options.
     ChangeRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
+    /// A build, where nothing may run one.
+    BuildRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 501, 503, 504, 507];
     /// A fork, whose children may be refused for what they would reach.
     ForkRefusals = [400, 401, 403, 404, 409, 413, 415, 429, 500, 502, 503, 504, 507];
     /// A default of the project.
@@ -102,7 +104,7 @@ fn meaning(status: u16) -> &'static str {
         404 => "No such object in this project.",
         409 => "The object is in a state that does not allow this.",
         413 => "A body, a file or a list is over its limit.",
-        415 => "The body is not JSON.",
+        415 => "The body is not of the documented media type.",
         416 => "The file has none of the bytes that were asked for; `Content-Range` says its size.",
         429 => "Too many at once. Nothing was done.",
         501 => "Not built yet, or not in this template. Nothing was done.",

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use axum::{Extension, Router};
 use dayfly_node_api::unread::drain_unread;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Required};
@@ -18,6 +18,7 @@ use super::answer::{ReadRefusals, envelope_schemas, refusal};
 use super::error::ApiError;
 use super::mcp_http::{self, McpRoute, McpService};
 use super::{access_log, audit_read, auth, envelope, export_http, known_names, system};
+use crate::build::{TemplateBuilder, follow_http, http as builds};
 use crate::code::http as contexts;
 use crate::control::Control;
 use crate::exec::{http as exec, logs_http, processes_http, run_http, socket_http};
@@ -60,22 +61,42 @@ pub fn router(control: Arc<Control>) -> Router {
     guarded(routes, control)
 }
 
-/// The same, with `/mcp` beside it: a client of this API that is made with it, behind the same
-/// doors.
-pub fn router_with_mcp(
-    control: Arc<Control>,
-    make_mcp: impl FnOnce(Router) -> Arc<dyn McpService>,
-) -> Router {
-    let route = McpRoute {
-        control: Arc::clone(&control),
-        service: make_mcp(router(Arc::clone(&control))),
+/// Makes what serves `/mcp`, of the API that it is to use.
+pub type MakeMcp = Box<dyn FnOnce(Router) -> Arc<dyn McpService> + Send>;
+/// Makes what runs builds of templates, of the API that it is to use.
+pub type MakeBuilder = Box<dyn FnOnce(Router) -> Arc<dyn TemplateBuilder> + Send>;
+
+/// Clients of this API that are made with it and serve parts of it, behind the same doors.
+#[derive(Default)]
+pub struct InProcess {
+    pub make_mcp: Option<MakeMcp>,
+    pub make_builder: Option<MakeBuilder>,
+}
+
+impl std::fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcess").finish_non_exhaustive()
+    }
+}
+
+/// The same, with what is served by clients of it.
+pub fn router_with(control: Arc<Control>, clients: InProcess) -> Router {
+    let mut api = routed(&control);
+    if let Some(make_builder) = clients.make_builder {
+        let builder = make_builder(router(Arc::clone(&control)));
+        api = api.layer(Extension(builds::RunsBuilds(builder)));
+    }
+    let routes = match clients.make_mcp {
+        None => Router::new(),
+        Some(make_mcp) => Router::new()
+            .route(mcp_http::PATH, any(mcp_http::serve))
+            .route_layer(from_fn(access_log::note_route))
+            .with_state(McpRoute {
+                control: Arc::clone(&control),
+                service: make_mcp(router(Arc::clone(&control))),
+            }),
     };
-    let routes = Router::new()
-        .route(mcp_http::PATH, any(mcp_http::serve))
-        .route_layer(from_fn(access_log::note_route))
-        .with_state(route)
-        .fallback_service(routed(&control));
-    guarded(routes, control)
+    guarded(routes.fallback_service(api), control)
 }
 
 fn routed(control: &Arc<Control>) -> Router {
@@ -163,7 +184,11 @@ fn described() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(versions_http::list))
         .routes(routes!(versions_http::get, versions_http::delete_version))
         .routes(routes!(versions_http::set_tag, versions_http::delete_tag))
-        .routes(routes!(templates::builds))
+        .routes(routes!(builds::build))
+        .routes(routes!(builds::list))
+        .routes(routes!(builds::get, builds::delete))
+        .routes(routes!(follow_http::events))
+        .routes(routes!(follow_http::logs))
         .routes(routes!(templates::bake))
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::delete))

@@ -34,7 +34,7 @@ pub(crate) use arrival::Arrival;
 pub use arrival::TrustedProxies;
 pub use connections::ConnectionLimits;
 pub(crate) use connections::Connections;
-pub use document::{openapi, router, router_with_mcp};
+pub use document::{InProcess, MakeBuilder, MakeMcp, openapi, router, router_with};
 pub use mcp_http::{McpCaller, McpRefusal, McpService};
 pub(crate) use metrics_http::{Watched, serve_metrics};
 pub(crate) use serve::{Listener, serve};

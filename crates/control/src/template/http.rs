@@ -10,7 +10,7 @@ use dayfly_node_api::NodeCalls;
 use dayfly_types::ordered_template::is_ordered_name;
 
 use crate::control::Control;
-use crate::http::answer::{NodeFindRefusals, NodeRefusals, ReadRefusals};
+use crate::http::answer::{NodeFindRefusals, NodeRefusals};
 use crate::http::auth::Caller;
 use crate::http::body::JsonObject;
 use crate::http::error::ApiError;
@@ -39,14 +39,6 @@ pub(crate) async fn list(
     let rows = rows.await?;
     shown.extend(versions::newest(&rows, &reports));
     Ok(Json(shown))
-}
-
-/// Builds of templates out of images or archives, of which there are none: templates are baked from
-/// recipes. The published clients ask for the list.
-#[utoipa::path(get, path = "/v1/templates/builds", operation_id = "list_builds", tag = "templates",
-    responses((status = 200, body = Vec<Object>), ReadRefusals))]
-pub(crate) async fn builds() -> Json<[(); 0]> {
-    Json([])
 }
 
 /// One template.

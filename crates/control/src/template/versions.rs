@@ -267,7 +267,13 @@ fn plan(
 }
 
 /// A name that every project sees cannot be one project's.
-async fn ensure_name_is_free(control: &Control, name: &str) -> Result<(), OrderTemplateError> {
+///
+/// # Errors
+/// [`OrderTemplateError::NameTaken`].
+pub(crate) async fn ensure_name_is_free(
+    control: &Control,
+    name: &str,
+) -> Result<(), OrderTemplateError> {
     let Ok(parsed) = TemplateName::parse(name) else {
         return Ok(());
     };
@@ -435,6 +441,11 @@ pub(crate) async fn delete_template(
         .store
         .orders_named(project, OrderKind::Version, name)
         .await?;
+    if rows.is_empty() && ensure_name_is_free(control, name).await.is_err() {
+        // One of the server's stays, and nobody is to think that it went.
+        let what = format!("template {name} of this project, and that of the server stays");
+        return Err(OrderTemplateError::NotFound { what });
+    }
     for row in rows {
         control.store.mark_order_with_tags(project, &row.id).await?;
         order::give_up(control, &row).await?;

@@ -122,7 +122,7 @@ pub(crate) async fn delete_version(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a template of the project with all its versions and tags. Sandboxes and snapshots that were
+/// Deletes a template of the project with all its versions and tags. Those of the server stay. Sandboxes and snapshots that were
 /// made from it stay. May be repeated.
 #[utoipa::path(delete, path = "/v1/templates/{name}", operation_id = "delete_template", tag = "templates",
     params(TemplateParameter),

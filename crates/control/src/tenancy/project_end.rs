@@ -167,6 +167,7 @@ pub(crate) async fn empty(
 ) -> Result<(), EmptyError> {
     // Nobody uses it any more, and nobody is inside, before anything goes.
     shut(control, project).await?;
+    control.builds.cancel(Some(project));
     let store = &control.store;
     store.end_keys_and_links(project, now_ms()).await?;
     loop {
@@ -191,6 +192,7 @@ pub(crate) async fn empty(
     }
     // The node gives them up here or in a later pass; nobody can use them any more.
     store.mark_all_orders(project).await?;
+    store.delete_builds(project).await?;
     order::give_up_the_rest(control).await;
     // To the end: who waits for a turn to make one then finds the project gone.
     let _turn = control.volume_turns.wait(project, TURN_DEADLINE).await?;

@@ -11,6 +11,7 @@ mod access_log;
 mod audit_faults;
 mod audit_span;
 mod auth;
+mod builds;
 mod connections;
 mod contexts;
 mod environment;

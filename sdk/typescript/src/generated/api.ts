@@ -71,6 +71,38 @@ export interface components {
              */
             memory_mb?: number | null;
         };
+        /**
+         * @description The form of `POST /v1/templates/build`. Every field is a text; every part with a file name is a
+         *     file of the build context, and its field name is the path below it.
+         */
+        BuildTemplateForm: {
+            /** @description Values of `ARG`, as a JSON object of texts. */
+            build_args?: string | null;
+            /** @description Modes of files of the build context that are not 0644: JSON, paths with octal texts. */
+            "context.modes"?: string | null;
+            /** @description CPUs. Default: those of the base. */
+            cpu?: string | null;
+            /** @description For people. */
+            description?: string | null;
+            /** @description The text of a Dockerfile. Either this or `image_ref`. */
+            dockerfile?: string | null;
+            /** @description `true`: do every step, whatever is kept of earlier builds. */
+            fresh?: string | null;
+            /** @description An image: the same as a Dockerfile with nothing but `FROM`. */
+            image_ref?: string | null;
+            /** @description MiB. Default: that of the base. */
+            memory_mb?: string | null;
+            /** @description Of the template. */
+            name: string;
+            /** @description What steps may reach: JSON, as `network` of a sandbox. */
+            network?: string | null;
+            /** @description MiB of disk. A wish: it has at least what the base needs. */
+            size_mb?: string | null;
+            /** @description Which is to mean the new version. Default `latest`. */
+            tag?: string | null;
+            /** @description The stage to build. Default: the last. */
+            target?: string | null;
+        };
         /** @description What one capture cost. Times are milliseconds. */
         Capture: {
             /**
@@ -603,6 +635,25 @@ export interface components {
              *     is in no page is of a decision that is gone.
              */
             through: number;
+        };
+        /** @description A step whose command failed. */
+        FailedBuildStep: {
+            /** Format: int32 */
+            exit_code: number;
+            /**
+             * Format: int64
+             * @description Of the Dockerfile.
+             */
+            line: number;
+            /** Format: int64 */
+            number: number;
+            /** @description Where it failed. It is there for some minutes. */
+            sandbox: string;
+            /** Format: int64 */
+            steps: number;
+            /** @description The last lines that it said. */
+            tail: string[];
+            text: string;
         };
         /** @description Data of a `change` event of `GET /v1/sandboxes/{id}/fs/watch`. */
         FileChange: {
@@ -1623,6 +1674,120 @@ export interface components {
             /** @description Its other sizes that were asked for, smallest first. */
             variants?: components["schemas"]["TemplateVariant"][];
         };
+        /** @description A build of a template that the server runs, or ran. */
+        TemplateBuild: {
+            /**
+             * Format: int64
+             * @description Of the template on the host's disk, when it is done.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description How many of them were done before.
+             */
+            cached: number;
+            /** @description RFC 3339. */
+            ended_at?: string | null;
+            /** @description Why it failed. */
+            error?: string | null;
+            id: string;
+            /**
+             * @description What a sandbox is created with when it is done; until then the image that was asked for, if
+             *     one was.
+             */
+            image_ref: string;
+            /** @description Of the template. */
+            name: string;
+            /**
+             * Format: int64
+             * @description MiB of disk: what was asked for, and when it is done what sandboxes have.
+             */
+            size_mb: number;
+            /** @description RFC 3339. */
+            started_at?: string | null;
+            status: components["schemas"]["TemplateBuildStatus"];
+            /** Format: int64 */
+            steps: number;
+            tag: string;
+            /** @description The version that it made. */
+            version?: string | null;
+        };
+        /** @description One event of a build. The last is `built` or `failed`. */
+        TemplateBuildEvent: {
+            detail?: string | null;
+            /** @enum {string} */
+            event: "base";
+            image: string;
+            /** Format: int32 */
+            percent: number;
+        } | {
+            /** @enum {string} */
+            event: "stage";
+            name: string;
+            /** Format: int64 */
+            steps: number;
+        } | {
+            /** @enum {string} */
+            event: "cached";
+            /** Format: int64 */
+            number: number;
+            /** Format: int64 */
+            steps: number;
+            text: string;
+        } | {
+            /** @enum {string} */
+            event: "started";
+            /** Format: int64 */
+            number: number;
+            /** Format: int64 */
+            steps: number;
+            text: string;
+        } | {
+            /** @enum {string} */
+            event: "output";
+            is_error: boolean;
+            text: string;
+        } | {
+            /** Format: int64 */
+            elapsed_ms: number;
+            /** @enum {string} */
+            event: "finished";
+            /** Format: int64 */
+            number: number;
+        } | {
+            detail?: string | null;
+            /** @enum {string} */
+            event: "baking";
+            /** Format: int32 */
+            percent: number;
+        } | {
+            /** @enum {string} */
+            event: "dropped";
+            /** Format: int64 */
+            lines: number;
+        } | {
+            /** Format: int64 */
+            cached: number;
+            /** Format: int64 */
+            elapsed_ms: number;
+            /** @enum {string} */
+            event: "built";
+            name: string;
+            /** Format: int64 */
+            steps: number;
+            tag: string;
+            version: string;
+        } | {
+            error: string;
+            /** @enum {string} */
+            event: "failed";
+            step?: components["schemas"]["FailedBuildStep"] | null;
+        };
+        /**
+         * @description How far a build is.
+         * @enum {string}
+         */
+        TemplateBuildStatus: "queued" | "running" | "done" | "failed";
         /** @description How it is found out that a template's program is ready. */
         TemplateHealthCheck: {
             /** @description A text for the shell, or a program with its arguments. */

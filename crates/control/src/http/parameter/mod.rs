@@ -16,9 +16,9 @@ use super::error::ApiError;
 
 pub(crate) use declare::{Parameter, Place, parameters};
 pub(crate) use name::{
-    AuditCursor, ContextName, EntryName, EventCursor, HourCursor, KeyPrefix, Labels, LinkName,
-    ModeBits, Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor, PathText,
-    Port, ProjectName, Since, TagName, TokenCursor, UserName, VersionName,
+    AuditCursor, BuildName, ContextName, EntryName, EventCursor, HourCursor, KeyPrefix, Labels,
+    LinkName, ModeBits, Moment, OfSandbox, Output, OutputName, OutputNames, Outputs, PageCursor,
+    PathText, Port, ProjectName, Since, TagName, TokenCursor, UserName, VersionName,
 };
 pub(crate) use scalar::{Flag, LooseFlag, Number, SmallNumber, Text};
 pub(crate) use span::span_ms;

@@ -98,6 +98,8 @@ kinds! {
     TagName -> String = text_like("^[a-z0-9][a-z0-9._-]{0,49}$"), |_, text| Ok(text.to_owned());
     /// A version of a template, by its id or a tag.
     VersionName -> String = text_like("^[a-z0-9][a-z0-9._-]{0,49}$"), |_, text| Ok(text.to_owned());
+    /// A build; whether there is such a one is found out by looking.
+    BuildName -> String = text_like("^[a-z0-9-]{1,64}$"), |_, text| Ok(text.to_owned());
     /// A link of a port; whether there is such a one is found out by looking.
     LinkName -> String = text_like("^[a-z0-9-]{1,50}$"), |_, text| Ok(text.to_owned());
     /// What a key begins with.

@@ -171,6 +171,7 @@ impl World {
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), bind()).unwrap();
         let server = server.with_mcp(super::mcp::mount());
+        let server = server.with_builder(dayfly_build_mount::mount());
         let mut server = server.with_trusted_proxies(setup.proxies);
         let mut tls_address = None;
         if let Some(shown) = setup.tls {
