@@ -1,5 +1,6 @@
 """One case for each public method of the published Python client."""
 
+import contextlib
 import os
 import re
 import sys
@@ -472,37 +473,104 @@ def templates_get(world):
     raises(NotFoundError, lambda: world.client.templates.get("nowhere"), "no such template")
 
 
-@case("templates.builds")
-def templates_builds(world):
-    equal(world.client.templates.builds(), [], "builds")
+DOCKERFILE = "FROM base\nCOPY greeting/ /srv/greeting/\nRUN cat /srv/greeting/text && echo end\n"
 
 
-@case("templates.delete", "pandastack.templates.delete", not_offered=True)
-def templates_delete(world):
-    refused(lambda: world.client.templates.delete("base"), "delete")
-    refused(lambda: pandastack.templates.delete("base"), "delete")
-    equal(world.client.templates.get("base").name, "base", "still there")
+@contextlib.contextmanager
+def build_context():
+    """A directory as people have it: with the Dockerfile in it."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        (root / "greeting").mkdir()
+        (root / "greeting" / "text").write_text("hello é\n")
+        (root / "Dockerfile").write_text(DOCKERFILE)
+        yield root
 
 
-@case("templates.get_build", "templates.build_logs", "templates.wait_for_build",
-      "pandastack.templates.build_logs", "pandastack.templates.wait_for_build", not_offered=True)
-def templates_build_of_id(world):
-    templates = world.client.templates
-    refused(lambda: templates.get_build("build-1"), "get_build")
-    refused(lambda: list(templates.build_logs("build-1")), "build_logs")
-    refused(lambda: templates.wait_for_build("build-1"), "wait_for_build")
-    refused(lambda: list(pandastack.templates.build_logs("build-1")), "build_logs")
-    refused(lambda: pandastack.templates.wait_for_build("build-1"), "wait_for_build")
+def is_usable(world, build):
+    """Whether a sandbox of what was built has what it should."""
+    sandbox = world.create(template=build.image_ref)
+    text = sandbox.exec("cat /srv/greeting/text").stdout
+    sandbox.kill()
+    equal(text, "hello é\n", "the file that was sent")
 
 
-@case("templates.build", "templates.register", "templates.build_from_dockerfile", "pandastack.templates.build",
-      "pandastack.templates.register", "pandastack.templates.build_from_dockerfile", not_offered=True)
+def drop_steps(world):
+    """The cache of a build is snapshots of the project."""
+    for snapshot in world.http("GET", "/snapshots").json()["snapshots"]:
+        if (snapshot.get("name") or "").startswith("step-"):
+            world.http("DELETE", f"/snapshots/{snapshot['id']}")
+
+
+@case("templates.build_from_dockerfile", "templates.get_build", "templates.build_logs", "templates.wait_for_build",
+      "templates.builds", "templates.delete")
+def templates_build_from_dockerfile(world):
+    templates, name = world.client.templates, f"conformance-{world.run}"
+    with build_context() as root:
+        begun = templates.build_from_dockerfile(name, str(root / "Dockerfile"), context_dir=str(root))
+    check(begun.status in ("queued", "running") and begun.error is None, f"begun: {begun!r}")
+    lines = list(templates.build_logs(begun.id))
+    # Also what a step says that looks like the end.
+    for wanted in ("[2/2] RUN cat /srv/greeting/text && echo end", "| hello é", "| end"):
+        check(wanted in lines, f"the log lacks {wanted!r}: {lines}")
+    done = templates.wait_for_build(begun.id)
+    equal((done.status, done.error, done.image_ref), ("done", None, f"{name}:latest"), "done")
+    check(done.bytes > 0 and done.size_mb >= 1024 and done.started_at <= done.ended_at, f"done: {done!r}")
+    equal(list(templates.build_logs(begun.id, follow=False)), lines, "the log of a build that ended")
+    equal(templates.get_build(begun.id), done, "get_build")
+    equal([b.id for b in templates.builds()][:1], [begun.id], "builds, newest first")
+    is_usable(world, done)
+    mine = templates.get(name)
+    equal((mine.name, mine.is_global), (name, False), "template")
+    check(name in {t.name for t in templates.list()}, "the list lacks it")
+    templates.delete(name)
+    raises(NotFoundError, lambda: templates.get(name), "a deleted template")
+    refused(lambda: templates.delete("base"), "delete of the server's")
+    equal(templates.get("base").name, "base", "still there")
+    raises(NotFoundError, lambda: templates.get_build("build-1"), "no such build")
+    failed = templates.build_from_dockerfile(name, "FROM base\nRUN exit 3\n")
+    error = raises(pandastack.TemplateBuildError, lambda: templates.wait_for_build(failed.id), "a build that fails")
+    check("exit code 3" in str(error), f"why it failed: {error}")
+    drop_steps(world)
+
+
+@case("pandastack.templates.build_from_dockerfile", "pandastack.templates.build_logs",
+      "pandastack.templates.wait_for_build", "pandastack.templates.delete")
+def module_build_from_dockerfile(world):
+    name = f"conformance-{world.run}-m"
+    with build_context() as root:
+        begun = pandastack.templates.build_from_dockerfile(name, DOCKERFILE, context_dir=str(root))
+    check("| end" in list(pandastack.templates.build_logs(begun.id)), "the log lacks a line")
+    is_usable(world, pandastack.templates.wait_for_build(begun.id))
+    pandastack.templates.delete(name)
+    raises(NotFoundError, lambda: pandastack.templates.get(name), "a deleted template")
+    drop_steps(world)
+
+
+@case("templates.register", "pandastack.templates.register")
+def templates_register(world):
+    for number, templates in enumerate((world.client.templates, pandastack.templates)):
+        name = f"conformance-{world.run}-r{number}"
+        begun = templates.register(name, "base", memory_mb=512)
+        equal(begun.image_ref, "base", "what was asked for")
+        done = templates.wait_for_build(begun.id)
+        equal((done.status, done.image_ref), ("done", f"{name}:latest"), "done")
+        sandbox = world.create(template=done.image_ref)
+        equal(sandbox.exec("echo 42").stdout, "42\n", "exec")
+        sandbox.kill()
+        templates.delete(name)
+    refused(lambda: world.client.templates.register("mine", "base", kernel="mine"), "a kernel")
+    refused(lambda: world.client.templates.register("builds", "base"), "a name that is a path")
+    drop_steps(world)
+
+
+@case("templates.build", "pandastack.templates.build", not_offered=True)
 def templates_build(world):
     for owner in (world.client.templates, pandastack.templates):
         with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
+            archive.write(b"x")
+            archive.flush()
             refused(lambda: owner.build("mine", rootfs_tar=archive.name), "build")
-        refused(lambda: owner.register("mine", "example/image:1"), "register")
-        refused(lambda: owner.build_from_dockerfile("mine", "FROM scratch"), "build_from_dockerfile")
 
 
 @case("templates.push", "pandastack.templates.push", "pandastack.templates.registry_ref")

@@ -26,7 +26,7 @@ NOTES = {
     "templates.get": "no `rootfs_path`: paths of the host are not shown",
 }
 
-NOT_OFFERED = "not offered: templates are made on the host"
+NOT_OFFERED = "not offered: root file systems are not taken, images and Dockerfiles are"
 
 HEADING = """# Conformance with the PandaStack clients
 
