@@ -6,6 +6,7 @@ mod admission;
 mod backup;
 mod builds;
 mod builds_pace;
+mod builds_in_server;
 mod calls;
 mod canary;
 mod cases;
