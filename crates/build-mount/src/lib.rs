@@ -124,7 +124,7 @@ fn failed(error: BuildError) -> BuildFailure {
     let text = error_chain_once(&error);
     let mut failure = failure(text);
     if let BuildError::Step(step) = error {
-        failure.step = Some(told::failed_step(*step));
+        failure.step = Some(Box::new(told::failed_step(*step)));
     }
     failure
 }

@@ -88,5 +88,5 @@ pub struct BuiltVersion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFailure {
     pub error: String,
-    pub step: Option<FailedBuildStep>,
+    pub step: Option<Box<FailedBuildStep>>,
 }

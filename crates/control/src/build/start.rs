@@ -162,6 +162,7 @@ fn ended(
                 row.document.error = Some(error.clone());
                 row.document.elapsed_ms = elapsed_ms;
             });
+            let step = step.map(|step| *step);
             (row, TemplateBuildEvent::Failed { error, step })
         }
     }
@@ -221,7 +222,7 @@ mod tests {
     fn the_failure_of_a_step_fits_into_one_event() {
         let failure = bounded(BuildFailure {
             error: "é".repeat(100_000),
-            step: Some(FailedBuildStep {
+            step: Some(Box::new(FailedBuildStep {
                 number: 1,
                 steps: 1,
                 line: 1,
@@ -231,11 +232,11 @@ mod tests {
                     .map(|line| format!("{line} {}", "é".repeat(2000)))
                     .collect(),
                 sandbox: "sb-local-a".to_owned(),
-            }),
+            })),
         });
         let tail = &failure.step.as_ref().unwrap().tail;
         assert!(tail.last().unwrap().starts_with("19 "), "{tail:?}");
-        let (error, step) = (failure.error, failure.step);
+        let (error, step) = (failure.error, failure.step.map(|step| *step));
         let event = TemplateBuildEvent::Failed { error, step };
         assert!(sse::ascii_json(&event).len() < sse::EVENT_BYTES_MAX / 2);
     }

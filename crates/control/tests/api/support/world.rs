@@ -147,14 +147,7 @@ impl World {
         let foreign_key = add_key(&store, "other").await;
         let client = Arc::new(NodeClient::new(&socket));
         let node_id = NodeId::parse("fake").unwrap();
-        let sign_in = setup.sign_in.map(|settings| {
-            let authority = None;
-            let config = SignInConfig {
-                settings,
-                authority,
-            };
-            SignIn::new(config).unwrap()
-        });
+        let sign_in = setup.sign_in.map(signed_in_by);
         let control = Control::new(store, client, CellName::local(), node_id)
             .with_limits(setup.limits)
             .with_reconcile(setup.reconcile)
@@ -170,9 +163,10 @@ impl World {
         let control = Arc::new(control);
         let bind = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::with_control(Arc::clone(&control), bind()).unwrap();
-        let server = server.with_mcp(super::mcp::mount());
-        let server = server.with_builder(dayfly_build_mount::mount());
-        let mut server = server.with_trusted_proxies(setup.proxies);
+        let mut server = server
+            .with_mcp(super::mcp::mount())
+            .with_builder(dayfly_build_mount::mount())
+            .with_trusted_proxies(setup.proxies);
         let mut tls_address = None;
         if let Some(shown) = setup.tls {
             let listener = bind();
@@ -343,6 +337,15 @@ impl Drop for World {
             task.abort();
         }
     }
+}
+
+fn signed_in_by(settings: SignInSettings) -> SignIn {
+    let authority = None;
+    let config = SignInConfig {
+        settings,
+        authority,
+    };
+    SignIn::new(config).unwrap()
 }
 
 pub(crate) async fn add_key(store: &Store, project: &str) -> String {
