@@ -117,6 +117,7 @@ impl Kitchen {
                 hash: "aa".to_owned(),
             },
             sealed_layers: Vec::new(),
+            base_parts: Vec::new(),
         };
         (store.publish(staging, draft).unwrap(), recipe)
     }

@@ -8,12 +8,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dayfly_host::cgroup::{Cgroup, CgroupError};
-use dayfly_host::files::{disk_space, sync};
+use dayfly_host::files::disk_space;
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree};
 use dayfly_types::RegistryHost;
@@ -25,6 +25,7 @@ use dayfly_types::limits::{
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 
+use crate::base_disk;
 use crate::container_lend;
 use crate::files;
 use crate::image_address::ImageAddress;
@@ -99,7 +100,8 @@ pub struct ContainerImages {
 }
 
 impl ContainerImages {
-    /// Makes the disk of an image at `target`. `work` is an empty directory that the caller removes.
+    /// Makes the disk of an image in `target`, a directory, and gives the names of its files there.
+    /// `work` is an empty directory that the caller removes.
     ///
     /// # Errors
     /// [`ContainerError`]
@@ -112,7 +114,7 @@ impl ContainerImages {
         work: &Path,
         target: &Path,
         progress: &ProgressReporter,
-    ) -> Result<MadeImage, ContainerError> {
+    ) -> Result<(MadeImage, Vec<String>), ContainerError> {
         let (here, asked, place) = (self.clone(), image.clone(), work.to_owned());
         let prepared = blocking(move || here.prepare(&asked, &place)).await?;
         let (sender, receiver) = pipe::pipe().map_err(ContainerError::Hear)?;
@@ -125,13 +127,13 @@ impl ContainerImages {
                 .unwrap_or(Err(ContainerError::TimedOut(IMAGE_DEADLINE))),
             Err(error) => Err(ContainerError::Launch(error)),
         };
-        let (from, to) = (work.join(file_names::DISK), target.to_owned());
+        let (from, to) = (work.to_owned(), target.to_owned());
         blocking(move || {
             // Nothing of it may run when its disk is looked at.
             prepared.end()?;
             let made = heard?;
-            take(&from, &to).map_err(ContainerError::Take)?;
-            Ok(made)
+            let taken = base_disk::take(&from, &to, DISK_BYTES_MAX);
+            Ok((made, taken.map_err(ContainerError::Take)?))
         })
         .await
     }
@@ -308,21 +310,6 @@ async fn hear(
 fn plain(text: &str) -> String {
     let shown = |letter: char| if letter.is_control() { '?' } else { letter };
     text.chars().take(2000).map(shown).collect()
-}
-
-/// Moves the disk to where it belongs and makes it this process's own.
-fn take(from: &Path, to: &Path) -> io::Result<()> {
-    files::move_regular(from, to)?;
-    let disk = files::open_regular(to)?;
-    if disk.metadata()?.size() > DISK_BYTES_MAX {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    rustix::fs::fchown(
-        &disk,
-        Some(rustix::fs::Uid::ROOT),
-        Some(rustix::fs::Gid::ROOT),
-    )?;
-    sync(&disk)
 }
 
 async fn blocking<T: Send + 'static>(

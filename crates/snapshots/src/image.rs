@@ -8,6 +8,7 @@ use dayfly_types::GuestDefaults;
 use dayfly_types::container_image::MadeImage;
 use tokio::sync::Mutex;
 
+use crate::base_disk::BaseFiles;
 use crate::container::{ContainerError, ContainerImages};
 use crate::debian::RELEASE;
 use crate::files;
@@ -62,7 +63,7 @@ pub enum ImageError {
 /// Where the parts of an image are. They are sealed, and may be linked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageParts {
-    pub base: PathBuf,
+    pub base: BaseFiles,
     pub kernel: PathBuf,
     pub kernel_version: String,
     /// In the order of loading.
@@ -187,18 +188,17 @@ impl ImageBuilder {
         let containers = containers.ok_or(ImageError::Container(ContainerError::NotHere))?;
         let work = self.cache.stage().map_err(ImageError::Stage)?;
         let staging = self.cache.stage().map_err(ImageError::Stage)?;
-        let target = staging.path().join(file_names::BASE_IMAGE);
-        let made = containers.make(&image.image, work.path(), &target, progress);
-        let made = made.await.map_err(ImageError::Container)?;
+        let made = containers.make(&image.image, work.path(), staging.path(), progress);
+        let (made, mut names) = made.await.map_err(ImageError::Container)?;
         blocking(move || {
             drop(work);
             let text = serde_json::to_vec_pretty(&made).map_err(io::Error::from);
             let about = staging.path().join(MADE_IMAGE_FILE);
             text.and_then(|text| files::write_new(&about, &text, files::SEALED_MODE))
                 .map_err(ImageError::MadeImage)?;
-            let names = [file_names::BASE_IMAGE, MADE_IMAGE_FILE].map(str::to_owned);
+            names.push(MADE_IMAGE_FILE.to_owned());
             let entry = cache
-                .commit(&key, staging, &made.digest, names.to_vec())
+                .commit(&key, staging, &made.digest, names)
                 .map_err(ImageError::Keep)?;
             Ok(Keyed { key, entry })
         })
@@ -218,13 +218,8 @@ impl ImageBuilder {
         let image = image.clone();
         blocking(move || {
             let taken = snapshots.take(&image, staging.path());
-            taken.map_err(ImageError::Snapshot)?;
-            let names = [
-                file_names::BASE_IMAGE,
-                file_names::LOWEST_LAYER,
-                file_names::TAKEN_LAYER,
-            ];
-            let names = names.map(str::to_owned).to_vec();
+            let mut names = taken.map_err(ImageError::Snapshot)?;
+            names.extend([file_names::LOWEST_LAYER, file_names::TAKEN_LAYER].map(str::to_owned));
             let entry = cache
                 .commit(&key, staging, image.snapshot.as_str(), names)
                 .map_err(ImageError::Keep)?;
@@ -338,12 +333,11 @@ struct Keyed {
 
 fn parts(kernel: Keyed, root: Keyed) -> Result<ImageParts, ImageError> {
     let named = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
-    let (mut about, mut base) = (None, None);
+    let base = BaseFiles::among(&root.entry.files);
+    let mut about = None;
     let (mut lowest, mut layer) = (None, None);
     for path in root.entry.files {
-        if named(&path, file_names::BASE_IMAGE) {
-            base = Some(path);
-        } else if named(&path, file_names::LOWEST_LAYER) {
+        if named(&path, file_names::LOWEST_LAYER) {
             lowest = Some(path);
         } else if named(&path, file_names::TAKEN_LAYER) {
             layer = Some(path);

@@ -19,6 +19,7 @@ use dayfly_host::files::disk_space;
 use dayfly_types::TemplateName;
 use serde::{Deserialize, Serialize};
 
+use crate::base_disk::are_names_of_disk;
 use crate::catalog::ResolvedRecipe;
 use crate::files;
 use crate::image::{MADE_IMAGE_FILE, disk_key, kernel_key};
@@ -26,17 +27,11 @@ use crate::image_cache::{CacheError, Contents, ImageCache, ImageKey, contents_of
 use crate::kernel::KERNEL_FILE;
 use crate::sparse::{BLOCK_BYTES, is_zero};
 use crate::staging::{StagingDirectory, StagingError};
-use crate::template::file_names;
 
 const FIRST_LINE: &[u8] = b"dayfly-image 1\n";
 /// A kernel has a dozen modules, each with a line of its own.
 const HEAD_BYTES_MAX: u64 = 1 << 20;
 const FILES_MAX: usize = 256;
-/// What an entry with a disk holds: the disk alone, or what the image of a container says as well.
-const DISK_FILES: [&[&str]; 2] = [
-    &[file_names::BASE_IMAGE],
-    &[file_names::BASE_IMAGE, MADE_IMAGE_FILE],
-];
 /// What stays free of the disk whatever an archive says of itself.
 const DISK_RESERVE_BYTES: u64 = 1 << 30;
 
@@ -294,7 +289,10 @@ fn check_head(head: &Head, keys: &[ImageKey; 2]) -> Result<(), ImportError> {
         let what = "no kernel comes first";
         return Err(ImportError::Contents { what });
     }
-    if !DISK_FILES.contains(&names(1).as_slice()) {
+    // What the image of a container says may follow the disk.
+    let mut disk = names(1);
+    disk.pop_if(|last| *last == MADE_IMAGE_FILE);
+    if !are_names_of_disk(&disk) {
         let what = "not one disk";
         return Err(ImportError::Contents { what });
     }

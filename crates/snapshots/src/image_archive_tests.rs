@@ -1,6 +1,7 @@
 use super::*;
 use crate::catalog::RecipeCatalog;
 use crate::recipe::ImageRecipe;
+use crate::template::file_names;
 
 fn recipe() -> ResolvedRecipe {
     let catalog = RecipeCatalog::load(None).unwrap();
@@ -104,6 +105,39 @@ fn an_image_arrives_as_it_was() {
     std::fs::remove_file(&disk).unwrap();
     hosts.import(&archive, None).unwrap();
     assert!(disk.exists());
+}
+
+/// Maps, which an engine understands, are made where the image is baked.
+#[test]
+fn parts_of_a_disk_arrive_and_nothing_else_beside_them() {
+    let hosts = Hosts::new();
+    let (cache, [_, root]) = (hosts.cache("first"), keys(&hosts.recipe));
+    let archive_with = |names: &[&str]| {
+        cache.remove_others("root", &[]);
+        let staging = cache.stage().unwrap();
+        for name in names {
+            std::fs::write(staging.path().join(name), name).unwrap();
+        }
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        cache.commit(&root, staging, "trixie", names).unwrap();
+        hosts.exported().0
+    };
+    for names in [
+        &["base.img", "base-0.img", "base-0.map"][..],
+        &["base.img", "base.map"],
+        &["base-0.img", "base.img"],
+        &["base.img", "image.json", "base-0.img"],
+    ] {
+        let refused = hosts.refused(&archive_with(names));
+        assert!(matches!(refused, ImportError::Contents { .. }), "{names:?}");
+    }
+    let names = ["base.img", "base-0.img", "base-1.img", "image.json"];
+    hosts.import(&archive_with(&names), None).unwrap();
+    let arrived = hosts.cache("second").open(&root).unwrap().files;
+    assert_eq!(arrived.len(), names.len());
+    for (path, name) in arrived.iter().zip(names) {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), name);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! a blocking task. Start reading at [`manifest`] and [`store`].
 #![forbid(unsafe_code)]
 
+mod base_disk;
 pub mod bridge;
 pub mod capture;
 pub mod catalog;
@@ -49,6 +50,7 @@ pub mod variant;
 pub mod verify;
 pub mod writable_disk;
 
+pub use base_disk::{BaseFiles, BasePartNames};
 pub use capture::{CaptureDraft, CaptureManifest, CapturePurpose, CaptureStore};
 pub use catalog::{CatalogError, RecipeCatalog, ResolvedRecipe, WrongRecipe, recipe_files};
 pub use container::{ContainerError, ContainerImages};

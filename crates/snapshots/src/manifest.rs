@@ -11,11 +11,15 @@ use dayfly_vmm::{Accelerator, EngineBuild, EngineKind, MachineSpec};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use crate::base_disk::BasePartNames;
 use crate::digest::ContentDigest;
 use crate::variant::VariantIdentity;
 
-/// The format that this program writes, and the newest that it reads.
-pub const MANIFEST_FORMAT: u32 = 2;
+/// The newest format that this program reads. It writes it where an older reader would take a part
+/// of the base disk for all of it.
+pub const MANIFEST_FORMAT: u32 = 3;
+/// The format of everything else, and the oldest that is restored.
+pub const MANIFEST_FORMAT_WHOLE_BASE: u32 = 2;
 
 /// What a published template is and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,9 @@ pub struct TemplateManifest {
     pub agent: AgentIdentity,
     /// Sealed disk layers by file name, lowest first.
     pub sealed_layers: Vec<String>,
+    /// The parts of the base disk, lowest first. Absent where it is one file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_parts: Vec<BasePartNames>,
     /// How [`SealedFile::digest`] is computed: [`crate::DIGEST_KIND`].
     pub digest_kind: String,
     pub files: Vec<SealedFile>,
@@ -61,12 +68,17 @@ pub struct ManifestDraft {
     pub kernel_version: String,
     pub agent: AgentIdentity,
     pub sealed_layers: Vec<String>,
+    pub base_parts: Vec<BasePartNames>,
 }
 
 impl ManifestDraft {
     pub(crate) fn finish(self, files: Vec<SealedFile>) -> TemplateManifest {
         TemplateManifest {
-            format: MANIFEST_FORMAT,
+            format: if self.base_parts.is_empty() {
+                MANIFEST_FORMAT_WHOLE_BASE
+            } else {
+                MANIFEST_FORMAT
+            },
             name: self.name,
             project: self.project,
             parent: self.parent,
@@ -79,6 +91,7 @@ impl ManifestDraft {
             kernel_version: self.kernel_version,
             agent: self.agent,
             sealed_layers: self.sealed_layers,
+            base_parts: self.base_parts,
             digest_kind: crate::DIGEST_KIND.to_owned(),
             files,
         }
@@ -197,6 +210,8 @@ pub enum ManifestError {
     UnknownDigest { found: String },
     #[error("the manifest names a file {name:?}, which is not a plain file name")]
     BadFileName { name: String },
+    #[error("the manifest names parts of the base disk as no program does")]
+    BaseParts,
     #[error("the manifest does not list the file {name:?}")]
     MissingFile { name: String },
 }
@@ -204,7 +219,7 @@ pub enum ManifestError {
 /// The first thing in which a template differs from what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    #[error("manifest format {found} is older than {MANIFEST_FORMAT}")]
+    #[error("manifest format {found} is older than {MANIFEST_FORMAT_WHOLE_BASE}")]
     Format { found: u32 },
     #[error("engine is {}, not {}", found.as_str(), wanted.as_str())]
     Engine {
@@ -274,7 +289,7 @@ impl TemplateManifest {
     /// # Errors
     /// The first [`Mismatch`].
     pub fn fits_host(&self, wanted: &HostFingerprint) -> Result<(), Mismatch> {
-        if self.format < MANIFEST_FORMAT {
+        if self.format < MANIFEST_FORMAT_WHOLE_BASE {
             return Err(Mismatch::Format { found: self.format });
         }
         self.engine.fits(&wanted.engine)?;
@@ -284,6 +299,14 @@ impl TemplateManifest {
             return Err(Mismatch::Agent { found, wanted });
         }
         Ok(())
+    }
+
+    /// The files of the base disk without their maps: the last part, then those below it.
+    pub(crate) fn base_contents(&self) -> Vec<String> {
+        let last = crate::file_names::BASE_IMAGE;
+        let parts = self.base_parts.iter().map(|part| &part.content);
+        let lower = parts.filter(|name| *name != last).cloned();
+        std::iter::once(last.to_owned()).chain(lower).collect()
     }
 
     fn check(&self) -> Result<(), ManifestError> {
@@ -300,7 +323,13 @@ impl TemplateManifest {
         let listed = |name: &str| self.files.iter().any(|entry| entry.name == name);
         let needed = crate::file_names::REQUIRED.into_iter();
         let layers = self.sealed_layers.iter().map(String::as_str);
-        match needed.chain(layers).find(|name| !listed(name)) {
+        // The names are those that every program gives to them, so that none is another file's.
+        if self.base_parts != BasePartNames::of(self.base_parts.len()) {
+            return Err(ManifestError::BaseParts);
+        }
+        let parts = self.base_parts.iter();
+        let parts = parts.flat_map(|part| [part.content.as_str(), part.map.as_str()]);
+        match needed.chain(layers).chain(parts).find(|name| !listed(name)) {
             Some(name) => Err(ManifestError::MissingFile {
                 name: name.to_owned(),
             }),

@@ -52,6 +52,7 @@ pub(crate) fn draft() -> ManifestDraft {
             file_names::LOWEST_LAYER.into(),
             file_names::BAKED_LAYER.into(),
         ],
+        base_parts: Vec::new(),
     }
 }
 
@@ -99,6 +100,76 @@ fn manifest_has_not_drifted() {
     assert_eq!(TemplateManifest::parse(&frozen).unwrap(), example());
 }
 
+/// A template whose base disk is in three files.
+fn in_parts() -> TemplateManifest {
+    let mut manifest = example();
+    manifest.format = MANIFEST_FORMAT;
+    manifest.base_parts = BasePartNames::of(3);
+    let known: Vec<SealedFile> = manifest.files.clone();
+    let names = manifest.base_parts.iter();
+    let names = names.flat_map(|part| [part.content.clone(), part.map.clone()]);
+    let more = names.filter(|name| known.iter().all(|file| file.name != *name));
+    let more = more.map(|name| SealedFile {
+        name,
+        ..known[0].clone()
+    });
+    manifest.files.extend(more);
+    manifest
+}
+
+#[test]
+fn manifest_of_a_base_in_parts_has_not_drifted() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/manifest-3.json");
+    let text = in_parts().to_json().unwrap();
+    if std::env::var_os("DAYFLY_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let frozen = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(frozen, String::from_utf8(text).unwrap());
+    assert_eq!(
+        TemplateManifest::parse(frozen.as_bytes()).unwrap(),
+        in_parts()
+    );
+}
+
+/// An older program, which would take one part for all of the disk, refuses the newer format; a base
+/// of one file is written as it always was, and fits.
+#[test]
+fn the_newer_format_is_for_bases_in_parts_alone() {
+    assert_eq!(example().format, MANIFEST_FORMAT_WHOLE_BASE);
+    let parted = ManifestDraft {
+        base_parts: BasePartNames::of(2),
+        ..draft()
+    };
+    assert_eq!(parted.finish(Vec::new()).format, MANIFEST_FORMAT);
+    for manifest in [example(), in_parts()] {
+        assert_eq!(manifest.fits(&fingerprint_of(&manifest)), Ok(()));
+    }
+}
+
+#[test]
+fn parts_have_the_names_that_every_program_gives_them_and_are_listed() {
+    let refused = |manifest: &TemplateManifest| {
+        TemplateManifest::parse(&manifest.to_json().unwrap()).unwrap_err()
+    };
+    for name in ["memory.img", "../base-0.img", "base-1.img", ""] {
+        let mut manifest = in_parts();
+        manifest.base_parts[0].content = name.to_owned();
+        assert!(matches!(refused(&manifest), ManifestError::BaseParts));
+        let mut manifest = in_parts();
+        manifest.base_parts[0].map = name.to_owned();
+        assert!(matches!(refused(&manifest), ManifestError::BaseParts));
+    }
+    for name in ["base-0.img", "base-1.map", "base.map"] {
+        let mut manifest = in_parts();
+        manifest.files.retain(|file| file.name != name);
+        assert!(matches!(
+            refused(&manifest),
+            ManifestError::MissingFile { .. }
+        ));
+    }
+}
+
 /// It is read, so that it can be said what is wrong with it: it is baked anew.
 #[test]
 fn manifest_of_an_earlier_format_is_read() {
@@ -119,9 +190,9 @@ fn unknown_keys_are_read_over() {
 
 #[test]
 fn newer_format_is_refused_whatever_it_holds() {
-    let error = TemplateManifest::parse(br#"{"format": 3, "name": 7}"#).unwrap_err();
+    let error = TemplateManifest::parse(br#"{"format": 4, "name": 7}"#).unwrap_err();
     assert!(
-        matches!(error, ManifestError::Newer { found: 3 }),
+        matches!(error, ManifestError::Newer { found: 4 }),
         "{error}"
     );
 }

@@ -56,13 +56,14 @@ pub struct SnapshotDisks {
 }
 
 impl SnapshotDisks {
-    /// Writes base, lowest layer and merged layer into `directory`. Everything is proved to be what
-    /// was published before it is read. Blocks for as long as that takes.
+    /// Writes base, lowest layer and merged layer into `directory`, and gives the names of the files
+    /// of the base. Everything is proved to be what was published before it is read. Blocks for as
+    /// long as that takes.
     pub(crate) fn take(
         &self,
         image: &SnapshotImage,
         directory: &Path,
-    ) -> Result<(), SnapshotDiskError> {
+    ) -> Result<Vec<String>, SnapshotDiskError> {
         let id = &image.snapshot;
         let absent = || SnapshotDiskError::Absent {
             id: id.clone(),
@@ -91,13 +92,17 @@ impl SnapshotDisks {
         if !named(&lowest, file_names::LOWEST_LAYER) {
             return Err(SnapshotDiskError::Form);
         }
-        link(&below.directory().join(file_names::BASE_IMAGE), directory)?;
+        let base = below.manifest().base_contents();
+        for name in &base {
+            link(&below.directory().join(name), directory)?;
+        }
         link(&lowest, directory)?;
         let merged = directory.join(file_names::TAKEN_LAYER);
         merge(layers.chain(disks), &merged)?;
         // An engine may still hold a layer that it wrote. What changed under the merge is found here.
         let proved = self.captures.stack_disks(id);
-        proved.map(drop).map_err(SnapshotDiskError::Capture)
+        proved.map_err(SnapshotDiskError::Capture)?;
+        Ok(base)
     }
 }
 

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use dayfly_host::files::remove_tree;
 use dayfly_types::TemplateName;
+use dayfly_vmm::BasePart;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::base_disk::{BaseFiles, lower_part, write_maps};
 use crate::template::file_names;
 use crate::{files, sparse};
 
@@ -169,6 +171,24 @@ impl Staging {
     /// [`StagingError::Put`].
     pub fn link(&self, from: &Path, file_name: &str) -> Result<(), StagingError> {
         self.put(file_name, files::link_or_copy(from, &self.path(file_name)))
+    }
+
+    /// Puts the base disk of an image in, and maps beside its parts if it has several. Gives what an
+    /// engine is told of them.
+    ///
+    /// # Errors
+    /// [`StagingError::Put`].
+    pub fn link_base(&self, base: &BaseFiles) -> Result<Vec<BasePart>, StagingError> {
+        let name = file_names::BASE_IMAGE;
+        self.link(&base.last, name)?;
+        for (index, file) in base.lower.iter().enumerate() {
+            self.link(file, &lower_part(index))?;
+        }
+        let written = write_maps(self.directory(), base.count());
+        written.map_err(|source| StagingError::Put {
+            name: name.to_owned(),
+            source,
+        })
     }
 
     fn put(&self, name: &str, result: io::Result<()>) -> Result<(), StagingError> {

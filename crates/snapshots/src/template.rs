@@ -131,6 +131,12 @@ impl BakedTemplate {
             initial_ram_disk: self.path(file_names::INITIAL_RAM_DISK),
             disks: DiskFiles {
                 base: self.path(file_names::BASE_IMAGE),
+                base_parts: self
+                    .manifest
+                    .base_parts
+                    .iter()
+                    .map(|names| names.within(&self.directory))
+                    .collect(),
                 sealed: self
                     .manifest
                     .sealed_layers

@@ -367,6 +367,10 @@ impl Engine for FakeEngine {
 /// The same files as a real driver lays out, so that what seals and clears them is tested.
 fn lay_out(slot: &Slot, disks: &DiskFiles) -> io::Result<()> {
     require(&disks.base)?;
+    for part in &disks.base_parts {
+        require(&part.content)?;
+        require(&part.map)?;
+    }
     disks.sealed.iter().try_for_each(|layer| require(layer))?;
     let disk = slot.run_directory.join(file_names::WRITABLE_DISK);
     std::fs::copy(&disks.empty_layer, disk)?;

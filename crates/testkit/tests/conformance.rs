@@ -30,6 +30,7 @@ impl Fixture for FakeFixture {
             initial_ram_disk: self.assets.join("initrd"),
             disks: DiskFiles {
                 base: self.assets.join("base.img"),
+                base_parts: Vec::new(),
                 sealed: vec![self.assets.join("disk0.raw")],
                 empty_layer: self.assets.join("empty.layer"),
             },

@@ -45,6 +45,7 @@ fn boot_spec(assets: &Path) -> BootSpec {
         initial_ram_disk: assets.join("initrd"),
         disks: DiskFiles {
             base: assets.join("base"),
+            base_parts: Vec::new(),
             sealed: vec![assets.join("disk0")],
             empty_layer: assets.join("empty"),
         },

@@ -13,6 +13,15 @@ use crate::GuestDefaults;
 pub mod file_names {
     pub const JOB: &str = "job.json";
     pub const DISK: &str = "disk.img";
+
+    /// The files that the disk is cut into, lowest first. The last has the tree.
+    #[must_use]
+    pub fn disk_part(index: usize) -> String {
+        match index {
+            0 => DISK.to_owned(),
+            _ => format!("disk-{index}.img"),
+        }
+    }
     /// Layers as they were fetched, until they are on the disk.
     pub const LAYER: &str = "layer";
     /// Copies of images of this host.

@@ -578,6 +578,10 @@ pub const IMAGE_UNPACKED_BYTES_MAX: u64 = 64 << 30;
 pub const IMAGE_EXTENSION_BYTES_MAX: u64 = 1 << 20;
 /// Extended attributes of one file: all together, as the kernel has it for a list of names.
 pub const IMAGE_ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
+/// Files that the disk of an image is cut into: each is read through one more map by an engine.
+pub const IMAGE_PARTS_MAX: usize = 8;
+/// A part of a disk begins and ends at a multiple of this, which is the unit of an engine's maps.
+pub const IMAGE_PART_UNIT_BYTES: u64 = 64 << 10;
 /// From the first question to a registry to the disk.
 pub const IMAGE_DEADLINE: Duration = Duration::from_secs(60 * 60);
 /// Templates that were ordered over the API, of all projects of a node together.

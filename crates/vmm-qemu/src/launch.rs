@@ -37,6 +37,9 @@ const _: () = assert!(TRANSLATION_BUFFER_MIB <= ENGINE_OVERHEAD_MIB / 2);
 /// What a hostile guest may not do once it has taken over the process.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
+/// What the engine calls the read-only disk.
+const BASE_NODE: &str = "base";
+
 /// Names of the agent's ports, by which the guest finds them.
 const CONTROL_PORT: &str = "dayfly.control";
 const BULK_PORT: &str = "dayfly.bulk";
@@ -272,10 +275,7 @@ pub(crate) fn kernel_arguments(accelerator: Accelerator, counter_khz: Option<u64
 
 fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
     let run_directory = &launch.slot.engine_run_directory;
-    arguments.add_json(
-        "-blockdev",
-        &shared_layer("base", "raw", &launch.disks.base, None, mounts),
-    );
+    base(arguments, launch.disks, mounts);
     let mut below: Option<String> = None;
     for (index, layer) in launch.disks.sealed.iter().enumerate() {
         let node = format!("sealed{index}");
@@ -312,11 +312,32 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
         );
     }
     // The guest finds its disks by serial, never by order.
-    arguments.add("-device", disk_device("base", "base"));
+    arguments.add("-device", disk_device(BASE_NODE, "base"));
     arguments.add("-device", disk_device("writable", "rw"));
     for index in 0..launch.machine.spare_disks {
         let name = format!("spare{index}");
         arguments.add("-device", disk_device(&name, &name));
+    }
+}
+
+/// The read-only disk. The parts of one lie over each other: the map of each says what is its own,
+/// so that no content of a part is ever read as anything but the guest's bytes.
+fn base(arguments: &mut Arguments, disks: &DiskFiles, mounts: &mut Mounts) {
+    let Some((highest, lower)) = disks.base_parts.split_last() else {
+        let layer = shared_layer(BASE_NODE, "raw", &disks.base, None, mounts);
+        arguments.add_json("-blockdev", &layer);
+        return;
+    };
+    let mut below: Option<String> = None;
+    let lower = lower.iter().enumerate();
+    let named = lower.map(|(index, part)| (format!("{BASE_NODE}{index}"), part));
+    for (node, part) in named.chain([(BASE_NODE.to_owned(), highest)]) {
+        let mut layer = shared_layer(&node, "qcow2", &part.map, Some(below.as_deref()), mounts);
+        layer["data-file"] = json!({
+            "driver": "file", "filename": mounts.engine_path(&part.content), "read-only": true,
+        });
+        arguments.add_json("-blockdev", &layer);
+        below = Some(node);
     }
 }
 

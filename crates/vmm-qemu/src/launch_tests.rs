@@ -1,5 +1,5 @@
 use dayfly_types::{DiskMib, MemoryMib, Vcpus};
-use dayfly_vmm::{EngineView, SlotIndex};
+use dayfly_vmm::{BasePart, EngineView, SlotIndex};
 
 use super::*;
 use crate::version::EngineVersion;
@@ -40,6 +40,7 @@ fn machine_spec() -> MachineSpec {
 fn disk_files() -> DiskFiles {
     DiskFiles {
         base: "/t/python/base.img".into(),
+        base_parts: Vec::new(),
         sealed: vec!["/t/python/disk0.raw".into(), "/s/7/disk1.qcow2".into()],
         empty_layer: "/t/python/empty.qcow2".into(),
     }
@@ -158,6 +159,38 @@ fn sealed_layers_stack_under_the_writable_disk() {
         line.contains(r#"{"backing":"sealed1","discard":"unmap","driver":"qcow2""#),
         "{line}"
     );
+}
+
+#[test]
+fn parts_of_a_base_are_one_disk_and_only_maps_are_understood() {
+    let mut disks = disk_files();
+    disks.base_parts = ["base-0", "base"]
+        .map(|name| BasePart {
+            content: format!("/t/python/{name}.img").into(),
+            map: format!("/t/python/{name}.map").into(),
+        })
+        .to_vec();
+    let slot = slot();
+    let launch = Launch {
+        config: &config(Accelerator::Tcg),
+        slot: &slot,
+        machine: &machine_spec(),
+        disks: &disks,
+        volumes: &[],
+        origin: RESTORE(),
+    };
+    let command = command(&launch, Mounts::new(&slot));
+    let line = command.arguments.join(" ");
+    for part in [
+        r#"{"backing":null,"data-file":{"driver":"file","filename":"/template/base-0.img","read-only":true},"driver":"qcow2","file":{"driver":"file","filename":"/template/base-0.map","read-only":true},"node-name":"base0","read-only":true}"#,
+        r#"{"backing":"base0","data-file":{"driver":"file","filename":"/template/base.img","read-only":true},"driver":"qcow2","file":{"driver":"file","filename":"/template/base.map","read-only":true},"node-name":"base","read-only":true}"#,
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    // One file is read as it is.
+    let whole = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
+    let base = r#"{"driver":"raw","file":{"driver":"file","filename":"/template/base.img","read-only":true},"node-name":"base","read-only":true}"#;
+    assert!(whole.contains(base), "{whole}");
 }
 
 #[test]

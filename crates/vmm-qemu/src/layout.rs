@@ -383,6 +383,7 @@ mod tests {
             initial_ram_disk: template.join("initrd"),
             disks: DiskFiles {
                 base: template.join("base.img"),
+                base_parts: Vec::new(),
                 sealed: vec![template.join("disk-0.raw"), capture.join("disk.layer")],
                 empty_layer: template.join("empty.img"),
             },

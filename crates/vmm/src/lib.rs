@@ -21,7 +21,7 @@ pub use slot::{
     SlotLimits, SlotProvider,
 };
 pub use spec::{
-    BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture,
+    BasePart, BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture,
     MemoryImage, MemoryLayer, PAGE_BYTES, PagePatch, PageRange, RestoreSpec, VolumeFile,
     file_names,
 };

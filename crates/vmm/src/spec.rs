@@ -43,13 +43,24 @@ pub struct MachineSpec {
 /// The disks of a machine, on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFiles {
-    /// Shared, never written.
+    /// Shared, never written. The last part, if it is cut into parts.
     pub base: PathBuf,
+    /// All parts of the base, lowest first; none when it is one raw image.
+    pub base_parts: Vec<BasePart>,
     /// Sealed layers under the writable disk, lowest first. The lowest is a raw image, which every
     /// engine reads; those above it are what the driver made of earlier writable disks.
     pub sealed: Vec<PathBuf>,
     /// An empty layer in the driver's format. Each vm's writable disk starts as a copy of it.
     pub empty_layer: PathBuf,
+}
+
+/// A file of a base disk that is cut into several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BasePart {
+    /// Bytes, each at the place that it has on the disk.
+    pub content: PathBuf,
+    /// Which places are in this part, in the driver's format.
+    pub map: PathBuf,
 }
 
 /// A machine to start from nothing.

@@ -30,6 +30,7 @@ pub(super) fn seeds() -> Inputs {
     texts(&[
         include_str!("../../../crates/snapshots/schema/manifest-1.json"),
         include_str!("../../../crates/snapshots/schema/manifest-2.json"),
+        include_str!("../../../crates/snapshots/schema/manifest-3.json"),
         r#"{"format": 99}"#,
     ])
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use dayfly_snapshots::{
-    AgentIdentity, BakedTemplate, EntryPointUse, ImageParts, ManifestDraft, Offer,
+    AgentIdentity, BakedTemplate, BasePartNames, EntryPointUse, ImageParts, ManifestDraft, Offer,
     ProgressReporter, Recipe, RecipeIdentity, ResolvedRecipe, Staging, TakenDisk, VariantIdentity,
     file_names, make_writable_disk, write_initial_ram_disk,
 };
 use dayfly_types::container_image::MadeImage;
-use dayfly_vmm::{BootMemory, BootSpec, DiskFiles, MachineSpec};
+use dayfly_vmm::{BasePart, BootMemory, BootSpec, DiskFiles, MachineSpec};
 
 use super::error::BakeError;
 use super::held_slot::HeldSlot;
@@ -73,8 +73,8 @@ async fn boot_once(
     parts: &ImageParts,
     progress: &ProgressReporter,
 ) -> Result<(MachineSpec, Captured), BakeError> {
-    let staging = prepare(deps, recipe, parts).await?;
-    let spec = boot_spec(recipe, parts, &staging);
+    let (staging, base_parts) = prepare(deps, recipe, parts).await?;
+    let spec = boot_spec(recipe, parts, &staging, base_parts);
     let what = WarmUp {
         recipe: &recipe.recipe,
         container: parts.container.as_ref(),
@@ -88,18 +88,16 @@ async fn prepare(
     deps: &BakeDeps,
     recipe: &ResolvedRecipe,
     parts: &ImageParts,
-) -> Result<Staging, BakeError> {
+) -> Result<(Staging, Vec<BasePart>), BakeError> {
     let (store, name) = (deps.store.clone(), recipe.recipe.name.clone());
     let (parts, agent) = (parts.clone(), deps.agent_program.clone());
     let effects = deps.effects.clone();
     let has_taken_disk = parts.taken.is_some();
-    let staging = blocking(move || {
+    let (staging, base_parts) = blocking(move || {
         let staging = effects
             .around(Effect::TemplateBegin, || store.begin(&name))
             .map_err(BakeError::Stage)?;
-        staging
-            .link(&parts.base, file_names::BASE_IMAGE)
-            .map_err(BakeError::Stage)?;
+        let base_parts = staging.link_base(&parts.base).map_err(BakeError::Stage)?;
         staging
             .link(&parts.kernel, file_names::KERNEL)
             .map_err(BakeError::Stage)?;
@@ -115,7 +113,7 @@ async fn prepare(
         let initial_ram_disk = staging.path(file_names::INITIAL_RAM_DISK);
         write_initial_ram_disk(&initial_ram_disk, &agent, &parts.modules, &parts.defaults())
             .map_err(BakeError::InitialRamDisk)?;
-        Ok(staging)
+        Ok((staging, base_parts))
     })
     .await?;
     let size = recipe.recipe.disk;
@@ -127,7 +125,7 @@ async fn prepare(
     (deps.make_empty_layer)(staging.path(file_names::EMPTY_LAYER), size)
         .await
         .map_err(BakeError::EmptyLayer)?;
-    Ok(staging)
+    Ok((staging, base_parts))
 }
 
 /// The layers that a bake begins with, lowest first.
@@ -138,7 +136,12 @@ fn first_layers(parts: &ImageParts) -> Vec<&'static str> {
         .collect()
 }
 
-fn boot_spec(recipe: &ResolvedRecipe, parts: &ImageParts, staging: &Staging) -> BootSpec {
+fn boot_spec(
+    recipe: &ResolvedRecipe,
+    parts: &ImageParts,
+    staging: &Staging,
+    base_parts: Vec<BasePart>,
+) -> BootSpec {
     let layers = first_layers(parts).into_iter();
     BootSpec {
         machine: MachineSpec {
@@ -151,6 +154,7 @@ fn boot_spec(recipe: &ResolvedRecipe, parts: &ImageParts, staging: &Staging) -> 
         initial_ram_disk: staging.path(file_names::INITIAL_RAM_DISK),
         disks: DiskFiles {
             base: staging.path(file_names::BASE_IMAGE),
+            base_parts,
             sealed: layers.map(|name| staging.path(name)).collect(),
             empty_layer: staging.path(file_names::EMPTY_LAYER),
         },
@@ -207,6 +211,7 @@ async fn publish(
             .chain([file_names::BAKED_LAYER])
             .map(str::to_owned)
             .collect(),
+        base_parts: BasePartNames::of(parts.base.count()),
     };
     let (store, staging) = (deps.store.clone(), captured.staging);
     let effects = deps.effects.clone();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dayfly_snapshots::{
-    ImageError, ImageParts, ImageRecipe, ProgressReporter, RecipeCatalog, ResolvedRecipe,
-    TemplateStore,
+    BaseFiles, ImageError, ImageParts, ImageRecipe, ProgressReporter, RecipeCatalog,
+    ResolvedRecipe, TemplateStore,
 };
 use dayfly_testkit::{EngineOperation, FakeEngine, FakeSlots, Fault, SlotOperation, TestClock};
 use dayfly_types::TemplateName;
@@ -51,7 +51,7 @@ fn world() -> World {
         path
     };
     let parts = ImageParts {
-        base: file("base"),
+        base: BaseFiles::whole(file("base")),
         kernel: file("kernel"),
         kernel_version: "6.12".to_owned(),
         modules: vec![file("a.ko")],

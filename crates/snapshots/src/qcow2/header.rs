@@ -131,6 +131,11 @@ pub(super) fn encode(
     bytes
 }
 
+/// Writes into a header what a reader must know to read the file.
+pub(super) fn require(header: &mut [u8; HEADER_BYTES], features: u64) {
+    header[at::INCOMPATIBLE..at::INCOMPATIBLE + 8].copy_from_slice(&features.to_be_bytes());
+}
+
 /// The number at a place that the caller has bounded; beyond the end it is zero.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let field = bytes

@@ -163,35 +163,41 @@ impl<'a> Writer<'a> {
 
     /// Writes what can only be known at the end. The header is last: until then the file is not a
     /// layer for anybody.
-    fn finish(mut self) -> io::Result<Merged> {
-        let l1 = std::mem::take(&mut self.l1);
-        write_table(self.target, &l1, CLUSTER_BYTES)?;
-        let blocks = count_blocks(self.next);
-        let total = self.next + blocks + 1;
-        let first_block = self.next;
-        for block in 0..blocks {
-            let counted = (total - block * COUNTS).min(COUNTS);
-            let counted = usize::try_from(counted).map_err(io::Error::other)?;
-            let counts = 1u16.to_be_bytes().repeat(counted);
-            let place = (first_block + block) * CLUSTER_BYTES;
-            self.target.write_all_at(&counts, place)?;
-        }
-        let places: Vec<u64> = (0..blocks)
-            .map(|block| (first_block + block) * CLUSTER_BYTES)
-            .collect();
-        let reference_table = (first_block + blocks) * CLUSTER_BYTES;
-        write_table(self.target, &places, reference_table)?;
-        self.target.set_len(total * CLUSTER_BYTES)?;
-        let entries = u32::try_from(l1.len()).map_err(io::Error::other)?;
-        let header = header::encode(
-            self.merged.disk_bytes,
-            entries,
-            CLUSTER_BYTES,
-            reference_table,
-        );
-        self.target.write_all_at(&header, 0)?;
+    fn finish(self) -> io::Result<Merged> {
+        let disk_bytes = self.merged.disk_bytes;
+        finish_file(self.target, self.next, disk_bytes, &self.l1, 0)?;
         Ok(self.merged)
     }
+}
+
+/// Writes L1 table, reference counts and header of a file of which the first `used` clusters are
+/// taken. `features` are those that a reader must know.
+pub(super) fn finish_file(
+    target: &File,
+    used: u64,
+    disk_bytes: u64,
+    l1: &[u64],
+    features: u64,
+) -> io::Result<()> {
+    write_table(target, l1, CLUSTER_BYTES)?;
+    let blocks = count_blocks(used);
+    let total = used + blocks + 1;
+    for block in 0..blocks {
+        let counted = (total - block * COUNTS).min(COUNTS);
+        let counted = usize::try_from(counted).map_err(io::Error::other)?;
+        let counts = 1u16.to_be_bytes().repeat(counted);
+        target.write_all_at(&counts, (used + block) * CLUSTER_BYTES)?;
+    }
+    let places: Vec<u64> = (0..blocks)
+        .map(|block| (used + block) * CLUSTER_BYTES)
+        .collect();
+    let reference_table = (used + blocks) * CLUSTER_BYTES;
+    write_table(target, &places, reference_table)?;
+    target.set_len(total * CLUSTER_BYTES)?;
+    let entries = u32::try_from(l1.len()).map_err(io::Error::other)?;
+    let mut header = header::encode(disk_bytes, entries, CLUSTER_BYTES, reference_table);
+    header::require(&mut header, features);
+    target.write_all_at(&header, 0)
 }
 
 /// What is seen of a cluster, and in which layer; nothing when no layer speaks of it.

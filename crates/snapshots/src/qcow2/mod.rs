@@ -17,9 +17,11 @@
 
 mod header;
 mod layer;
+mod map;
 pub mod merge;
 
 pub use layer::LayerError;
+pub(crate) use map::write_map;
 pub use merge::{MergeError, Merged, merge_layers};
 
 /// The only cluster size that we make, and the only one that is read.

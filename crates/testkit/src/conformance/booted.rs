@@ -117,6 +117,7 @@ async fn seal(world: &World, slot: &Slot, boot: BootSpec) -> Result<Template, Fa
     let hash = hash(Path::new(&memory_image)).await?;
     let DiskFiles {
         base,
+        base_parts,
         mut sealed,
         empty_layer,
     } = boot.disks;
@@ -127,6 +128,7 @@ async fn seal(world: &World, slot: &Slot, boot: BootSpec) -> Result<Template, Fa
         initial_ram_disk: boot.initial_ram_disk,
         disks: DiskFiles {
             base,
+            base_parts,
             sealed,
             empty_layer,
         },

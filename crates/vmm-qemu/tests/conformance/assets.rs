@@ -89,6 +89,7 @@ impl Assets {
             initial_ram_disk: self.directory.join("initrd"),
             disks: DiskFiles {
                 base: self.directory.join("base.img"),
+                base_parts: Vec::new(),
                 sealed: vec![disk0],
                 empty_layer,
             },
