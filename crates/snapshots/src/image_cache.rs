@@ -8,7 +8,8 @@
 //! ```
 //! A second directory may be named by the environment; entries are copied from it before anything
 //! is built and to it afterwards. Copied and not linked: whoever owns that directory could write
-//! through a link into every sandbox.
+//! through a link into every sandbox. Within one directory, equal files are one file
+//! ([`crate::sharing`]).
 
 use std::fmt;
 use std::io;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{DIGEST_KIND, digest_files, hash_json};
 use crate::files;
 use crate::manifest::{SealedFile, is_plain_name};
+use crate::sharing::share;
 use crate::staging::{self, StagingDirectory, StagingError};
 
 /// Names a further image cache, which outlives this node's directory.
@@ -209,13 +211,14 @@ impl ImageCache {
         self.place(key, staging, contents)
     }
 
-    /// Publishes what lies in `staging` and was looked at.
+    /// Publishes what lies in `staging` and was looked at. What another entry has too is stored once.
     pub(crate) fn place(
         &self,
         key: &ImageKey,
         staging: StagingDirectory,
         contents: Contents,
     ) -> Result<CacheEntry, CacheError> {
+        share(&self.directory, staging.path(), &contents);
         let text = serde_json::to_vec_pretty(&contents).map_err(|error| CacheError::File {
             name: CONTENTS_FILE.to_owned(),
             source: error.into(),
@@ -279,12 +282,13 @@ fn copy_entry(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
         files::seal(&target)?;
     }
     read_entry(staging.path())?;
+    share(root, staging.path(), &contents);
     sync_directory(staging.path())?;
     staging.rename(to)?;
     sync_directory(root)
 }
 
-fn read_contents(directory: &Path) -> io::Result<Contents> {
+pub(crate) fn read_contents(directory: &Path) -> io::Result<Contents> {
     let text = std::fs::read(directory.join(CONTENTS_FILE))?;
     let contents: Contents = serde_json::from_slice(&text)?;
     contents.check()?;

@@ -40,6 +40,7 @@ mod registry_files;
 mod root;
 mod root_hooks;
 mod sealing;
+mod sharing;
 pub mod snapshot_disk;
 mod sources;
 mod sparse;

@@ -84,6 +84,12 @@ impl StagingDirectory {
         &self.path
     }
 
+    /// Ends as a crash would: nothing is removed.
+    #[cfg(test)]
+    pub(crate) fn leave_behind(mut self) {
+        self.kept = true;
+    }
+
     /// Gives the directory its name. It is not removed any more.
     pub(crate) fn rename(mut self, to: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, to)?;
@@ -121,6 +127,11 @@ impl Staging {
     #[must_use]
     pub fn name(&self) -> &TemplateName {
         &self.name
+    }
+
+    #[cfg(test)]
+    pub(crate) fn leave_behind(self) {
+        self.directory.leave_behind();
     }
 
     pub(crate) fn rename(self, to: &Path) -> io::Result<()> {
