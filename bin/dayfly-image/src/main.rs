@@ -65,9 +65,8 @@ async fn make(job: &ImageJob, directory: &Path, reporter: &Reporter) -> Result<M
     let total: u64 = image.layers.iter().map(|layer| layer.size).sum();
     let tell = |step: &str, bytes: u64| reporter.share(step, bytes, total);
     let aside = directory.join(file_names::LAYER);
-    let disk = directory.join(file_names::DISK);
     let budget = Budget::with_disk(job.disk_bytes);
-    assemble::assemble(&source, &image, &aside, &disk, budget, &tell)
+    assemble::assemble(&source, &image, &aside, directory, budget, &tell)
         .await
         .context("no disk can be made of the image")?;
     Ok(describe::made(&image))

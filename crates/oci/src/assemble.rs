@@ -1,11 +1,18 @@
 //! From an image to a disk: each layer is fetched, read into the disk and removed again; then the
 //! tree of all of them is written around their contents.
+//!
+//! The disk is cut into several files, each with zeros where the others have content. Where a cut
+//! is depends on the layers below it alone, and so does what a file holds: images that begin with
+//! the same layers begin with the same files, and a host stores these once. The last file has the
+//! superblock, the tree, and what is in no other.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use dayfly_types::container_image::file_names;
+use dayfly_types::limits::{IMAGE_PART_UNIT_BYTES, IMAGE_PARTS_MAX};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::blob::FetchBlobError;
@@ -19,7 +26,13 @@ use crate::tree::{ApplyError, Tree, TreeNodeKind};
 
 /// The first block with contents. The superblock is before it, and room to the unit in which disks
 /// are laid over each other.
-const FIRST_BLOCK: u32 = 16;
+const FIRST_BLOCK: u32 = PART_UNIT_BLOCKS;
+const PART_UNIT_BLOCKS: u32 = 16;
+const _: () = assert!(PART_UNIT_BLOCKS as u64 * BLOCK_BYTES == IMAGE_PART_UNIT_BYTES);
+/// Layers with less, and those with less than this share of what is below them, are in one file
+/// with the next.
+const PART_BYTES_MIN: u64 = 1 << 20;
+const PART_SHARE: u64 = 16;
 
 /// Why there is no disk.
 #[derive(Debug, thiserror::Error)]
@@ -53,20 +66,25 @@ pub enum MakeDiskError {
 /// What is told while it goes on: in words, and how much of the layers' bytes is done.
 pub type Tell<'a> = dyn Fn(&str, u64) + Send + Sync + 'a;
 
-/// Makes the disk of an image in a new file. `aside` is where a layer lies while it is read.
+/// Makes the disk of an image in new files of a directory, which have the names of
+/// [`file_names::disk_part`]. `aside` is where a layer lies while it is read.
 ///
 /// # Errors
-/// [`MakeDiskError`]. Then the file holds nothing that can be used.
+/// [`MakeDiskError`]. Then the files hold nothing that can be used.
 pub async fn assemble(
     source: &ImageOrigin,
     image: &Image,
     aside: &Path,
-    disk: &Path,
+    directory: &Path,
     budget: Budget,
     tell: &Tell<'_>,
 ) -> Result<Written, MakeDiskError> {
+    let disk = directory.join(file_names::disk_part(0));
     let mut work = Work {
-        disk: new_file(disk).map_err(MakeDiskError::File)?,
+        directory: directory.to_owned(),
+        disk: new_file(&disk).map_err(MakeDiskError::File)?,
+        parts: 1,
+        first: FIRST_BLOCK,
         next: FIRST_BLOCK,
         tree: Tree::default(),
         budget,
@@ -93,7 +111,11 @@ pub async fn assemble(
 
 #[derive(Debug)]
 struct Work {
+    directory: PathBuf,
+    /// The file that is written now, how many there are with it, and its first block.
     disk: File,
+    parts: usize,
+    first: u32,
     next: u32,
     tree: Tree,
     budget: Budget,
@@ -120,7 +142,27 @@ impl Work {
             digest: digest(),
             source,
         })?;
+        self.cut().map_err(MakeDiskError::File)?;
         Ok(self)
+    }
+
+    /// Begins another file, if there is enough in this one.
+    fn cut(&mut self) -> io::Result<()> {
+        let bytes = |blocks: u32| u64::from(blocks) * BLOCK_BYTES;
+        let below = bytes(self.first - FIRST_BLOCK);
+        let enough = PART_BYTES_MIN.max(below / PART_SHARE);
+        if self.parts >= IMAGE_PARTS_MAX || bytes(self.next - self.first) < enough {
+            return Ok(());
+        }
+        let end = self.next.checked_next_multiple_of(PART_UNIT_BLOCKS);
+        let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        self.disk.set_len(bytes(end))?;
+        self.disk.sync_all()?;
+        let next = self.directory.join(file_names::disk_part(self.parts));
+        self.disk = new_file(&next)?;
+        self.parts += 1;
+        (self.first, self.next) = (end, end);
+        Ok(())
     }
 
     fn finish(self, identity: [u8; 16]) -> Result<Written, MakeDiskError> {
@@ -131,7 +173,7 @@ impl Work {
         Ok(written)
     }
 
-    /// What no name leads to any more takes no room.
+    /// What no name leads to any more takes no room, but for what other images may have too.
     fn drop_hidden(&self) -> io::Result<()> {
         let mut seen: Vec<u32> = self
             .tree
@@ -148,7 +190,8 @@ impl Work {
             })
             .collect();
         seen.sort_unstable();
-        for content in &self.contents {
+        let own = self.contents.iter();
+        for content in own.filter(|content| content.block >= self.first) {
             if seen.binary_search(&content.block).is_err() {
                 let place = u64::from(content.block) * BLOCK_BYTES;
                 let length = content.length.next_multiple_of(BLOCK_BYTES);
@@ -192,3 +235,7 @@ async fn blocking<T: Send + 'static>(
         .await
         .unwrap_or(Err(MakeDiskError::Stopped))
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;
