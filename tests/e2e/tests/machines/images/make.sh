@@ -2,7 +2,8 @@
 # Makes images in an OCI layout, with umoci, from trees that are made here.
 #   make.sh DIRECTORY LISTER TAG...
 # Tags: busybox, user (a user, a directory, variables and a server as entry point), static (one
-# program and nothing else), layers (30 of them, with whiteouts), musl, debian.
+# program and nothing else), layers (30 of them, with whiteouts), musl, debian, twin-one and twin-two
+# (the same large layer below, and one more each).
 set -euo pipefail
 work=$1 lister=$2
 shift 2
@@ -129,6 +130,27 @@ make_debian() {
     add debian "$work/tree"
     config debian --config.cmd bash
 }
+
+# The layer of both is one file, as the layer of a base image is.
+twin() {
+    if [ ! -f "$work/twin.tar" ]; then
+        busybox_tree "$work/tree"
+        head -c 24M /dev/urandom > "$work/tree/both"
+        head -c 4M /dev/urandom > "$work/tree/hidden"
+        tar --numeric-owner -C "$work/tree" -cf "$work/twin.tar" .
+        rm -rf "$work/tree"
+    fi
+    cp "$work/twin.tar" "$work/layer.tar"
+    umoci raw add-layer --image "$layout:$1" "$work/layer.tar"
+    mkdir "$work/tree"
+    head -c 300K /dev/urandom > "$work/tree/own"
+    echo "$1" > "$work/tree/name"
+    : > "$work/tree/.wh.hidden"
+    add "$1" "$work/tree"
+    config "$1" --config.cmd /bin/sh
+}
+make_twin-one() { twin twin-one; }
+make_twin-two() { twin twin-two; }
 
 for tag in "$@"; do
     umoci new --image "$layout:$tag"

@@ -4,6 +4,7 @@
 //! Two images in the gate; with `DAYFLY_E2E_IMAGES=all`, as the soak sets it, six.
 
 mod registry;
+mod twins;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
