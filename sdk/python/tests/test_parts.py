@@ -82,7 +82,7 @@ def test_events_are_the_same_however_they_are_cut() -> None:
         "data:x\nid: 1\n\nevent: nothing\n\ndata: z\revent: error\r\rdata: no end\n"
     ).encode()
     whole = EventParser().push(body)
-    assert whole == [Event("stdout", "a\né"), Event("message", "x"), Event("error", "z")]
+    assert whole == [Event("stdout", "a\né"), Event("message", "x", "1"), Event("error", "z", "1")]
     for seed in range(200):
         dice = random.Random(seed)
         cuts = sorted(dice.randrange(len(body) + 1) for _ in range(dice.randrange(8)))

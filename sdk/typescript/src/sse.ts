@@ -14,6 +14,8 @@ export interface SseEvent {
   /** `message` when the server gave none. */
   name: string;
   data: string;
+  /** Of this event, or of the last one before it that had one. */
+  id?: string;
 }
 
 const LINE_FEED = 10;
@@ -29,6 +31,7 @@ export class SseParser {
   #isAfterCarriageReturn = false;
   #isPastFirstLine = false;
   #name = "";
+  #id: string | undefined;
   #data: string[] = [];
 
   /** Takes the next bytes of the body and gives the events that they complete. */
@@ -76,7 +79,10 @@ export class SseParser {
     const value = rest.startsWith(" ") ? rest.slice(1) : rest;
     if (field === "event") this.#name = value;
     else if (field === "data") this.#data.push(value);
-    else this.#forgetUnlessBegun();
+    else {
+      if (field === "id") this.#id = value;
+      this.#forgetUnlessBegun();
+    }
     return undefined;
   }
 
@@ -95,7 +101,8 @@ export class SseParser {
   }
 
   #endEvent(): SseEvent | undefined {
-    const event = { name: this.#name === "" ? "message" : this.#name, data: this.#data.join("\n") };
+    const event: SseEvent = { name: this.#name === "" ? "message" : this.#name, data: this.#data.join("\n") };
+    if (this.#id !== undefined) event.id = this.#id;
     const hasData = this.#data.length > 0;
     this.#name = "";
     this.#data = [];

@@ -17,8 +17,8 @@ const BODY = [
 const EVENTS: SseEvent[] = [
   { name: "stdout", data: '{"chunk":"é\u2028х🦀"}' },
   { name: "gap", data: "1\n2" },
-  { name: "last", data: "cr" },
-  { name: "message", data: "" },
+  { name: "last", data: "cr", id: "7" },
+  { name: "message", data: "", id: "7" },
 ];
 
 test("every split of a body into two gives the same events", () => {

@@ -14,6 +14,8 @@ EVENT_BYTES_MAX = 1 << 20
 class Event:
     name: str
     data: str
+    # Of this event, or of the last one before it that had one.
+    id: str = ""
 
 
 class EventParser:
@@ -25,6 +27,7 @@ class EventParser:
         self._is_past_first_line = False
         self._name = ""
         self._data: list[str] = []
+        self._id = ""
         self._held = 0
 
     def push(self, piece: bytes) -> list[Event]:
@@ -68,13 +71,15 @@ class EventParser:
         elif name == "data":
             self._data.append(value)
             self._held += len(raw)
-        # Comments, `id`, `retry` and what later versions may add do not count.
+        elif name == "id":
+            self._id = value
+        # Comments, `retry` and what later versions may add do not count.
         return None
 
     def _end_event(self) -> Event | None:
         name, data = self._name or "message", self._data
         self._name, self._data, self._held = "", [], 0
-        return Event(name, "\n".join(data)) if data else None
+        return Event(name, "\n".join(data), self._id) if data else None
 
 
 def _line_end(text: bytes, start: int) -> int:
