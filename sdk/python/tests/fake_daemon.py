@@ -55,6 +55,8 @@ class Stream:
 
     events: Iterable[tuple[str, dict[str, Any]]]
     is_cut: bool = False
+    # Of the first of them, when they are numbered.
+    first_id: int | None = None
 
 
 Answer = Reply | Lost | Stream
@@ -124,8 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for name, data in answer.events:
-            piece = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+        for number, (name, data) in enumerate(answer.events, answer.first_id or 0):
+            mark = "" if answer.first_id is None else f"id: {number}\n"
+            piece = f"{mark}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
             self.wfile.flush()
         if answer.is_cut:

@@ -1,5 +1,6 @@
 /** Creating a sandbox, and waiting while that is refused for now. */
 
+import type { TemplateLike } from "./builds.js";
 import type { ConnectionOptions } from "./config.js";
 import type { Connection } from "./connection.js";
 import { type WaitProgress, Waits } from "./create-wait.js";
@@ -37,8 +38,8 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
    * name is refused (`AlreadyExists`); see `Sandbox.getOrCreate`.
    */
   name?: string | undefined;
-  /** Default `base`. */
-  template?: string | undefined;
+  /** Default `base`. A name, or what `Template.build` gave. */
+  template?: TemplateLike | undefined;
   /** Continues from a snapshot instead: itself, its id or its name. */
   fromSnapshot?: string | Snapshot | undefined;
   /**
@@ -133,7 +134,8 @@ function createBody(options: CreateOptions): Record<string, unknown> {
   const { fromSnapshot, diskOnly, name, template, metadata, env, volumes, cpu, memoryMb, diskGb } = options;
   const { ttlSeconds, persistent, idleSeconds, onTimeout, egressAllowlist, network } = options;
   const snapshotId = typeof fromSnapshot === "object" ? fromSnapshot.id : fromSnapshot;
+  const templateName = typeof template === "object" ? template.reference : template;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
-  const origin = { name, template, fromSnapshot: snapshotId, diskOnly, volumes, cpu, memoryMb, diskGb };
+  const origin = { name, template: templateName, fromSnapshot: snapshotId, diskOnly, volumes, cpu, memoryMb, diskGb };
   return toSnake({ ...origin, ...lifecycle, metadata, env, egressAllowlist, network });
 }

@@ -1,5 +1,6 @@
 /** Failures that the server did not word: of the connection, of a command, of code. */
 
+import type { TemplateBuild, WireFailedStep } from "./builds.js";
 import { DayflyError, NotFound } from "./errors.js";
 import type { ExecResult } from "./exec-result.js";
 import type { ExecutionError } from "./execution.js";
@@ -86,6 +87,36 @@ export class CommandFailed extends DayflyError {
 
   get stderr(): string {
     return this.result.stderr;
+  }
+}
+
+/**
+ * A template could not be built. Steps that were done are kept for the next build.
+ *
+ * When a step failed, `step` is its text, `exitCode` how it ended, `lines` the last that it said, and `sandboxId`
+ * where that was: `dayfly template debug` opens a shell there for some minutes.
+ */
+export class BuildFailed extends DayflyError {
+  /** What the server says of it. */
+  readonly build: TemplateBuild;
+  readonly step: string | undefined;
+  readonly exitCode: number | undefined;
+  readonly lines: readonly string[];
+  readonly sandboxId: string | undefined;
+
+  /** @internal */
+  constructor(build: TemplateBuild, step: WireFailedStep | undefined) {
+    const lines = step?.tail ?? [];
+    const text = [build.error ?? "the template could not be built", ...lines.map((line) => `  | ${line}`)].join("\n");
+    super(text, {
+      code: "build_failed",
+      hint: step === undefined ? undefined : `to look: dayfly template debug ${step.sandbox}`,
+    });
+    this.build = build;
+    this.step = step?.text;
+    this.exitCode = step?.exit_code;
+    this.lines = lines;
+    this.sandboxId = step?.sandbox;
   }
 }
 

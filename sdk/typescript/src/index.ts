@@ -3,6 +3,8 @@
 /** Disposable microVM sandboxes. Begin with {@link Sandbox}. */
 
 export { Attachment, type OutputChunk } from "./attachment.js";
+export type { BuildListener } from "./build-follow.js";
+export { BuildEvent, type BuildStatus, type TemplateBuild, type TemplateLike, type TemplateVersion } from "./builds.js";
 export type { RunOptions } from "./code.js";
 export type { CodeListeners } from "./code-stream.js";
 export { Client } from "./client.js";
@@ -44,6 +46,7 @@ export type {
   SnapshotArguments,
   WriteFileArguments,
 } from "./generated/tools.js";
+export { type BuildOptions, type ContextOptions, type CopyOptions, type StartOptions, Template } from "./template.js";
 export type { AiSdkTool } from "./tools/ai-sdk.js";
 export type { ToolName } from "./tools/calls.js";
 export type { AnthropicTool, McpTool, OpenAIResponsesTool, OpenAITool } from "./tools/definition.js";

@@ -18,6 +18,9 @@ export const EVENT_BYTES_MAX = 1 << 20;
 export const KEPT_OUTPUT_BYTES_MAX = 8 << 20;
 /** A local file that is sent as a whole; larger ones are sent while they are read. */
 export const UPLOAD_WHOLE_BYTES_MAX = 8 << 20;
+/** Of a build context: what the server takes. More is a mistake most of the time, such as `node_modules`. */
+export const CONTEXT_FILES_MAX = 10_000;
+export const CONTEXT_BYTES_MAX = 256 << 20;
 /** An upload that is slower than this is as good as dead. */
 export const UPLOAD_BYTES_PER_MS_MIN = 256;
 
@@ -49,6 +52,9 @@ export const NODE_WAIT_MS = 30_000;
 export const REATTACH_PATIENCE_MS = 4_000;
 export const REATTACH_ALIVE_PATIENCE_MS = 30_000;
 export const REATTACH_PAUSE_MAX_MS = 500;
+/** How long a build that goes on in the server is tried to be followed again. */
+export const BUILD_PATIENCE_MS = 60_000;
+export const BUILD_PAUSE_MAX_MS = 2_000;
 /** How long one call waits for a process to end; the server allows 25 s. */
 export const PROCESS_WAIT_SECONDS = 25;
 /** A part of a process's output that is read at once. */

@@ -22,6 +22,7 @@ const DATA_FIELDS: ReadonlySet<string> = new Set([
   "failures",
   "results",
   "boot_stages_us",
+  "provenance",
 ]);
 
 /** Whether it is an object with fields, and not a list. */

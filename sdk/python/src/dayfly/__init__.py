@@ -14,6 +14,7 @@ from ._async_pty import AsyncPty
 from ._async_sandbox import AsyncSandbox, async_me, async_templates
 from ._async_sandbox_pool import AsyncAcquired, AsyncSandboxPool
 from ._async_snapshot import AsyncSnapshot
+from ._async_template import AsyncTemplate
 from ._async_tools import AsyncTools
 from ._async_volume import AsyncVolume
 from ._children import AsyncChildren, Children
@@ -29,6 +30,7 @@ from ._options import (
 )
 from ._retry import Progress
 from ._version import VERSION as __version__
+from .builds import BuildEvent, TemplateBuild, TemplateVersion
 from .client import Client
 from .context import CodeContext
 from .errors import (
@@ -36,6 +38,7 @@ from .errors import (
     AnswerLost,
     AnswerTimeout,
     ApiError,
+    BuildFailed,
     CertificateRefused,
     CodeFailed,
     CommandFailed,
@@ -100,6 +103,7 @@ from .pty import Pty
 from .sandbox import Sandbox, me, templates
 from .sandbox_pool import Acquired, ClosedPool, PoolFull, PoolStatus, SandboxPool
 from .snapshot import Snapshot
+from .template import Template
 from .tools import ToolImage, ToolResult, Tools
 from .volume import Volume
 
@@ -120,11 +124,14 @@ __all__ = [
     "AsyncSandbox",
     "AsyncSandboxPool",
     "AsyncSnapshot",
+    "AsyncTemplate",
     "AsyncTools",
     "AsyncVolume",
     "AsyncWatch",
     "Attached",
     "Attempt",
+    "BuildEvent",
+    "BuildFailed",
     "CertificateRefused",
     "ChangedFile",
     "Children",
@@ -195,9 +202,12 @@ __all__ = [
     "Status",
     "StoreUnavailable",
     "StreamName",
+    "Template",
     "TemplateBaking",
+    "TemplateBuild",
     "TemplateFailed",
     "TemplateInfo",
+    "TemplateVersion",
     "TooLarge",
     "TooMany",
     "ToolImage",

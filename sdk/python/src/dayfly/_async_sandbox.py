@@ -22,6 +22,7 @@ from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
 from ._options import NetworkMode, OnTimeout, Status
 from ._retry import Progress
+from .builds import TemplateLike
 from .errors import AlreadyExists, NotFound
 from .models import Me, Promoted, SandboxInfo, TemplateInfo
 from .network import RuleLike
@@ -53,7 +54,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
     @known_keywords
     def create(
         cls,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         name: str | None = None,
         ttl_seconds: int | None = None,
@@ -133,7 +134,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
     async def get_or_create(
         cls,
         name: str,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         ttl_seconds: int | None = None,
         persistent: bool = False,

@@ -16,6 +16,7 @@ from ._keywords import known_keywords
 from ._making import MountLike
 from ._options import NetworkMode
 from ._pooling import ClosedPool, Member, PoolStatus, Shelf, retain_seconds
+from .builds import TemplateLike
 from .errors import DayflyError, NotFound
 from .network import RuleLike
 
@@ -56,7 +57,7 @@ class AsyncSandboxPool:
     def __init__(
         self,
         size: int,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         prepare: Callable[[AsyncSandbox], Any] | None = None,
         ttl_seconds: int | None = None,

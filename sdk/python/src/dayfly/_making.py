@@ -22,6 +22,7 @@ from ._wire import (
     path_of,
     without_none,
 )
+from .builds import TemplateLike, template_reference
 from .errors import DayflyError, ForkFailed
 from .models import SandboxInfo, SnapshotInfo, VolumeMount, from_wire
 from .network import RuleLike
@@ -35,7 +36,7 @@ MountLike = VolumeMount | str | Mapping[str, Any]
 class SandboxWish:
     """What a create asks for; see ``Sandbox`` for the meaning of each."""
 
-    template: str | None = None
+    template: TemplateLike | None = None
     name: str | None = None
     ttl_seconds: int | None = None
     persistent: bool = False
@@ -56,7 +57,7 @@ class SandboxWish:
 
     def body(self) -> Json:
         return without_none(
-            template=self.template,
+            template=template_reference(self.template),
             name=self.name,
             from_snapshot=self.from_snapshot,
             disk_only=True if self.disk_only else None,

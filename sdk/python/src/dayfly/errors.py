@@ -248,6 +248,27 @@ class CodeFailed(DayflyError):
         self.traceback = traceback
 
 
+class BuildFailed(DayflyError):
+    """A template could not be built. ``build`` has what the server says of it.
+
+    When a step failed, ``step`` is its text, ``exit_code`` how it ended, ``lines`` the last that it
+    said, and ``sandbox_id`` where that was: ``dayfly template debug`` opens a shell there for some
+    minutes. Steps that were done are kept for the next build.
+    """
+
+    def __init__(self, build: builds.TemplateBuild, step: Mapping[str, Any] | None = None) -> None:
+        told = step or {}
+        self.build = build
+        self.step: str | None = told.get("text")
+        self.exit_code: int | None = told.get("exit_code")
+        self.lines: list[str] = list(told.get("tail", []))
+        self.sandbox_id: str | None = told.get("sandbox")
+        text = build.error or "the template could not be built"
+        look = f"to look: dayfly template debug {self.sandbox_id}" if self.sandbox_id else None
+        super().__init__("".join([text, *(f"\n  | {line}" for line in self.lines)]), hint=look)
+        self.args: tuple[Any, ...] = (build, step)
+
+
 class ExecInterrupted(DayflyError):
     """The connection to a running command was lost and could not be made again.
 
@@ -355,4 +376,4 @@ def _seconds(text: str | None) -> float | None:
 
 
 # At the end, and the module alone: it takes classes from here, and types of results from there.
-from . import models  # noqa: E402
+from . import builds, models  # noqa: E402

@@ -17,6 +17,7 @@ from ._retry import Progress
 from ._sandbox_parts import SandboxParts
 from ._sandbox_runs import SandboxRuns
 from ._sync import Session
+from .builds import TemplateLike
 from .client import Client, session_of
 from .errors import AlreadyExists, NotFound
 from .filesystem import Filesystem
@@ -61,7 +62,7 @@ class Sandbox(SandboxRuns, Closing):
     @known_keywords
     def __init__(
         self,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         name: str | None = None,
         ttl_seconds: int | None = None,
@@ -111,7 +112,7 @@ class Sandbox(SandboxRuns, Closing):
     @known_keywords
     def create(
         cls,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         name: str | None = None,
         ttl_seconds: int | None = None,
@@ -188,7 +189,7 @@ class Sandbox(SandboxRuns, Closing):
     def get_or_create(
         cls,
         name: str,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         ttl_seconds: int | None = None,
         persistent: bool = False,

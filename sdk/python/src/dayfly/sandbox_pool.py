@@ -10,6 +10,7 @@ from ._keywords import known_keywords
 from ._making import MountLike
 from ._options import NetworkMode
 from ._pooling import ClosedPool, Member, PoolFull, PoolStatus, Shelf, retain_seconds
+from .builds import TemplateLike
 from .client import Client
 from .errors import DayflyError, NotFound
 from .network import RuleLike
@@ -69,7 +70,7 @@ class SandboxPool:
     def __init__(
         self,
         size: int,
-        template: str | None = None,
+        template: TemplateLike | None = None,
         *,
         prepare: Callable[[Sandbox], Any] | None = None,
         ttl_seconds: int | None = None,
