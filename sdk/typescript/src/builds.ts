@@ -87,7 +87,8 @@ export function templateVersion(wire: Wire["TemplateVersion"]): TemplateVersion 
 export type TemplateLike = string | TemplateBuild | TemplateVersion;
 
 /**
- * News of a build. As a string it is what `dayfly template build` shows of it: `onEvent: (event) => console.log(`${event}`)`.
+ * News of a build. As a string it is what `dayfly template build` shows of it:
+ * `onEvent: (event) => console.log(String(event))`.
  *
  * `event` is `base` (an image is fetched), `stage`, `cached`, `started`, `output`, `finished`, `baking`, `dropped`
  * (so many `lines` of steps are not kept), `built` or `failed`; which other fields are there depends on it. A later

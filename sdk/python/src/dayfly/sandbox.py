@@ -39,8 +39,9 @@ class Sandbox(SandboxRuns, Closing):
     ``persistent``. One that is forgotten is ended by the server after its TTL, an hour unless
     ``ttl_seconds`` says otherwise.
 
-    - ``template``: what it starts from, ``base`` by default; one that is not baked yet is waited
-      for, up to ``wait_seconds``, while ``on_progress`` is notified.
+    - ``template``: what it starts from, ``base`` by default: a name, or what ``Template.build``
+      gave. One that is not baked yet is waited for, up to ``wait_seconds``, while ``on_progress``
+      is notified.
     - ``from_snapshot``: the id or the name of a snapshot to go on from, instead of a template. With
       ``disk_only`` a machine boots anew on its disk: all files and no process of it. That takes the
       time of a boot, and works where its memory cannot be restored any more.
