@@ -8,13 +8,24 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import secrets
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from settled import settled
+from template_calls import built
 
-from dayfly import AsyncSandbox, DayflyError, Execution, Sandbox
+from dayfly import (
+    AsyncSandbox,
+    AsyncTemplate,
+    BuildFailed,
+    DayflyError,
+    Execution,
+    Sandbox,
+    Template,
+)
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 
@@ -57,6 +68,7 @@ class CaseRun:
         self._client = client
         self._named: Fields = {}
         self._made: list[Any] = []
+        self._templates: list[str] = []
 
     async def run(self) -> None:
         options: Fields = {"ttl_seconds": 600, **self._case.get("create", {})}
@@ -70,6 +82,9 @@ class CaseRun:
             # Sandboxes before the snapshots that they came from.
             for made in sorted(self._made, key=lambda one: "Snapshot" in type(one).__name__):
                 await settled(made.delete())
+            for name in self._templates:
+                kind = Template if self._kind is Sandbox else AsyncTemplate
+                await settled(kind.delete(name, client=self._client))
             # A client closes its own.
             if self._kind is AsyncSandbox and self._client is None:
                 self._named["main"]._session.close_idle()
@@ -92,7 +107,9 @@ class CaseRun:
         except DayflyError as error:
             refusal = error
         if "error" in step:
-            code = None if refusal is None else refusal.code
+            # Not the server's: it has no code of its own.
+            is_build = isinstance(refusal, BuildFailed)
+            code = None if refusal is None else "build_failed" if is_build else refusal.code
             assert code == step["error"], f"{where}: failed with {code}, not {step['error']}"
             return
         if refusal is not None:
@@ -188,6 +205,39 @@ class CaseRun:
     async def _call_delete_snapshot(self, sandbox: Any, given: Fields) -> Fields:
         await settled(self._named[given["snapshot"]].delete())
         return {}
+
+    async def _call_build_template(self, sandbox: Any, given: Fields) -> Any:
+        kind = Template if self._kind is Sandbox else AsyncTemplate
+        name = f"case-{secrets.token_hex(6)}"
+        with tempfile.TemporaryDirectory() as place:
+            for path, text in given.get("files", {}).items():
+                file = Path(place, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+                file.chmod(0o755 if path in given.get("executables", []) else 0o644)
+            builder = built(kind, given["calls"], context=place)
+            self._templates.append(name)
+            try:
+                return await settled(builder.build(name, client=self._client))
+            except BuildFailed as error:
+                if error.sandbox_id:
+                    # It would wait for somebody who looks.
+                    self._made.append(await self._connect(error.sandbox_id))
+                raise
+
+    async def _connect(self, sandbox: str) -> Any:
+        return await settled(self._kind.connect(sandbox, client=self._client))
+
+    async def _call_create_from_template(self, sandbox: Any, given: Fields) -> Any:
+        template = self._named[given["template"]]
+        made = self._kind.create(template, client=self._client, ttl_seconds=600)
+        return await settled(made)
+
+    async def _call_template_versions(self, sandbox: Any, given: Fields) -> Fields:
+        kind = Template if self._kind is Sandbox else AsyncTemplate
+        name = self._named[given["template"]].name
+        found = await settled(kind.versions(name, client=self._client))
+        return {"tags": [version.tags for version in found]}
 
     async def _call_pause(self, sandbox: Any, given: Fields) -> Fields:
         await settled(sandbox.pause())

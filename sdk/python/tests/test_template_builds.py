@@ -55,7 +55,7 @@ def build_body(status: str, **more: Any) -> dict[str, Any]:
     }
 
 
-DONE = build_body("done", image_ref="web@tv-1", version="tv-1", steps=2, cached=1)
+DONE = build_body("done", image_ref="web:latest", version="tv-1", steps=2, cached=1)
 FAILED = build_body("failed", error="step 2 of 2 failed with exit code 3: RUN b (line 3)")
 
 
@@ -391,7 +391,7 @@ def test_a_task_that_is_cancelled_ends_the_build(fake: FakeDaemon) -> None:
 
 @pytest.mark.parametrize("kind", [Sandbox, AsyncSandbox], ids=["sync", "async"])
 def test_what_was_built_is_a_template(fake: FakeDaemon, kind: Any) -> None:
-    build_ = TemplateBuild("bld-1", "web", "latest", "done", image_ref="web@tv-1")
+    build_ = TemplateBuild("bld-1", "web", "latest", "done", version="tv-1")
     version = TemplateVersion("tv-2", "web", "baked")
 
     async def scenario() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from template_calls import built
 
 from dayfly import AsyncTemplate, Template
 from dayfly._ignoring import IgnoreRules
@@ -22,18 +23,6 @@ IGNORED = cast(
 )
 
 
-def built(kind: type[Template] | type[AsyncTemplate], calls: list[list[Any]]) -> str:
-    builder: Any = kind
-    for name, *arguments in calls:
-        keywords: dict[str, Any] = {}
-        if name == "start" and len(arguments) == 2:
-            keywords["ready"] = arguments.pop()
-        elif name == "copy" and len(arguments) == 3:
-            keywords = arguments.pop()
-        builder = getattr(builder, name)(*arguments, **keywords)
-    return builder.dockerfile
-
-
 @pytest.mark.parametrize("kind", [Template, AsyncTemplate], ids=["sync", "async"])
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_the_text_is_that_of_the_case(
@@ -43,7 +32,7 @@ def test_the_text_is_that_of_the_case(
         with pytest.raises(ValueError, match=case["refused"]):
             built(kind, case["calls"])
     else:
-        assert built(kind, case["calls"]) == "\n".join([*case["dockerfile"], ""])
+        assert built(kind, case["calls"]).dockerfile == "\n".join([*case["dockerfile"], ""])
 
 
 def test_each_call_gives_a_new_builder() -> None:

@@ -17,7 +17,6 @@ export interface WireBuild {
   ended_at?: string | null;
   size_mb: number;
   bytes: number;
-  image_ref: string;
   version?: string | null;
   steps: number;
   cached: number;
@@ -40,7 +39,7 @@ export interface TemplateBuild {
   readonly name: string;
   readonly tag: string;
   readonly status: BuildStatus;
-  /** What names the template at a create. */
+  /** What names it at a create: the version once there is one, whatever the tag means. */
   readonly reference: string;
   readonly version: string | undefined;
   readonly steps: number;
@@ -57,7 +56,7 @@ export function templateBuild(wire: WireBuild): TemplateBuild {
   const { id, name, tag, status, steps, cached, size_mb: sizeMb, bytes } = wire;
   return {
     ...{ id, name, tag, status, steps, cached, sizeMb, bytes },
-    reference: wire.image_ref || `${name}:${tag}`,
+    reference: wire.version ? `${name}@${wire.version}` : `${name}:${tag}`,
     version: wire.version ?? undefined,
     error: wire.error ?? undefined,
     startedAt: wire.started_at ?? undefined,

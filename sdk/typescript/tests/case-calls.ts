@@ -1,9 +1,29 @@
 // What each call of a case means with this package. No expected result is written down here.
 
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { CodeContext, type EnvironmentOptions, type ExecOptions, type ExecResult } from "dayfly";
-import { type NetworkMode, Sandbox, Snapshot } from "dayfly";
+import { BuildFailed, type NetworkMode, Sandbox, Snapshot, Template, type TemplateBuild } from "dayfly";
+import { type BuilderCall, built } from "./template-calls.js";
 
-export type Named = Sandbox | Snapshot | CodeContext;
+/** What a case built, and the sandbox of a build that failed. */
+export class CaseTemplate {
+  constructor(
+    readonly name: string,
+    readonly build?: TemplateBuild,
+    readonly sandboxId?: string,
+  ) {}
+
+  async delete(): Promise<void> {
+    // It would wait for somebody who looks.
+    if (this.sandboxId !== undefined) await (await Sandbox.connect(this.sandboxId)).delete();
+    await Template.delete(this.name);
+  }
+}
+
+export type Named = Sandbox | Snapshot | CodeContext | CaseTemplate;
 type Arguments = Record<string, unknown>;
 type Outcome = Named | Record<string, unknown> | undefined;
 type Call = (sandbox: Sandbox, given: Arguments, made: Map<string, Named>) => Promise<Outcome>;
@@ -26,6 +46,32 @@ function snapshotOf(given: Arguments, made: Map<string, Named>): Snapshot {
   const snapshot = made.get(String(given["snapshot"]));
   if (!(snapshot instanceof Snapshot)) throw new TypeError("no snapshot of that name");
   return snapshot;
+}
+
+function templateOf(given: Arguments, made: Map<string, Named>): CaseTemplate {
+  const template = made.get(String(given["template"]));
+  if (!(template instanceof CaseTemplate)) throw new TypeError("no template of that name");
+  return template;
+}
+
+async function buildTemplate(given: Arguments, made: Map<string, Named>): Promise<CaseTemplate> {
+  const name = `case-${randomUUID().slice(0, 13)}`;
+  const context = await mkdtemp(join(tmpdir(), "dayfly-"));
+  try {
+    for (const [path, text] of Object.entries((given["files"] ?? {}) as Record<string, string>)) {
+      const isExecutable = ((given["executables"] ?? []) as string[]).includes(path);
+      await mkdir(dirname(join(context, path)), { recursive: true });
+      await writeFile(join(context, path), text, { mode: isExecutable ? 0o755 : 0o644 });
+    }
+    const builder = await built(given["calls"] as BuilderCall[], { context });
+    return new CaseTemplate(name, await builder.build(name));
+  } catch (error) {
+    // To be deleted with all that a case made.
+    if (error instanceof BuildFailed) made.set(name, new CaseTemplate(name, undefined, error.sandboxId));
+    throw error;
+  } finally {
+    await rm(context, { recursive: true });
+  }
 }
 
 function textOf(bytes: Uint8Array): string | undefined {
@@ -82,6 +128,12 @@ export const CALLS: Readonly<Record<string, Call>> = {
   fork: (sandbox, given) => sandbox.fork(environmentOf(given)),
   snapshot: (sandbox) => sandbox.snapshot(),
   create_from: (_, given, made) => Sandbox.create({ fromSnapshot: snapshotOf(given, made), ...environmentOf(given) }),
+  build_template: (_, given, made) => buildTemplate(given, made),
+  create_from_template: (_, given, made) => Sandbox.create({ template: templateOf(given, made).build, ttlSeconds: 600 }),
+  template_versions: async (_, given, made) => {
+    const versions = await Template.versions(templateOf(given, made).name);
+    return { tags: versions.map(({ tags }) => tags) };
+  },
   delete_snapshot: (_, given, made) => nothing(snapshotOf(given, made).delete()),
   pause: (sandbox) => nothing(sandbox.pause()),
   resume: (sandbox) => nothing(sandbox.resume()),

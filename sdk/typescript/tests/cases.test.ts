@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { CodeContext, type CreateOptions, DayflyError, Sandbox, Snapshot } from "dayfly";
 import { toCamel } from "#internal/names";
-import { CALLS, type Named } from "./case-calls.js";
+import { CALLS, CaseTemplate, type Named } from "./case-calls.js";
 
 interface Step {
   on?: string;
@@ -50,6 +50,7 @@ async function runCase(one: Case): Promise<void> {
     const everything = [...made.values()];
     for (const thing of everything) if (thing instanceof Sandbox) await thing.delete();
     for (const thing of everything) if (thing instanceof Snapshot) await thing.delete();
+    for (const thing of everything) if (thing instanceof CaseTemplate) await thing.delete();
   }
 }
 
@@ -68,7 +69,12 @@ async function runStep(step: Step, index: number, made: Map<string, Named>): Pro
     return;
   }
   assert.equal(step.error, undefined, `${where}: it succeeded`);
-  if (outcome instanceof Sandbox || outcome instanceof Snapshot || outcome instanceof CodeContext) {
+  if (
+    outcome instanceof Sandbox ||
+    outcome instanceof Snapshot ||
+    outcome instanceof CodeContext ||
+    outcome instanceof CaseTemplate
+  ) {
     // Also what has no name is deleted at the end.
     made.set(step.as ?? `unnamed ${index}`, outcome);
     return;

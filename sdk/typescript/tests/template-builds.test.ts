@@ -14,7 +14,7 @@ const BUILD = {
   ...{ id: "bld-1", name: "web", tag: "latest", status: "queued", error: null, started_at: null, ended_at: null },
   ...{ size_mb: 0, bytes: 0, image_ref: "", version: null, steps: 0, cached: 0 },
 };
-const DONE = { ...BUILD, status: "done", image_ref: "web@tv-1", version: "tv-1", steps: 2, cached: 1 };
+const DONE = { ...BUILD, status: "done", image_ref: "web:latest", version: "tv-1", steps: 2, cached: 1 };
 const FAILED = { ...BUILD, status: "failed", error: "step 2 of 2 failed with exit code 3: RUN b (line 3)" };
 const STEPS = [
   { event: "stage", name: "stage 1", steps: 2 },

@@ -8,12 +8,11 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { InvalidSettings, Template } from "dayfly";
 import { IgnoreRules } from "#internal/ignore-rules";
-
-type Call = [name: string, ...given: unknown[]];
+import { type BuilderCall, built } from "./template-calls.js";
 
 interface Case {
   name: string;
-  calls: Call[];
+  calls: BuilderCall[];
   dockerfile?: string[];
   refused?: string;
 }
@@ -24,20 +23,9 @@ function shared(name: string): unknown {
 
 const cases = shared("dockerfiles") as Case[];
 
-async function built(calls: readonly Call[]): Promise<string> {
-  let builder: unknown = Template;
-  for (const [name, ...given] of calls) {
-    const method = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-    if (name === "start" && given.length === 2) given[1] = { ready: given[1] };
-    const owner = builder as Record<string, (...given: unknown[]) => unknown>;
-    builder = await owner[method]?.(...given);
-  }
-  return (builder as Template).dockerfile;
-}
-
 for (const { name, calls, dockerfile, refused } of cases) {
   test(`a builder's text: ${name}`, async () => {
-    if (refused === undefined) return assert.equal(await built(calls), [...(dockerfile ?? []), ""].join("\n"));
+    if (refused === undefined) return assert.equal((await built(calls)).dockerfile, [...(dockerfile ?? []), ""].join("\n"));
     await assert.rejects(built(calls), (error: unknown) => {
       return error instanceof InvalidSettings && error.message.includes(refused);
     });

@@ -67,7 +67,6 @@ class TemplateBuild:
     steps: int = 0
     cached: int = 0
     error: str | None = None
-    image_ref: str = ""
     size_mb: int = 0
     bytes: int = 0
     started_at: str | None = None
@@ -75,8 +74,8 @@ class TemplateBuild:
 
     @property
     def reference(self) -> str:
-        """What names the template at a create: ``Sandbox(template=build.reference)``."""
-        return self.image_ref or f"{self.name}:{self.tag}"
+        """What names it at a create: the version once there is one, whatever the tag means."""
+        return f"{self.name}@{self.version}" if self.version else f"{self.name}:{self.tag}"
 
     def __str__(self) -> str:
         return self.reference
