@@ -215,7 +215,8 @@ def test_an_ignore_file_holds_and_is_sent(fake: FakeDaemon, tmp_path: Path) -> N
     written = Template.from_dockerfile("FROM base\nCOPY . /app\n", context=tmp_path)
     assert set(sent(fake, written)[1]) == expected
     # One that takes nothing is sent without the directory that it happens to stand in.
-    assert sent(fake, Template.from_dockerfile("FROM base\nRUN a\n", context=tmp_path))[1] == {}
+    for text in ("FROM base\nRUN a\n", "FROM base AS one\nFROM base\ncopy --from=one /a /b\n"):
+        assert sent(fake, Template.from_dockerfile(text, context=tmp_path))[1] == {}
     hidden = Template.from_template("base", context=tmp_path).copy("packages", "/app")
     with pytest.raises(ValueError, match=r"'packages' has no files, or \.dockerignore hides"):
         build(Template, fake, hidden)

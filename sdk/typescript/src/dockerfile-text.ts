@@ -90,7 +90,9 @@ export function escapesOtherwise(dockerfile: string): boolean {
 
 /** Whether a Dockerfile may need files of its build context. */
 export function takesFiles(dockerfile: string): boolean {
-  return dockerfile.split("\n").some((line) => /^\s*(copy|add)|--mount/i.test(line));
+  return dockerfile.split("\n").some((line) => {
+    return (/^\s*(copy|add)/i.test(line) && !/--from=/i.test(line)) || /--mount/i.test(line);
+  });
 }
 
 /** Whether it is the text of a Dockerfile, and not its path. */

@@ -148,7 +148,9 @@ test("an ignore file holds and is sent", async () => {
   const written = await Template.fromDockerfile("FROM base\nCOPY . /app\n", { context });
   assert.deepEqual(await sent(written), [".dockerignore", "a.py", "deep/d.py"]);
   // One that takes nothing is sent without the directory that it happens to stand in.
-  assert.deepEqual(await sent(await Template.fromDockerfile("FROM base\nRUN a\n", { context })), []);
+  for (const text of ["FROM base\nRUN a\n", "FROM base AS one\nFROM base\ncopy --from=one /a /b\n"]) {
+    assert.deepEqual(await sent(await Template.fromDockerfile(text, { context })), []);
+  }
   await assert.rejects(sent(base.copy("packages", "/app")), /has no files, or \.dockerignore hides/);
   await assert.rejects(sent(base.copy("none", "/app")), /"none" is not in/);
 });

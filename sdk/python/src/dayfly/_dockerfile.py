@@ -131,7 +131,10 @@ def escapes_otherwise(dockerfile: str) -> bool:
 def takes_files(dockerfile: str) -> bool:
     """Whether a Dockerfile may need files of its build context."""
     lines = (line.strip().lower() for line in dockerfile.splitlines())
-    return any(line.startswith(("copy", "add")) or "--mount" in line for line in lines)
+    return any(
+        (line.startswith(("copy", "add")) and "--from=" not in line) or "--mount" in line
+        for line in lines
+    )
 
 
 def read_dockerfile(text_or_path: str | os.PathLike[str]) -> str:

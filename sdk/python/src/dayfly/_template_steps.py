@@ -62,7 +62,7 @@ class TemplateSteps:
     def from_dockerfile(cls, text_or_path: PathLike, *, context: PathLike = ".") -> Self:
         """Begins with a Dockerfile: its path, or its text. Further steps come behind it.
 
-        ``context``: the directory that its ``COPY`` takes files from. If it has any, what is in the
+        ``context``: the directory that its ``COPY`` takes files from. If there is one, all of the
         directory is sent, but for what a ``.dockerignore`` there hides.
         """
         text = _dockerfile.read_dockerfile(text_or_path)
