@@ -298,7 +298,7 @@ async fn open(cache: &ImageCache, key: &ImageKey) -> Result<Option<CacheEntry>, 
 pub(crate) fn kernel_key() -> ImageKey {
     ImageKey::new(
         "kernel",
-        &(KERNEL_BUILDER_VERSION, RELEASE, modules::WANTED),
+        &(KERNEL_BUILDER_VERSION, RELEASE, modules::wanted()),
     )
 }
 

@@ -11,13 +11,76 @@ use std::time::Duration;
 use crate::program::{Program, ProgramError};
 
 /// What a guest needs before it can mount its root and talk to its host.
-pub(crate) const WANTED: [&str; 6] = [
+const NEEDED: [&str; 6] = [
     "virtio_mmio",
     "virtio_blk",
     "virtio_net",
     "virtio_rng",
     "overlay",
     "erofs",
+];
+/// What users run inside needs: engines of containers, with bridges, address translation and rules
+/// of either kind, disks in files, tunnels. Nobody in a guest can load a module later, because its
+/// files are not there. A kernel that lacks one still makes a guest.
+const USEFUL: [&str; 54] = [
+    // Disks and programs of other kinds.
+    "loop",
+    "fuse",
+    "squashfs",
+    "binfmt_misc",
+    // Networks of containers.
+    "tun",
+    "dummy",
+    "veth",
+    "bridge",
+    "br_netfilter",
+    "macvlan",
+    "ipvlan",
+    "vxlan",
+    // Rules as `nft` makes them.
+    "nf_tables",
+    "nft_chain_nat",
+    "nft_ct",
+    "nft_nat",
+    "nft_masq",
+    "nft_redir",
+    "nft_reject_inet",
+    "nft_fib_inet",
+    "nft_limit",
+    "nft_log",
+    "nft_numgen",
+    "nft_hash",
+    "nf_conntrack_netlink",
+    // Rules as `iptables` makes them, over either of its back ends.
+    "nft_compat",
+    "ip_tables",
+    "iptable_filter",
+    "iptable_nat",
+    "iptable_mangle",
+    "iptable_raw",
+    "ip6_tables",
+    "ip6table_filter",
+    "ip6table_nat",
+    "ip6table_mangle",
+    "ipt_REJECT",
+    "ip6t_REJECT",
+    "xt_addrtype",
+    "xt_comment",
+    "xt_connmark",
+    "xt_conntrack",
+    "xt_limit",
+    "xt_LOG",
+    "xt_mark",
+    "xt_MASQUERADE",
+    "xt_multiport",
+    "xt_nat",
+    "xt_owner",
+    "xt_recent",
+    "xt_REDIRECT",
+    "xt_statistic",
+    "xt_tcpudp",
+    "xt_TCPMSS",
+    "xt_u32",
 ];
 const DECOMPRESS_LIMIT: Duration = Duration::from_secs(60);
 /// Depth of dependencies; a circle would be deeper.
@@ -50,6 +113,11 @@ pub enum ModulesError {
     },
 }
 
+/// Everything that is asked for, which is part of what a kernel's entry in the cache is named by.
+pub(crate) fn wanted() -> Vec<&'static str> {
+    NEEDED.into_iter().chain(USEFUL).collect()
+}
+
 /// The modules of one kernel, before they are unpacked.
 #[derive(Debug)]
 struct ModuleTree {
@@ -63,8 +131,20 @@ struct ModuleTree {
 pub(crate) async fn collect(tree: &Path, target: &Path) -> Result<Vec<String>, ModulesError> {
     let modules = ModuleTree::read(tree)?;
     let mut order = Vec::new();
-    for name in WANTED {
+    for name in NEEDED {
         add(&modules, name, target, &mut order).await?;
+    }
+    for name in USEFUL {
+        match add(&modules, name, target, &mut order).await {
+            Err(ModulesError::Missing { name: missing }) => {
+                tracing::warn!(
+                    name,
+                    missing,
+                    "the kernel lacks a module that some programs use"
+                );
+            }
+            other => other?,
+        }
     }
     Ok(order.into_iter().map(|name| format!("{name}.ko")).collect())
 }
@@ -93,8 +173,16 @@ async fn add(
             if stack.len() >= DEPTH_MAX {
                 return Err(ModulesError::Circle { name });
             }
-            let dependencies = unpack(modules, &name, target).await?;
-            stack.push(Pending { name, dependencies });
+            match unpack(modules, &name, target).await {
+                Ok(dependencies) => stack.push(Pending { name, dependencies }),
+                Err(error) => {
+                    // What waited for it is of no use without it.
+                    for waiting in &stack {
+                        let _ = std::fs::remove_file(target.join(format!("{}.ko", waiting.name)));
+                    }
+                    return Err(error);
+                }
+            }
         }
         let Some(top) = stack.last_mut() else {
             return Ok(());
@@ -258,6 +346,21 @@ mod tests {
             ]
         );
         assert!(order.iter().all(|name| target.path().join(name).exists()));
+    }
+
+    #[tokio::test]
+    async fn what_is_only_useful_is_taken_where_the_kernel_has_it() {
+        let mut modules = PLAIN.to_vec();
+        // What `veth` depends on is missing, and with it `veth` is left out.
+        modules.extend([("tun.ko", ""), ("veth.ko", "none"), ("loop.ko", "")]);
+        let tree = tree(&modules, "kernel/fs/overlayfs/overlay.ko\n");
+        let target = tempfile::tempdir().unwrap();
+        let order = collect(tree.path(), target.path()).await.unwrap();
+        assert_eq!(
+            order.last_chunk(),
+            Some(&["loop.ko", "tun.ko"].map(str::to_owned))
+        );
+        assert!(!target.path().join("veth.ko").exists());
     }
 
     #[tokio::test]
