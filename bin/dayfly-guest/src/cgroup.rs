@@ -1,17 +1,23 @@
 //! Control groups: where user processes live, how they are frozen, killed and counted.
+//!
+//! User processes, and whatever engine of containers they run, see the group of users as the root
+//! of all groups. So the groups that they make are below it, and are frozen and limited with it.
 
 use std::fs;
 use std::io::{self, Read, Seek};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dayfly_types::exec::ExecLimits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 
 use crate::clock::monotonic_ms;
+use crate::sys;
 
-const ROOT: &str = "/sys/fs/cgroup";
+/// Where the hierarchy is mounted, for the agent at first and for users later.
+pub(crate) const ROOT: &str = "/sys/fs/cgroup";
 /// Processes and threads of all users together: a fork bomb ends here.
 const USER_PIDS_MAX: &str = "4096";
 /// Processes and threads of hooks.
@@ -25,6 +31,9 @@ pub(crate) const FREEZE_DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct UserGroup {
     path: PathBuf,
+    hooks: PathBuf,
+    /// The real root, under which both paths go; no path of the guest's leads there any more.
+    _root: OwnedFd,
 }
 
 /// The group of one exec, or of hooks.
@@ -34,20 +43,46 @@ pub(crate) struct ExecGroup {
 }
 
 impl UserGroup {
-    /// Makes the group and its limits.
+    /// Makes the group and its limits, and takes it for the root of what is seen from now on. What
+    /// is mounted at [`ROOT`] still shows the real one; that mount may go afterwards.
     pub(crate) fn create() -> io::Result<Self> {
-        let path = Path::new(ROOT).join("user");
-        enable_controllers(Path::new(ROOT));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(ROOT, flags, Mode::empty())?;
+        let real = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd()));
+        let path = real.join("user");
+        enable_controllers(&real);
         match fs::create_dir(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        // The agent is in the group for this one call: no process may be in it once it gives its
+        // controllers on, and the agent shall not share its limits.
+        fs::write(path.join("cgroup.procs"), "0")?;
+        let taken = sys::take_group_for_root();
+        fs::write(real.join("cgroup.procs"), "0")?;
+        taken?;
         enable_controllers(&path);
         // A kernel without a controller still gives a working guest, only a less fair one.
         let _ = fs::write(path.join("pids.max"), USER_PIDS_MAX);
         let memory = memory_total_bytes()?.saturating_sub(RESERVED_BYTES);
         let _ = fs::write(path.join("memory.max"), memory.to_string());
-        Ok(Self { path })
+        Ok(Self {
+            path,
+            hooks: real.join("hooks"),
+            _root: root,
+        })
+    }
+
+    /// Makes the group of hooks. It is no part of this one, which is frozen when they run.
+    pub(crate) fn create_for_hooks(&self) -> io::Result<ExecGroup> {
+        match fs::create_dir(&self.hooks) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let _ = fs::write(self.hooks.join("pids.max"), HOOK_PIDS_MAX);
+        Ok(ExecGroup {
+            path: self.hooks.clone(),
+        })
     }
 
     /// Makes the group of one exec.
@@ -85,17 +120,6 @@ impl UserGroup {
 }
 
 impl ExecGroup {
-    /// Makes the group of hooks. It is no part of the users' group, which is frozen when they run.
-    pub(crate) fn create_for_hooks() -> io::Result<Self> {
-        let path = Path::new(ROOT).join("hooks");
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        let _ = fs::write(path.join("pids.max"), HOOK_PIDS_MAX);
-        Ok(Self { path })
-    }
-
     /// The file that takes the number of a process which shall live here.
     pub(crate) fn entrance(&self) -> PathBuf {
         self.path.join("cgroup.procs")
@@ -165,7 +189,8 @@ impl ExecGroup {
 }
 
 fn enable_controllers(group: &Path) {
-    for controller in ["+cpu", "+memory", "+pids"] {
+    // The last two are for engines of containers; the agent has no use for them.
+    for controller in ["+cpu", "+memory", "+pids", "+cpuset", "+io"] {
         // One by one, so that a kernel that lacks one still enables the others.
         let _ = fs::write(group.join("cgroup.subtree_control"), controller);
     }

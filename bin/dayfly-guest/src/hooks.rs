@@ -20,7 +20,7 @@ use rustix::process::{
     waitpid,
 };
 
-use crate::cgroup::ExecGroup;
+use crate::cgroup::{ExecGroup, UserGroup};
 use crate::clock::monotonic_ms;
 use crate::sys;
 
@@ -38,13 +38,17 @@ const EXIT_NOT_EXECUTABLE: i32 = 126;
 const SIGNAL_CODE_BASE: i32 = 128;
 
 /// Runs the hooks of a directory in the order of their names.
-pub(crate) fn run(directory: &Path, identity: &Identity, is_guest: bool) -> Vec<HookResult> {
+pub(crate) fn run(
+    directory: &Path,
+    identity: &Identity,
+    users: Option<&UserGroup>,
+) -> Vec<HookResult> {
     let hooks = find(directory);
     // Most guests have none, and pay one failed look for it.
     if hooks.is_empty() {
         return Vec::new();
     }
-    let group = is_guest.then(ExecGroup::create_for_hooks).transpose();
+    let group = users.map(UserGroup::create_for_hooks).transpose();
     let Ok(group) = group else {
         return hooks.iter().map(|hook| result(hook, None, false)).collect();
     };

@@ -55,7 +55,7 @@ pub(crate) fn become_sandbox(
     apply(identity, machine)?;
     let hooks = machine.hooks_directory.as_deref();
     let hooks = hooks.map_or_else(Vec::new, |directory| {
-        hooks::run(directory, identity, machine.is_guest())
+        hooks::run(directory, identity, machine.user_group.as_ref())
     });
     let mut renewed = vec!["agent_token"];
     let mut not_renewed = NEVER_RENEWED.to_vec();

@@ -4,6 +4,7 @@
 
 mod console;
 mod defaults;
+mod inside;
 mod modules;
 mod mounts;
 mod network;
@@ -57,11 +58,15 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     let loaded = modules::load_all()?;
     console::say(&format!("{loaded} modules loaded"));
     let defaults = defaults::read()?;
-    let layers = mounts::switch_to_overlay()?;
+    let (layers, stores) = mounts::switch_to_overlay()?;
     console::say("root switched");
     mounts::mount_runtime_filesystems()?;
     let user_group =
         UserGroup::create().map_err(BootError::at("make the group of user processes"))?;
+    mounts::mount_groups_of_users()?;
+    for error in inside::prepare(stores) {
+        console::say(&text_of(&error));
+    }
     let machine = Machine::guest(user_group, layers, defaults);
     activity::prepare(&machine.busy_file()).map_err(BootError::at("make the busy file"))?;
     identity::prepare(&machine).map_err(BootError::at("write a first identity"))?;

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::BootError;
+use super::{BootError, console, text_of};
 
 const DIRECTORY: &str = "/modules";
 
@@ -19,8 +19,12 @@ pub(super) fn load_all() -> Result<usize, BootError> {
     let mut count = 0;
     for name in order.lines().map(str::trim).filter(|name| !name.is_empty()) {
         let path = Path::new(DIRECTORY).join(name);
-        load(&path).map_err(BootError::at(format!("load module {name}")))?;
-        count += 1;
+        match load(&path).map_err(BootError::at(format!("load module {name}"))) {
+            Ok(()) => count += 1,
+            // Most are for what users may run. A guest that misses one which it needs itself stops
+            // where it needs it, behind this line.
+            Err(error) => console::say(&text_of(&error)),
+        }
     }
     let _ = fs::remove_dir_all(DIRECTORY);
     Ok(count)

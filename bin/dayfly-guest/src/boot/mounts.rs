@@ -11,8 +11,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, unmount};
 
 use super::BootError;
+use super::inside::{self, Store};
 use crate::machine::Layers;
-use crate::{devices, disks};
+use crate::{cgroup, devices, disks};
 
 const BASE: &str = "/dayfly/base";
 const WRITABLE: &str = "/dayfly/rw";
@@ -44,8 +45,9 @@ pub(super) fn mount_kernel_filesystems() -> Result<(), BootError> {
 }
 
 /// Lays the writable disk over the read-only one and makes the result the root. Gives descriptors
-/// on the two file systems, which nobody can reach by a path afterwards.
-pub(super) fn switch_to_overlay() -> Result<Layers, BootError> {
+/// on the two file systems, which nobody can reach by a path afterwards, and the directories of the
+/// writable disk that are to be seen without the overlay.
+pub(super) fn switch_to_overlay() -> Result<(Layers, Vec<Store>), BootError> {
     let find = |serial: &str| {
         let disk = devices::wait_for(|| disks::look(serial));
         disk.map(|disk| disk.device)
@@ -69,6 +71,7 @@ pub(super) fn switch_to_overlay() -> Result<Layers, BootError> {
         base: open_directory(BASE)?,
         writable: open_directory(WRITABLE)?,
     };
+    let stores = inside::open_stores(Path::new(WRITABLE))?;
     // The overlay keeps both disks; nobody else needs a way to its parts.
     for part in [BASE, WRITABLE] {
         unmount(part, UnmountFlags::DETACH).map_err(io_error(format!("detach {part}")))?;
@@ -79,7 +82,7 @@ pub(super) fn switch_to_overlay() -> Result<Layers, BootError> {
         mount_move(view, target.as_str()).map_err(io_error(format!("move {view}")))?;
     }
     enter(NEW_ROOT)?;
-    Ok(layers)
+    Ok((layers, stores))
 }
 
 fn open_directory(path: &str) -> Result<OwnedFd, BootError> {
@@ -89,7 +92,7 @@ fn open_directory(path: &str) -> Result<OwnedFd, BootError> {
 
 /// What a Linux system expects to find and no snapshot of the disk keeps.
 pub(super) fn mount_runtime_filesystems() -> Result<(), BootError> {
-    attach("cgroup2", "cgroup2", "/sys/fs/cgroup", PLAIN, "")?;
+    attach("cgroup2", "cgroup2", cgroup::ROOT, PLAIN, "")?;
     attach(
         "devpts",
         "devpts",
@@ -104,6 +107,7 @@ pub(super) fn mount_runtime_filesystems() -> Result<(), BootError> {
         MountFlags::NOSUID,
         "mode=1777",
     )?;
+    attach("mqueue", "mqueue", "/dev/mqueue", PLAIN, "")?;
     let run = MountFlags::NOSUID | MountFlags::NODEV;
     attach("tmpfs", "tmpfs", "/run", run, "mode=0755")?;
     make_directory("/run/dayfly", 0o755)?;
@@ -123,6 +127,13 @@ pub(super) fn mount_runtime_filesystems() -> Result<(), BootError> {
         let _ = std::os::unix::fs::symlink(target, link);
     }
     Ok(())
+}
+
+/// Shows the groups as users see them, in the place of all groups.
+pub(super) fn mount_groups_of_users() -> Result<(), BootError> {
+    unmount(cgroup::ROOT, UnmountFlags::DETACH)
+        .map_err(io_error("detach all groups".to_owned()))?;
+    attach("cgroup2", "cgroup2", cgroup::ROOT, PLAIN, "")
 }
 
 fn enter(root: &str) -> Result<(), BootError> {

@@ -13,6 +13,6 @@ mod signal;
 
 pub(crate) use disk::resize_ext4;
 pub(crate) use network::{Kind, Setting, add_default_route, set_interface};
-pub(crate) use process::{Fork, close_all_but, exit_now, fork};
+pub(crate) use process::{Fork, close_all_but, exit_now, fork, take_group_for_root};
 pub(crate) use random::{random_bytes, reseed};
 pub(crate) use signal::{ChildSignals, unblock_all};

@@ -2,6 +2,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
 
 /// On which side of a fork the caller is.
 #[derive(Debug)]
@@ -26,6 +27,14 @@ pub(crate) fn fork() -> io::Result<Fork> {
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes no pointers and never returns.
     unsafe { libc::_exit(code) }
+}
+
+/// From now on this process and all that it starts see the group that it is in as the root of all
+/// groups.
+pub(crate) fn take_group_for_root() -> io::Result<()> {
+    // SAFETY: the flag asks for a namespace of control groups alone; nothing that memory or
+    // descriptors depend on becomes unshared.
+    Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }?)
 }
 
 /// Closes every descriptor above stderr but these, in a child that shares none of its parent's

@@ -173,8 +173,13 @@ fn mount(disk: &Disk, place: &Place, read_only: bool) -> Result<(), GuestError> 
         if other.number == disk.number {
             return Ok(());
         }
-        let text = format!("{}: something else is mounted here", place.as_str());
-        return Err(GuestError::new(GuestErrorCode::Exists, text));
+        // The writable disk itself is only where engines of containers keep images, and a volume may
+        // take that place.
+        let is_ours = disks::look("rw").is_some_and(|ours| ours.number == other.number);
+        if !is_ours {
+            let text = format!("{}: something else is mounted here", place.as_str());
+            return Err(GuestError::new(GuestErrorCode::Exists, text));
+        }
     }
     let directory = place.make().map_err(failed)?;
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
