@@ -23,12 +23,18 @@ struct Preset {
     hosts: Hosts,
 }
 
-const PRESETS: [Preset; 3] = [
+const PRESETS: [Preset; 4] = [
     Preset {
         name: "package-registries",
         description: "Registries of packages: Python, JavaScript, Rust, Go, Java, Ruby, PHP, .NET, \
             conda, Debian, Ubuntu, Alpine",
         hosts: PACKAGE_REGISTRIES,
+    },
+    Preset {
+        name: "container-registries",
+        description: "Registries of images of containers, and where they send for the layers: \
+            Docker Hub, GitHub, Quay, Kubernetes, Google, Microsoft, Amazon's public one",
+        hosts: CONTAINER_REGISTRIES,
     },
     Preset {
         name: "git-hosts",
@@ -80,6 +86,53 @@ const PACKAGE_REGISTRIES: Hosts = &[
         ],
     ),
 ];
+
+/// A registry redirects whoever fetches a layer to hosts of another name. Where those are buckets,
+/// they are the registry's own; a storage service as a whole is none of these.
+const CONTAINER_REGISTRIES: Hosts = &[(
+    HTTPS,
+    &[
+        "docker.io",
+        "index.docker.io",
+        "registry-1.docker.io",
+        "auth.docker.io",
+        "production.cloudflare.docker.com",
+        "production.cloudfront.docker.com",
+        "docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+        "ghcr.io",
+        "pkg-containers.githubusercontent.com",
+        "quay.io",
+        "cdn.quay.io",
+        "cdn01.quay.io",
+        "cdn02.quay.io",
+        "cdn03.quay.io",
+        "cdn04.quay.io",
+        "cdn05.quay.io",
+        "cdn06.quay.io",
+        "registry.k8s.io",
+        "cdn.registry.k8s.io",
+        "d39mqg4b1dx9z1.cloudfront.net",
+        "prod-registry-k8s-io-ap-northeast-1.s3.dualstack.ap-northeast-1.amazonaws.com",
+        "prod-registry-k8s-io-ap-south-1.s3.dualstack.ap-south-1.amazonaws.com",
+        "prod-registry-k8s-io-ap-southeast-1.s3.dualstack.ap-southeast-1.amazonaws.com",
+        "prod-registry-k8s-io-eu-central-1.s3.dualstack.eu-central-1.amazonaws.com",
+        "prod-registry-k8s-io-eu-west-1.s3.dualstack.eu-west-1.amazonaws.com",
+        "prod-registry-k8s-io-us-east-1.s3.dualstack.us-east-1.amazonaws.com",
+        "prod-registry-k8s-io-us-east-2.s3.dualstack.us-east-2.amazonaws.com",
+        "prod-registry-k8s-io-us-west-1.s3.dualstack.us-west-1.amazonaws.com",
+        "prod-registry-k8s-io-us-west-2.s3.dualstack.us-west-2.amazonaws.com",
+        "gcr.io",
+        "us.gcr.io",
+        "eu.gcr.io",
+        "asia.gcr.io",
+        "*.pkg.dev",
+        "mcr.microsoft.com",
+        "*.data.mcr.microsoft.com",
+        "public.ecr.aws",
+        "d2glxqk2uabbnd.cloudfront.net",
+        "d5l0dvt14r5h8.cloudfront.net",
+    ],
+)];
 
 const GIT_HOSTS: Hosts = &[(
     HTTPS,
@@ -173,7 +226,9 @@ mod tests {
             let rules = rules(preset.name).unwrap();
             assert_eq!(rules.len(), hosts, "{}", preset.name);
             for rule in &rules {
-                let EgressTarget::Host(HostPattern::Exact(name)) = &rule.target else {
+                let EgressTarget::Host(HostPattern::Exact(name) | HostPattern::OneLabel(name)) =
+                    &rule.target
+                else {
                     panic!("{rule:?}");
                 };
                 let suffix = psl::suffix(name.as_str().as_bytes()).unwrap();

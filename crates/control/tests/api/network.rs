@@ -299,9 +299,15 @@ async fn presets_are_listed_and_used_by_name() {
         .collect();
     assert_eq!(
         names,
-        ["package-registries", "git-hosts", "llm-apis", "public"]
+        [
+            "package-registries",
+            "container-registries",
+            "git-hosts",
+            "llm-apis",
+            "public"
+        ]
     );
-    assert_eq!(presets["items"][3]["mode"], "public");
+    assert_eq!(presets["items"][4]["mode"], "public");
     for name in names {
         create(
             &world,
