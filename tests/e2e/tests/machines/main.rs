@@ -62,3 +62,4 @@ mod traces;
 mod ttl;
 mod volumes;
 mod watchdog;
+mod whole_computer;

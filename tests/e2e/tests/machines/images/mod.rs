@@ -3,7 +3,7 @@
 //!
 //! Two images in the gate; with `DAYFLY_E2E_IMAGES=all`, as the soak sets it, six.
 
-mod registry;
+pub(crate) mod registry;
 mod twins;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use dayfly_e2e::{Daemon, DaemonOptions, create, output, patient, setting_or_skip
 const BAKED: Duration = Duration::from_secs(300);
 /// Where the lister lies in a guest, and what the guest's agent makes or writes at its start.
 const LISTER: &str = "/tmp/lister";
-const NOT_THE_IMAGES: [&str; 12] = [
+const NOT_THE_IMAGES: [&str; 15] = [
     LISTER,
     "/dev",
     "/proc",
@@ -30,6 +30,9 @@ const NOT_THE_IMAGES: [&str; 12] = [
     "/etc/machine-id",
     "/etc/resolv.conf",
     "/var/lib/dayfly",
+    "/var/lib/docker",
+    "/var/lib/containers",
+    "/var/lib/containerd",
     "/etc/dayfly",
     "/lost+found",
 ];
@@ -39,7 +42,7 @@ const SHORT: [&str; 2] = ["user", "layers"];
 const ALL: [&str; 6] = ["busybox", "user", "static", "layers", "musl", "debian"];
 
 /// Images of this test, and what umoci made of them.
-struct Images {
+pub(crate) struct Images {
     directory: tempfile::TempDir,
     lister: PathBuf,
 }

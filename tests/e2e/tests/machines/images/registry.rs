@@ -21,18 +21,18 @@ use tempfile::TempDir;
 
 use super::{Images, bake};
 
-const ADDRESS: &str = "10.20.0.20";
-const HOST: &str = "registry.corp.test";
-const PORT: u16 = 5000;
+pub(crate) const ADDRESS: &str = "10.20.0.20";
+pub(crate) const HOST: &str = "registry.corp.test";
+pub(crate) const PORT: u16 = 5000;
 /// Words that no message has by itself.
-const PASSWORD: &str = "correct-horse-battery";
+pub(crate) const PASSWORD: &str = "correct-horse-battery";
 const WRONG_PASSWORD: &str = "wrong-horse-battery";
 /// bcrypt of [`PASSWORD`].
 const PASSWORDS: &str = "puller:$2b$05$abcdefghijklmnopqrstuuSnF5tLPqPFqc0z9CY0HcSLFbSRlL67u\n";
 const LISTENING: Duration = Duration::from_secs(20);
 
 /// The registry as a child process in the world outside, which ends with the test.
-struct Registry {
+pub(crate) struct Registry {
     child: Child,
     storage: PathBuf,
     /// What it logged, a line for each request among it.
@@ -100,7 +100,7 @@ impl Registry {
     }
 
     /// Requests for a part of the API with this status.
-    fn requests(&self, what: &str, status: u16) -> usize {
+    pub(crate) fn requests(&self, what: &str, status: u16) -> usize {
         let (path, status) = (format!("\"GET /v2/{what}"), format!("\" {status} "));
         let is_one = |line: &&String| line.contains(&path) && line.contains(&status);
         self.lines().iter().filter(is_one).count()
@@ -128,17 +128,17 @@ fn keep(from: impl std::io::Read + Send + 'static, log: &Arc<Mutex<Vec<String>>>
 }
 
 /// Dropped in this order: the daemon lets go of the namespace before it is taken down.
-struct Lab {
-    daemon: Daemon,
-    registry: Registry,
+pub(crate) struct Lab {
+    pub(crate) daemon: Daemon,
+    pub(crate) registry: Registry,
     images: Images,
     password: PathBuf,
-    internet: Internet,
+    pub(crate) internet: Internet,
     _directory: TempDir,
 }
 
 impl Lab {
-    async fn start(setting: &Setting) -> Result<Self> {
+    pub(crate) async fn start(setting: &Setting) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let here = directory.path().canonicalize()?;
         let internet = Internet::make(&here);
@@ -179,7 +179,7 @@ impl Lab {
     }
 
     /// Pushes the image, and gives the digest of its manifest.
-    fn push(&self) -> Result<String> {
+    pub(crate) fn push(&self) -> Result<String> {
         let here = self.images.directory.path().display();
         let digests = format!("{here}/digest");
         let from = format!("oci:{here}/layout:busybox");
@@ -200,6 +200,17 @@ impl Lab {
         ];
         dayfly_netlab::namespace::run_in(&self.internet.outside, "skopeo", &words, "");
         Ok(std::fs::read_to_string(digests)?.trim().to_owned())
+    }
+
+    /// Whom to believe that this is the registry.
+    pub(crate) fn authority(&self) -> Result<String> {
+        let path = self.password.with_file_name("certificate.pem");
+        Ok(std::fs::read_to_string(path)?)
+    }
+
+    /// Ends the daemon, before what it stands on is taken down.
+    pub(crate) async fn finish(self) -> Result<()> {
+        self.daemon.finish().await
     }
 
     fn set_password(&self, text: &str, mode: u32) -> Result<()> {
