@@ -30,8 +30,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Finds the account of this name or number; without one, that of the image, the default user,
-    /// or root.
+    /// Finds the account of this name or number, perhaps with a group; without one, that of the image,
+    /// the default user, or root.
     pub(crate) fn find(user: Option<&str>, defaults: &GuestDefaults) -> Result<Self, GuestError> {
         let users = read_small_file("/etc/passwd").unwrap_or_default();
         let groups = read_small_file("/etc/group").unwrap_or_default();
@@ -39,12 +39,9 @@ impl Account {
             let text = format!("no user {name:?} in this guest");
             GuestError::new(GuestErrorCode::Invalid, text)
         };
-        let mut account = match (user, defaults.user.as_deref()) {
-            (Some(name), _) => parse_account(&users, &groups, name).ok_or_else(|| unknown(name))?,
-            (None, Some(name)) => {
-                image_account(&users, &groups, name).ok_or_else(|| unknown(name))?
-            }
-            (None, None) => parse_account(&users, &groups, DEFAULT_USER).unwrap_or_else(Self::root),
+        let mut account = match user.or(defaults.user.as_deref()) {
+            Some(name) => image_account(&users, &groups, name).ok_or_else(|| unknown(name))?,
+            None => parse_account(&users, &groups, DEFAULT_USER).unwrap_or_else(Self::root),
         };
         if let Some(directory) = &defaults.directory {
             account.directory.clone_from(directory);
@@ -114,8 +111,9 @@ fn parse_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
     })
 }
 
-/// The user of an image: a name or a number, which need not be in its files, and behind a colon the
-/// same for the group.
+/// A user as images and those who use them write it: a name or a number, which need not be in the
+/// files of the guest, and behind a colon the same for the group. Root is always there, because an
+/// image with one program has no such files.
 fn image_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
     let (user, group) = match wanted.split_once(':') {
         Some((user, group)) => (user, Some(group)),
@@ -124,6 +122,8 @@ fn image_account(users: &str, groups: &str, wanted: &str) -> Option<Account> {
     let known = parse_account(users, groups, user);
     let mut account = match (known, user.parse()) {
         (Some(account), _) => account,
+        (None, Ok(0)) => Account::root(),
+        (None, Err(_)) if user == "root" => Account::root(),
         (None, Ok(number)) => Account {
             name: user.to_owned(),
             uid: Uid::from_raw(number),
@@ -196,6 +196,16 @@ mod tests {
         for unknown in ["nobody", "", ":", "agent:none", "-1", "4294967296"] {
             assert_eq!(find(unknown), None, "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn root_is_there_without_any_file() {
+        for wanted in ["0", "root"] {
+            assert_eq!(image_account("", "", wanted), Some(Account::root()));
+        }
+        let in_group = image_account("", "", "0:7").unwrap();
+        assert_eq!((in_group.uid, in_group.gid), (Uid::ROOT, Gid::from_raw(7)));
+        assert_eq!(image_account("", "", "agent"), None);
     }
 
     #[test]

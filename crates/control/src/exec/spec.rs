@@ -153,16 +153,21 @@ pub(crate) fn check_cwd(cwd: &str) -> Result<(), Invalid> {
     without_nul("cwd", cwd)
 }
 
+/// A name or a number, and behind a colon perhaps one of a group, as images write it.
 pub(crate) fn check_user(user: &str) -> Result<(), Invalid> {
     let first_ok = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let inner_ok = |byte: u8| first_ok(byte) || byte == b'.' || byte == b'-';
-    let fits = user.len() <= USER_CHARACTERS_MAX && user.bytes().all(inner_ok);
-    if fits && user.bytes().next().is_some_and(first_ok) {
+    let is_name = |name: &str| {
+        let fits = name.len() <= USER_CHARACTERS_MAX && name.bytes().all(inner_ok);
+        fits && name.bytes().next().is_some_and(first_ok)
+    };
+    let (name, group) = user.split_once(':').unwrap_or((user, "0"));
+    if is_name(name) && is_name(group) {
         return Ok(());
     }
     Err(Invalid::field(
         "user",
-        "must be a user name of at most 32 letters, digits, `_`, `.` or `-`",
+        "must be a user of at most 32 letters, digits, `_`, `.` or `-`, perhaps with `:` and a group",
     ))
 }
 
@@ -283,11 +288,22 @@ mod tests {
             r#"{"cmd":"a","env":{"A=B":"c"}}"#,
             r#"{"cmd":"a","env":{"":"c"}}"#,
             r#"{"cmd":"a","user":"-x"}"#,
+            r#"{"cmd":"a","user":"a:"}"#,
+            r#"{"cmd":"a","user":":a"}"#,
+            r#"{"cmd":"a","user":"a:b:c"}"#,
             r#"{"cmd":"a","timeout_seconds":0}"#,
             r#"{"cmd":"a","timeout_seconds":86401}"#,
         ];
         for json in bad {
             assert!(matches!(parse(json), Err(Invalid::Field { .. })), "{json}");
+        }
+    }
+
+    #[test]
+    fn users_are_names_and_numbers_perhaps_with_a_group() {
+        for user in ["agent", "1000", "app:app", "1000:1000", "_x:a-b"] {
+            let plan = parse(&format!(r#"{{"cmd":"a","user":"{user}"}}"#)).unwrap();
+            assert_eq!(plan.request.spec.user.as_deref(), Some(user));
         }
     }
 
