@@ -19,6 +19,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// In templates of the server commands are this user's, and begin here.
 const TEMPLATE_USER: &str = "agent";
 const TEMPLATE_DIRECTORY: &str = "/workspace";
+/// What the agent of a guest gives to commands of that user, where nothing else is said. What pip and
+/// npm install for it is found.
+const TEMPLATE_PATH: &str =
+    "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A base that sandboxes can be made from.
 #[derive(Debug, Clone)]
@@ -80,6 +84,7 @@ pub(crate) async fn find(
 ) -> Result<Base, BuildError> {
     let is_word = !name.contains(['/', ':', '@']);
     if is_word && let Some(template) = find_template(client, name).await? {
+        let template = usable(client, template, tell).await?;
         return Ok(of_template(&template, wish));
     }
     of_image(client, wish, name, tell).await
@@ -99,6 +104,40 @@ async fn find_template(client: &Client, name: &str) -> Result<Option<Template>, 
     }
 }
 
+/// Waits until a template is baked: before that nothing says what its disk has, and a key without
+/// that would find what was built on an earlier bake.
+async fn usable(
+    client: &Client,
+    template: Template,
+    tell: Listener<'_>,
+) -> Result<Template, BuildError> {
+    let name = template.name.clone();
+    let wrap = |source| BuildError::Image {
+        image: name.clone(),
+        source,
+    };
+    let mut template = template;
+    if !template.usable {
+        template = client.bake_template(&name).await.map_err(wrap)?;
+    }
+    while !template.usable {
+        if template.state == TemplateState::Failed {
+            return Err(BuildError::ImageFailed {
+                image: name,
+                reason: template.detail.unwrap_or_default(),
+            });
+        }
+        tell(BuildEvent::Base {
+            image: name.clone(),
+            percent: template.percent,
+            detail: template.detail,
+        });
+        tokio::time::sleep(LOOK_AGAIN).await;
+        template = client.template(&name).await.map_err(wrap)?;
+    }
+    Ok(template)
+}
+
 fn of_template(template: &Template, wish: &BuildWish) -> Base {
     let baked = template.baked_at.as_deref().unwrap_or_default();
     Base {
@@ -111,6 +150,7 @@ fn of_template(template: &Template, wish: &BuildWish) -> Base {
             template.name, wish.memory_mb, wish.cpu, wish.disk_gb
         ),
         config: StageConfig {
+            environment: [("PATH".to_owned(), TEMPLATE_PATH.to_owned())].into(),
             user: Some(TEMPLATE_USER.to_owned()),
             directory: Some(TEMPLATE_DIRECTORY.to_owned()),
             ..StageConfig::default()
