@@ -69,7 +69,7 @@ pub struct Build<'a> {
     /// Names of snapshots that are there.
     kept: BTreeSet<String>,
     /// Sandboxes with the files of other stages and images, to be ended.
-    others: BTreeMap<String, String>,
+    others: BTreeMap<String, Builder<'a>>,
     steps: usize,
     cached: usize,
 }
@@ -112,8 +112,8 @@ impl<'a> Build<'a> {
     /// Dropping the future leaves a builder, which ends by itself.
     pub async fn run(mut self) -> Result<Built, BuildError> {
         let built = self.run_to_the_end().await;
-        for sandbox in std::mem::take(&mut self.others).into_values() {
-            let _ = self.client.delete_sandbox(&sandbox).await;
+        for other in std::mem::take(&mut self.others).into_values() {
+            other.end().await;
         }
         built
     }
@@ -335,7 +335,7 @@ impl<'a> Build<'a> {
         let mut outcome = self.steps_from(&builder, stage, done).await;
         let result = stage.result();
         if outcome.is_ok() && !self.kept.contains(&result) {
-            outcome = builder.keep(&result).await;
+            outcome = builder.keep(&result, self.wish.is_fresh).await;
             if outcome.is_ok() {
                 self.kept.insert(result);
             }
@@ -389,7 +389,7 @@ impl<'a> Build<'a> {
             }
             if changes_files(&step.work) {
                 let name = keys::snapshot_name(&stage.keys[index]);
-                builder.keep(&name).await?;
+                builder.keep(&name, self.wish.is_fresh).await?;
                 self.kept.insert(name);
             }
             (self.tell)(BuildEvent::Finished {
@@ -470,11 +470,13 @@ impl<'a> Build<'a> {
             ),
         };
         if let Some(known) = self.others.get(&key) {
-            return Ok(Some(known.clone()));
+            return Ok(Some(known.sandbox.clone()));
         }
         let other = Builder::start(self.client, self.wish, request).await?;
-        self.others.insert(key, other.sandbox.clone());
-        Ok(Some(other.sandbox))
+        let sandbox = other.sandbox.clone();
+        // It lives for as long as this has it.
+        self.others.insert(key, other);
+        Ok(Some(sandbox))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dayfly_api::{ChangeLifecycle, Command, CreateSandbox, CreateSnapshot, ExecRequest};
-use dayfly_client::{Client, CommandEvent, FileBody};
+use dayfly_client::{Client, ClientError, CommandEvent, FileBody};
 use dayfly_types::ErrorCode;
 use tokio::task::JoinHandle;
 
@@ -214,20 +214,35 @@ impl<'a> Builder<'a> {
         self.client
     }
 
-    /// Keeps what is there now under a name. Another build may have been first, with the same.
-    pub(crate) async fn keep(&self, name: &str) -> Result<(), BuildError> {
+    /// Keeps what is there now under a name. Another build may have been first, with the same. What
+    /// an earlier build kept under it goes if this one was to do everything anew: the next build
+    /// begins with what this one made.
+    pub(crate) async fn keep(&self, name: &str, is_fresh: bool) -> Result<(), BuildError> {
         let request = CreateSnapshot {
             name: Some(name.to_owned()),
             retain_seconds: Some(CACHE_SECONDS),
         };
-        match self.client.create_snapshot(&self.sandbox, &request).await {
+        let failed = BuildError::call("keep a step");
+        let is_there = |error: &ClientError| error.api_code() == Some(ErrorCode::AlreadyExists);
+        let keep = || self.client.create_snapshot(&self.sandbox, &request);
+        match keep().await {
             Ok(_) => Ok(()),
-            Err(error) if error.api_code() == Some(ErrorCode::AlreadyExists) => Ok(()),
-            Err(source) => Err(BuildError::Call {
-                what: "keep a step",
-                source,
-            }),
+            Err(error) if is_there(&error) && is_fresh => {
+                self.forget(name).await?;
+                match keep().await {
+                    // Of another build, which was done since.
+                    Err(error) if is_there(&error) => Ok(()),
+                    kept => kept.map(drop).map_err(failed),
+                }
+            }
+            Err(error) if is_there(&error) => Ok(()),
+            Err(error) => Err(failed(error)),
         }
+    }
+
+    async fn forget(&self, name: &str) -> Result<(), BuildError> {
+        let removed = self.client.delete_snapshot(name).await;
+        removed.map_err(BuildError::call("remove what an earlier build kept"))
     }
 }
 
