@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use dayfly_api::{CreateSandbox, NetworkWish, TemplateVersion};
 use dayfly_client::Client;
 use dayfly_dockerfile::{
-    CopyFrom, Dockerfile, MountFrom, StageBase, Step, StepKey, StepWork, parse,
+    CopyFrom, Dockerfile, MountFrom, RunMount, StageBase, Step, StepKey, StepWork, parse,
 };
 
 use crate::base::{self, Base};
 use crate::builder::{Builder, Ended};
-use crate::context::BuildContext;
-use crate::copy::{self, CopySource};
+use crate::context::{BuildContext, ContextError};
+use crate::copy::{self, CopySource, Taken};
 use crate::error::{BuildError, FailedStep};
 use crate::event::{BuildEvent, Listener};
 use crate::finish;
@@ -207,7 +207,7 @@ impl<'a> Build<'a> {
         for name in images_of(&plan.steps) {
             self.image(&name).await?;
         }
-        let keys = self.keys(&first_key, &plan.steps)?;
+        let (keys, digests) = self.keys(&first_key, &plan.steps)?;
         let name = dockerfile.stage_name(stage);
         let name = name.map_or_else(|| format!("stage {}", stage + 1), str::to_owned);
         self.stages.insert(
@@ -218,12 +218,18 @@ impl<'a> Build<'a> {
                 plan,
                 first_key,
                 keys,
+                digests,
             },
         );
         Ok(())
     }
 
-    fn keys(&self, first: &StepKey, steps: &[Step]) -> Result<Vec<StepKey>, BuildError> {
+    /// The key behind each step, and digests of what it takes from the build context.
+    fn keys(
+        &self,
+        first: &StepKey,
+        steps: &[Step],
+    ) -> Result<(Vec<StepKey>, Vec<Vec<String>>), BuildError> {
         let last_keys = self.stages.iter();
         let last_keys = last_keys.map(|(stage, one)| (*stage, one.last_key().as_str().to_owned()));
         let sources = Sources {
@@ -231,15 +237,17 @@ impl<'a> Build<'a> {
             stages: last_keys.collect(),
             images: self.images.clone(),
         };
-        let mut keys = Vec::new();
+        let (mut keys, mut all_digests) = (Vec::new(), Vec::new());
         let mut key = first.clone();
         for step in steps {
+            let mut digests = Vec::new();
             if changes_files(&step.work) {
-                key = keys::after(&key, step, &sources)?;
+                (key, digests) = keys::after(&key, step, &sources)?;
             }
             keys.push(key.clone());
+            all_digests.push(digests);
         }
-        Ok(keys)
+        Ok((keys, all_digests))
     }
 
     async fn image(&mut self, name: &str) -> Result<Base, BuildError> {
@@ -375,7 +383,10 @@ impl<'a> Build<'a> {
                 steps,
                 text: step.text.clone(),
             });
-            let ended = self.step(builder, step).await?;
+            let (ended, taken) = self.step(builder, step).await?;
+            if taken != stage.digests[index] {
+                return Err(BuildError::Context(ContextError::Changed));
+            }
             if ended.exit_code != 0 {
                 return Err(BuildError::Step(Box::new(FailedStep {
                     number,
@@ -400,41 +411,50 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    async fn step(&mut self, builder: &Builder<'_>, step: &Step) -> Result<Ended, BuildError> {
+    /// Does one step, and gives digests of what was taken from the build context.
+    async fn step(
+        &mut self,
+        builder: &Builder<'_>,
+        step: &Step,
+    ) -> Result<(Ended, Vec<String>), BuildError> {
         match &step.work {
-            StepWork::Run { mounts, .. } => {
-                let mut from = Vec::new();
-                for mount in mounts {
-                    from.push(match mounts::origin_of(mount) {
-                        Some(origin) => self.files_of(origin).await?,
-                        None => None,
-                    });
-                }
-                let context = self.context;
-                let sources: Vec<Option<CopySource<'_>>> = mounts
-                    .iter()
-                    .zip(&from)
-                    .map(|(mount, sandbox)| {
-                        mounts::origin_of(mount)?;
-                        let sandbox = sandbox.as_deref().map(CopySource::Sandbox);
-                        Some(sandbox.unwrap_or(CopySource::Context(context)))
-                    })
-                    .collect();
-                mounts::place(builder, step, mounts, &sources).await?;
-                let ended = run::run(builder, step, self.tell).await?;
-                mounts::remove(builder, step, mounts).await?;
-                Ok(ended)
-            }
+            StepWork::Run { mounts, .. } => self.run_step(builder, step, mounts).await,
             StepWork::Copy { from, .. } => {
-                self.copy(builder, step, from).await?;
-                Ok(Ended::well())
+                let taken = self.copy(builder, step, from).await?;
+                Ok((Ended::well(), taken.digest.into_iter().collect()))
             }
-            StepWork::MakeDirectory { path, .. } => {
-                run::make_directory(builder, path).await?;
-                Ok(Ended::well())
+            StepWork::MakeDirectory { path, user } => {
+                run::make_directory(builder, step.line, path, user.as_deref()).await?;
+                Ok((Ended::well(), Vec::new()))
             }
-            StepWork::Nothing => Ok(Ended::well()),
+            StepWork::Nothing => Ok((Ended::well(), Vec::new())),
         }
+    }
+
+    async fn run_step(
+        &mut self,
+        builder: &Builder<'_>,
+        step: &Step,
+        mounts: &[RunMount],
+    ) -> Result<(Ended, Vec<String>), BuildError> {
+        let mut from = Vec::new();
+        for mount in mounts {
+            from.push(match mounts::origin_of(mount) {
+                Some(origin) => self.files_of(origin).await?,
+                None => None,
+            });
+        }
+        let context = self.context;
+        let sources = mounts.iter().zip(&from).map(|(mount, sandbox)| {
+            mounts::origin_of(mount)?;
+            let sandbox = sandbox.as_deref().map(CopySource::Sandbox);
+            Some(sandbox.unwrap_or(CopySource::Context(context)))
+        });
+        let sources: Vec<Option<CopySource<'_>>> = sources.collect();
+        let placed = mounts::place(builder, step, mounts, &sources).await?;
+        let ended = run::run(builder, step, self.tell).await?;
+        mounts::remove(builder, step, &placed).await?;
+        Ok((ended, placed.digests))
     }
 
     async fn copy(
@@ -442,7 +462,7 @@ impl<'a> Build<'a> {
         builder: &Builder<'_>,
         step: &Step,
         from: &CopyFrom,
-    ) -> Result<(), BuildError> {
+    ) -> Result<Taken, BuildError> {
         let sandbox = match from {
             CopyFrom::Stage(stage) => self.files_of(&MountFrom::Stage(*stage)).await?,
             CopyFrom::Image(name) => self.files_of(&MountFrom::Image(name.clone())).await?,

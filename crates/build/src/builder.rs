@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dayfly_api::{ChangeLifecycle, Command, CreateSandbox, CreateSnapshot, ExecRequest};
-use dayfly_client::{Client, ClientError, CommandEvent, FileBody};
+use dayfly_api::{ChangeLifecycle, Command, CreateSandbox, CreateSnapshot, ExecRequest, FileEntry};
+use dayfly_client::{Client, ClientError, CommandEvent, FileBody, RemoveOptions};
 use dayfly_types::ErrorCode;
 use tokio::task::JoinHandle;
 
 use crate::build::BuildWish;
 use crate::error::BuildError;
 use crate::event::{BuildEvent, Listener};
+use crate::place::Place;
 
 /// A builder whose build has gone ends by itself after this long, whatever runs in it: the build gives it
 /// more time again and again while it goes on.
@@ -198,15 +199,57 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Whether there is a directory at a path; nothing if there is nothing.
-    pub(crate) async fn is_directory(&self, path: &str) -> Result<Option<bool>, BuildError> {
-        match self.client.stat_as(&self.sandbox, path, Some(ROOT)).await {
-            Ok(entry) => Ok(Some(entry.is_dir)),
+    /// What is at a path.
+    pub(crate) async fn place(&self, path: &str) -> Result<Place, BuildError> {
+        self.place_in(&self.sandbox, path).await
+    }
+
+    /// What is at a path of any sandbox of the build.
+    pub(crate) async fn place_in(&self, sandbox: &str, path: &str) -> Result<Place, BuildError> {
+        let looked = |result: Result<FileEntry, ClientError>| match result {
+            Ok(entry) => Ok(Some(entry)),
             Err(error) if error.api_code() == Some(ErrorCode::NotFound) => Ok(None),
             Err(source) => Err(BuildError::Call {
-                what: "look at a path of the builder",
+                what: "look at a path of a builder",
                 source,
             }),
+        };
+        let found = self.client.stat_as(sandbox, path, Some(ROOT)).await;
+        let Some(entry) = looked(found)? else {
+            return Ok(Place::Nothing);
+        };
+        if !entry.is_symlink {
+            return Ok(if entry.is_dir {
+                Place::Directory
+            } else {
+                Place::File
+            });
+        }
+        // The guest follows the link on the way to what is in it.
+        let inside = format!("{path}/.");
+        match self.client.stat_as(sandbox, &inside, Some(ROOT)).await {
+            Err(error) if error.api_code() == Some(ErrorCode::InvalidRequest) => Ok(Place::Link),
+            found => Ok(looked(found)?.map_or(Place::Link, |_| Place::Directory)),
+        }
+    }
+
+    /// Removes what is empty; what has something in it by now stays.
+    pub(crate) async fn remove_unused(&self, path: &str) -> Result<(), BuildError> {
+        let options = RemoveOptions {
+            user: Some(ROOT.to_owned()),
+            ..RemoveOptions::default()
+        };
+        match self.client.remove_file(&self.sandbox, path, &options).await {
+            Ok(()) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.api_code(),
+                    Some(ErrorCode::NotFound | ErrorCode::InvalidRequest)
+                ) =>
+            {
+                Ok(())
+            }
+            Err(source) => Err(BuildError::call("remove what was mounted on")(source)),
         }
     }
 

@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dayfly_client::FileBody;
 use dayfly_dockerfile::{ContextEntry, Ignored, InvalidIgnored, SelectedEntry};
 use dayfly_types::limits::{ARCHIVE_ENTRIES_MAX, DOCKERIGNORE_BYTES_MAX};
 use sha2::{Digest, Sha256};
@@ -18,7 +17,8 @@ use tokio::net::UnixStream;
 use crate::uploaded::{ContextFile, UploadedFiles};
 
 const IGNORE_FILE: &str = ".dockerignore";
-const PIECE_BYTES: usize = 64 << 10;
+/// Of a file, to see what it is.
+const BEGIN_BYTES: u64 = 512;
 /// Of modes: what a file may be used for. Who it belongs to is decided at the other end.
 const MODE_BITS: u32 = 0o7777;
 
@@ -39,12 +39,12 @@ pub enum ContextError {
     TooMany,
     #[error("{IGNORE_FILE} cannot be used")]
     IgnoreFile(#[source] InvalidIgnored),
-    #[error("{path} is neither a file nor a directory nor a link")]
-    Kind { path: PathBuf },
     #[error("{path} is in the context twice, or is a file and a directory")]
     Twice { path: String },
     #[error("cannot send the context")]
     Send(#[source] io::Error),
+    #[error("files of the context changed while it was built; build again")]
+    Changed,
 }
 
 /// Files, and what of them counts.
@@ -127,101 +127,160 @@ impl BuildContext {
 
     /// A digest of files with their names below a destination, kinds, modes and contents. Blocks.
     pub(crate) fn digest(&self, taken: &[SelectedEntry]) -> Result<String, ContextError> {
-        let mut hash = Sha256::new();
+        let mut archive = Archive::new(io::sink());
         for entry in taken {
-            match &self.files {
-                ContextFiles::Directory(root) => add_to_digest(root, entry, &mut hash)?,
-                ContextFiles::Uploaded(files) => files.add_to_digest(entry, &mut hash)?,
-            }
+            let added = self.add(entry, None, None, &mut archive);
+            added.map_err(|error| unreadable(entry, error))?;
         }
-        Ok(hex::encode(hash.finalize()))
+        Ok(archive.digest())
     }
 
-    /// The same files as an archive, which is read while it is sent.
+    /// The same files as an archive, which is read while it is sent, and then the digest of what was
+    /// read. `name` is that of the only file.
     pub(crate) fn pack(
         &self,
         taken: Vec<SelectedEntry>,
+        name: Option<String>,
         mode: Option<u32>,
-    ) -> Result<FileBody, ContextError> {
+    ) -> Result<
+        (
+            UnixStream,
+            impl Future<Output = Result<String, ContextError>>,
+        ),
+        ContextError,
+    > {
         let (ours, theirs) = BlockingStream::pair().map_err(ContextError::Send)?;
         ours.set_nonblocking(true).map_err(ContextError::Send)?;
         let ours = UnixStream::from_std(ours).map_err(ContextError::Send)?;
         let context = self.clone();
         // A failure breaks the archive, which the server then refuses.
-        tokio::task::spawn_blocking(move || context.write_archive(&taken, mode, theirs));
-        Ok(FileBody::from_reader(ours, None))
+        let packed = tokio::task::spawn_blocking(move || {
+            let mut archive = Archive::new(theirs);
+            for entry in &taken {
+                let added = context.add(entry, name.as_deref(), mode, &mut archive);
+                added.map_err(|error| unreadable(entry, error))?;
+            }
+            archive.finish().map_err(ContextError::Send)
+        });
+        let digest = async {
+            let ended = packed.await.map_err(io::Error::other);
+            ended.map_err(ContextError::Send)?
+        };
+        Ok((ours, digest))
     }
 
-    fn write_archive(
-        &self,
-        taken: &[SelectedEntry],
-        mode: Option<u32>,
-        out: impl Write,
-    ) -> io::Result<()> {
-        let mut archive = Builder::new(out);
-        // The destination itself is there.
-        for entry in taken.iter().filter(|entry| !entry.below.is_empty()) {
-            self.write_entry(entry, mode, &mut archive)?;
-        }
-        archive.into_inner()?.flush()
+    /// How a file begins; nothing if it is a link. Blocks.
+    pub(crate) fn begins(&self, path: &str) -> Result<Option<Vec<u8>>, ContextError> {
+        let begins = match &self.files {
+            ContextFiles::Directory(root) => begins(&root.join(path)),
+            ContextFiles::Uploaded(files) => files.begins(path, BEGIN_BYTES).map(Some),
+        };
+        begins.map_err(|source| ContextError::Read {
+            path: path.into(),
+            source,
+        })
     }
 
-    pub(crate) fn write_entry<W: Write>(
+    fn add<W: Write>(
         &self,
         entry: &SelectedEntry,
+        name: Option<&str>,
         mode: Option<u32>,
-        archive: &mut Builder<W>,
+        archive: &mut Archive<W>,
     ) -> io::Result<()> {
+        let to = name.unwrap_or(&entry.below);
         match &self.files {
-            ContextFiles::Directory(root) => add_to_archive(root, entry, mode, archive),
-            ContextFiles::Uploaded(files) => files.add_to_archive(entry, mode, archive),
+            ContextFiles::Directory(root) => add_to_archive(root, entry, to, mode, archive),
+            ContextFiles::Uploaded(files) => files.add_to_archive(entry, to, mode, archive),
         }
     }
 }
 
-/// What a digest has of a file before its content.
-pub(crate) fn digest_head(kind: &str, mode: u32, size: u64, to: &str, link: &str) -> String {
-    format!("{kind} {mode:o} {size} {to}\0{link}\0")
-}
-
-fn add_to_digest(
-    root: &Path,
-    entry: &SelectedEntry,
-    hash: &mut Sha256,
-) -> Result<(), ContextError> {
-    let path = root.join(&entry.source);
-    let wrap = |source| ContextError::Read {
-        path: path.clone(),
+fn unreadable(entry: &SelectedEntry, source: io::Error) -> ContextError {
+    ContextError::Read {
+        path: entry.source.clone().into(),
         source,
-    };
-    let metadata = fs::symlink_metadata(&path).map_err(wrap)?;
-    let (kind, link) = kind_of(&path, &metadata)?;
-    let mode = metadata.permissions().mode() & MODE_BITS;
-    // The size of a directory is that of the file system's list.
-    let size = if kind == Kind::File {
-        metadata.size()
-    } else {
-        0
-    };
-    hash.update(digest_head(
-        &kind.to_string(),
-        mode,
-        size,
-        &entry.below,
-        &link,
-    ));
-    if kind == Kind::File {
-        let mut file = open_file(&path).map_err(wrap)?;
-        let mut buffer = vec![0; PIECE_BYTES];
-        loop {
-            let read = file.read(&mut buffer).map_err(wrap)?;
-            if read == 0 {
-                break;
-            }
-            hash.update(&buffer[..read]);
+    }
+}
+
+/// An archive that is written, and the digest of what is put into it: the digest is of the very bytes
+/// that are sent, because files can change between two looks.
+pub(crate) struct Archive<W: Write> {
+    builder: Builder<W>,
+    hash: Sha256,
+}
+
+impl<W: Write> Archive<W> {
+    fn new(out: W) -> Self {
+        Self {
+            builder: Builder::new(out),
+            hash: Sha256::new(),
         }
     }
-    Ok(())
+
+    /// Adds what the digest has of a file before its content.
+    pub(crate) fn note(
+        &mut self,
+        kind: &str,
+        mode: u32,
+        size: u64,
+        entry: &SelectedEntry,
+        link: &str,
+    ) {
+        // Where a file has no name yet, it may have its own: that is decided at the other end.
+        let own = entry.source.rsplit('/').next().unwrap_or_default();
+        let is_unnamed = entry.below.is_empty() && !entry.is_directory;
+        let to = if is_unnamed { own } else { &entry.below };
+        let head = format!("{kind} {mode:o} {size} {to}\0{link}\0");
+        self.hash.update(head);
+    }
+
+    /// Adds a member with content. The destination itself is there.
+    pub(crate) fn add(
+        &mut self,
+        header: &mut Header,
+        to: &str,
+        content: impl Read,
+    ) -> io::Result<()> {
+        let (builder, hash) = (&mut self.builder, &mut self.hash);
+        let mut content = Hashed { content, hash };
+        if to.is_empty() {
+            return io::copy(&mut content, &mut io::sink()).map(drop);
+        }
+        builder.append_data(header, to, content)
+    }
+
+    fn digest(self) -> String {
+        hex::encode(self.hash.finalize())
+    }
+
+    fn finish(self) -> io::Result<String> {
+        self.builder.into_inner()?.flush()?;
+        Ok(hex::encode(self.hash.finalize()))
+    }
+}
+
+/// Content on its way.
+struct Hashed<'a, R> {
+    content: R,
+    hash: &'a mut Sha256,
+}
+
+impl<R: Read> Read for Hashed<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.content.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
+fn begins(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if fs::symlink_metadata(path)?.is_symlink() {
+        return Ok(None);
+    }
+    let mut begin = Vec::new();
+    open_file(path)?.take(BEGIN_BYTES).read_to_end(&mut begin)?;
+    Ok(Some(begin))
 }
 
 fn join(directory: &str, name: &str) -> String {
@@ -242,42 +301,6 @@ fn ignored(root: &Path) -> Result<Ignored, ContextError> {
     Ignored::parse(&text).map_err(ContextError::IgnoreFile)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Directory,
-    File,
-    Link,
-}
-
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Directory => "directory",
-            Self::File => "file",
-            Self::Link => "link",
-        })
-    }
-}
-
-/// The kind of a file, and where a link leads.
-fn kind_of(path: &Path, metadata: &fs::Metadata) -> Result<(Kind, String), ContextError> {
-    if metadata.is_dir() {
-        return Ok((Kind::Directory, String::new()));
-    }
-    if metadata.is_file() {
-        return Ok((Kind::File, String::new()));
-    }
-    if !metadata.is_symlink() {
-        let path = path.to_owned();
-        return Err(ContextError::Kind { path });
-    }
-    let target = fs::read_link(path).map_err(|source| ContextError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok((Kind::Link, target.to_string_lossy().into_owned()))
-}
-
 /// Without waiting, should a pipe have come into its place.
 fn open_file(path: &Path) -> io::Result<File> {
     const NONBLOCK: i32 = 0o4000;
@@ -287,32 +310,45 @@ fn open_file(path: &Path) -> io::Result<File> {
 fn add_to_archive<W: Write>(
     root: &Path,
     entry: &SelectedEntry,
+    to: &str,
     mode: Option<u32>,
-    archive: &mut Builder<W>,
+    archive: &mut Archive<W>,
 ) -> io::Result<()> {
-    let (path, to) = (root.join(&entry.source), &entry.below);
+    let path = root.join(&entry.source);
     let metadata = fs::symlink_metadata(&path)?;
+    let bits = metadata.permissions().mode() & MODE_BITS;
     let mut header = Header::new_gnu();
     header.set_metadata(&metadata);
-    if let Some(mode) = mode {
-        header.set_mode(mode);
-    }
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mode(mode.unwrap_or(bits));
     if metadata.is_dir() {
-        return archive.append_data(&mut header, to, io::empty());
+        // The size of a directory is that of the file system's list.
+        archive.note("directory", bits, 0, entry, "");
+        return archive.add(&mut header, to, io::empty());
     }
     if metadata.is_symlink() {
-        return archive.append_link(&mut header, to, fs::read_link(&path)?);
+        let link = fs::read_link(&path)?;
+        archive.note("link", bits, 0, entry, &link.to_string_lossy());
+        return archive.builder.append_link(&mut header, to, link);
+    }
+    if !metadata.is_file() {
+        let what = "it is neither a file nor a directory nor a link";
+        return Err(io::Error::other(what));
     }
     let file = open_file(&path)?;
     let size = file.metadata()?.size();
     header.set_size(size);
+    archive.note("file", bits, size, entry, "");
     // Cut or padded to the size that the header says, should it change meanwhile.
     let content = file.take(size).chain(io::repeat(0)).take(size);
-    archive.append_data(&mut header, to, content)
+    archive.add(&mut header, to, content)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
 
     fn context() -> (tempfile::TempDir, BuildContext) {
@@ -358,5 +394,58 @@ mod tests {
         assert_ne!(other_mode, first);
         fs::write(&path, "c").unwrap();
         assert_ne!(context.digest(&placed("b.py")).unwrap(), other_mode);
+    }
+
+    fn one(source: &str, below: &str) -> Vec<SelectedEntry> {
+        vec![SelectedEntry {
+            source: source.to_owned(),
+            below: below.to_owned(),
+            is_directory: false,
+        }]
+    }
+
+    #[test]
+    fn a_file_that_gets_another_name_has_another_digest_where_its_own_may_count() {
+        let (directory, context) = context();
+        let source = directory.path().join("source");
+        let first = context.digest(&one("source/b.py", "")).unwrap();
+        fs::rename(source.join("b.py"), source.join("c.py")).unwrap();
+        assert_ne!(context.digest(&one("source/c.py", "")).unwrap(), first);
+        // Where the destination has the name, it does not count.
+        let named = context.digest(&one("source/c.py", "x")).unwrap();
+        fs::rename(source.join("c.py"), source.join("b.py")).unwrap();
+        assert_eq!(context.digest(&one("source/b.py", "x")).unwrap(), named);
+    }
+
+    async fn packed(context: &BuildContext, name: &str) -> (Vec<u8>, String) {
+        let name = Some(name.to_owned());
+        let (mut stream, digest) = context.pack(one("source/b.py", ""), name, None).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        (bytes, digest.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_has_the_digest_of_what_was_looked_at_unless_it_changed() {
+        let (directory, context) = context();
+        let looked = context.digest(&one("source/b.py", "")).unwrap();
+        let (bytes, sent) = packed(&context, "named").await;
+        assert_eq!(sent, looked);
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut entries = archive.entries().unwrap();
+        let entry = entries.next().unwrap().unwrap();
+        assert_eq!(entry.path().unwrap().to_string_lossy(), "named");
+        // Of the same length, so that only the content says it.
+        fs::write(directory.path().join("source/b.py"), "c").unwrap();
+        assert_ne!(packed(&context, "named").await.1, looked);
+    }
+
+    #[test]
+    fn links_are_told_from_files() {
+        let (directory, context) = context();
+        std::os::unix::fs::symlink("b.py", directory.path().join("source/link")).unwrap();
+        assert_eq!(context.begins("source/link").unwrap(), None);
+        let begins = context.begins("source/b.py").unwrap();
+        assert_eq!(begins, Some(b"b".to_vec()));
     }
 }

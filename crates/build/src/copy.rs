@@ -1,22 +1,21 @@
 //! COPY and ADD.
 
-use dayfly_client::{ClientError, FileBody};
-use dayfly_dockerfile::{InlineFile, SelectedEntry, Step, StepWork};
-use tokio::io::AsyncWriteExt as _;
+use bytes::Bytes;
+use dayfly_client::{ClientError, FileBody, FileContent};
+use dayfly_dockerfile::{InlineFile, Step, StepWork};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 
 use crate::builder::{Builder, ROOT};
 use crate::context::BuildContext;
 use crate::error::BuildError;
 use crate::keys;
-use crate::run::make_directory;
+use crate::owner::{self, Owner};
+use crate::passage::{Passage, Passed};
+use crate::place::{self, Place, Target};
 
-/// Endings of archives that ADD unpacks.
-const ARCHIVES: [&str; 7] = [
-    ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".txz",
-];
-/// Paths that one command is given at most.
-const PATHS_AT_ONCE: usize = 500;
 const PIPE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 const INLINE_MODE: u32 = 0o644;
 
 /// What files are copied from.
@@ -35,7 +34,6 @@ struct Copy<'a> {
     is_directory: bool,
     owner: Option<&'a str>,
     mode: Option<u32>,
-    unpacks: bool,
 }
 
 fn copy_of(work: &StepWork) -> Option<Copy<'_>> {
@@ -45,7 +43,6 @@ fn copy_of(work: &StepWork) -> Option<Copy<'_>> {
         destination_is_directory,
         owner,
         mode,
-        unpacks,
         ..
     } = work
     else {
@@ -57,8 +54,16 @@ fn copy_of(work: &StepWork) -> Option<Copy<'_>> {
         is_directory: *destination_is_directory,
         owner: owner.as_deref(),
         mode: *mode,
-        unpacks: *unpacks,
     })
+}
+
+/// What was taken.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// Of what came from the build context.
+    pub(crate) digest: Option<String>,
+    /// The name of the file that the source is, if it is no directory.
+    pub(crate) only: Option<String>,
 }
 
 /// Does what a COPY says.
@@ -66,34 +71,21 @@ pub(crate) async fn copy(
     builder: &Builder<'_>,
     step: &Step,
     from: &CopySource<'_>,
-) -> Result<(), BuildError> {
-    let Some(copy) = copy_of(&step.work) else {
-        return Ok(());
-    };
-    let made = match from {
-        CopySource::Context(context) => from_context(builder, step, context, &copy).await?,
-        CopySource::Sandbox(sandbox) => from_sandbox(builder, step, sandbox, &copy).await?,
-        CopySource::Inline(files) => inline(builder, files, &copy).await?,
-    };
-    let Some(owner) = copy.owner else {
-        return Ok(());
-    };
-    for some in made.chunks(PATHS_AT_ONCE) {
-        let mut words = vec!["chown", "-R", "-h", owner, "--"];
-        words.extend(some.iter().map(String::as_str));
-        builder.must(step.line, &words).await?;
+) -> Result<Taken, BuildError> {
+    match copy_of(&step.work) {
+        Some(copy) => Copying { builder, step }.all(from, &copy).await,
+        None => Ok(Taken::default()),
     }
-    Ok(())
 }
 
-/// Copies a tree whole, for a mount.
+/// Copies a tree whole, or one file into a directory, for a mount.
 pub(crate) async fn all_of(
     builder: &Builder<'_>,
     step: &Step,
     from: &CopySource<'_>,
     source: &str,
     destination: &str,
-) -> Result<(), BuildError> {
+) -> Result<Taken, BuildError> {
     let sources = [source.to_owned()];
     let copy = Copy {
         sources: &sources,
@@ -101,238 +93,194 @@ pub(crate) async fn all_of(
         is_directory: true,
         owner: None,
         mode: None,
-        unpacks: false,
     };
-    match from {
-        CopySource::Context(context) => from_context(builder, step, context, &copy).await?,
-        CopySource::Sandbox(sandbox) => from_sandbox(builder, step, sandbox, &copy).await?,
-        CopySource::Inline(files) => inline(builder, files, &copy).await?,
-    };
-    Ok(())
+    Copying { builder, step }.all(from, &copy).await
 }
 
-async fn from_context(
-    builder: &Builder<'_>,
-    step: &Step,
-    context: &BuildContext,
-    copy: &Copy<'_>,
-) -> Result<Vec<String>, BuildError> {
-    if copy.unpacks && copy.sources.iter().any(|source| is_archive(source)) {
-        let what = "ADD of an archive is not unpacked here; COPY it and unpack it with RUN tar";
-        return Err(BuildError::Unsupported {
-            line: step.line,
-            what: what.to_owned(),
-        });
-    }
-    let taken = keys::taken(context, step, copy.sources, copy.is_directory)?;
-    let (directory, taken) = aim(builder, copy, taken).await?;
-    let made = tops(&directory, taken.iter().map(|entry| entry.below.as_str()));
-    let archive = context
-        .pack(taken, copy.mode)
-        .map_err(BuildError::Context)?;
-    builder.unpack(&directory, archive).await?;
-    Ok(made)
+/// A copy into a builder.
+struct Copying<'a> {
+    builder: &'a Builder<'a>,
+    step: &'a Step,
 }
 
-/// The directory that an archive is unpacked below. A single file that is copied to a path which is no
-/// directory yet has the last part of that path for its name.
-async fn aim(
-    builder: &Builder<'_>,
-    copy: &Copy<'_>,
-    mut taken: Vec<SelectedEntry>,
-) -> Result<(String, Vec<SelectedEntry>), BuildError> {
-    let renamed = match taken.as_mut_slice() {
-        [only] if only.below.is_empty() && !only.is_directory => only,
-        _ => return Ok((copy.destination.to_owned(), taken)),
-    };
-    if builder.is_directory(copy.destination).await? == Some(true) {
-        renamed.below = split(&renamed.source).1;
-        return Ok((copy.destination.to_owned(), taken));
-    }
-    let (above, name) = split(copy.destination);
-    renamed.below = name;
-    Ok((above, taken))
+/// An archive on its way.
+enum Archive {
+    Packed(UnixStream),
+    Downloaded(FileContent),
+    Whole(Vec<u8>),
 }
 
-/// A path as the directory that it is in, and its name there.
-fn split(path: &str) -> (String, String) {
-    match path.rsplit_once('/') {
-        Some(("", name)) => ("/".to_owned(), name.to_owned()),
-        Some((above, name)) => (above.to_owned(), name.to_owned()),
-        None => ("/".to_owned(), path.to_owned()),
-    }
-}
-
-/// The highest of the paths that are made, so that each is named once.
-fn tops<'a>(directory: &str, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut tops: Vec<String> = Vec::new();
-    for path in paths.filter(|path| !path.is_empty()) {
-        let top = path.split('/').next().unwrap_or(path);
-        let whole = format!("{}/{top}", directory.trim_end_matches('/'));
-        if !tops.contains(&whole) {
-            tops.push(whole);
+impl Archive {
+    async fn next(&mut self) -> Result<Option<Bytes>, BuildError> {
+        match self {
+            Self::Packed(stream) => {
+                let mut piece = vec![0; PIECE_BYTES];
+                let read = stream.read(&mut piece).await.map_err(unpackable)?;
+                piece.truncate(read);
+                Ok((read > 0).then(|| piece.into()))
+            }
+            Self::Downloaded(content) => {
+                let what = "copy files from another stage";
+                content.next().await.map_err(BuildError::call(what))
+            }
+            Self::Whole(bytes) if bytes.is_empty() => Ok(None),
+            Self::Whole(bytes) => Ok(Some(std::mem::take(bytes).into())),
         }
     }
-    tops
 }
 
-fn is_archive(name: &str) -> bool {
-    ARCHIVES.iter().any(|ending| name.ends_with(ending))
-}
-
-async fn from_sandbox(
-    builder: &Builder<'_>,
-    step: &Step,
-    sandbox: &str,
-    copy: &Copy<'_>,
-) -> Result<Vec<String>, BuildError> {
-    let mut made = Vec::new();
-    for source in copy.sources {
-        let path = format!("/{source}");
-        if source.contains(['*', '?', '[']) {
-            let what = "wildcards are not matched in another stage or image; name the directory";
-            return Err(BuildError::Unsupported {
-                line: step.line,
-                what: what.to_owned(),
-            });
-        }
-        let client = builder.client();
-        let found = client.stat_as(sandbox, &path, Some(ROOT)).await;
-        let found = found.map_err(|source| missing(step, &path, source))?;
-        let is_into = found.is_dir
-            || copy.is_directory
-            || builder.is_directory(copy.destination).await? == Some(true);
-        if !is_into {
-            made.push(rename(builder, step, sandbox, &path, copy.destination).await?);
-            continue;
-        }
-        let directory = copy.destination.to_owned();
-        let archive = client.download_tree(sandbox, &path, Some(ROOT)).await;
-        let archive = archive.map_err(|source| missing(step, &path, source))?;
-        send_on(builder, archive, &directory).await?;
-        made.push(if found.is_dir {
-            directory
-        } else {
-            format!("{}/{}", directory.trim_end_matches('/'), split(&path).1)
-        });
-    }
-    Ok(made)
-}
-
-fn missing(step: &Step, path: &str, source: ClientError) -> BuildError {
-    if source.api_code() == Some(dayfly_types::ErrorCode::NotFound) {
-        return BuildError::NoSource {
-            line: step.line,
-            path: path.to_owned(),
-            place: "the stage or image that is copied from".to_owned(),
-        };
-    }
-    BuildError::Call {
-        what: "read files of another stage",
-        source,
-    }
-}
-
-/// Copies one file to a path whose last part is its new name.
-async fn rename(
-    builder: &Builder<'_>,
-    step: &Step,
-    sandbox: &str,
-    from: &str,
-    to: &str,
-) -> Result<String, BuildError> {
-    let (above, name) = split(to);
-    make_directory(builder, &above).await?;
-    let client = builder.client();
-    let archive = client.download_tree(sandbox, from, Some(ROOT)).await;
-    let archive = archive.map_err(|source| missing(step, from, source))?;
-    send_on(builder, archive, &above).await?;
-    let old = split(from).1;
-    if old != name {
-        let above = above.trim_end_matches('/');
-        let (old, new) = (format!("{above}/{old}"), format!("{above}/{name}"));
-        builder
-            .must(step.line, &["mv", "-f", "--", &old, &new])
-            .await?;
-    }
-    Ok(to.to_owned())
-}
-
-/// Passes an archive of one sandbox on to another.
-async fn send_on(
-    builder: &Builder<'_>,
-    mut archive: dayfly_client::FileContent,
-    directory: &str,
-) -> Result<(), BuildError> {
-    let (mut writer, reader) = tokio::io::duplex(PIPE_BYTES);
-    let what = "copy files from another stage";
-    let reading = async move {
-        while let Some(bytes) = archive.next().await.map_err(BuildError::call(what))? {
-            // The other end says why it went.
-            if writer.write_all(&bytes).await.is_err() {
-                break;
+impl Copying<'_> {
+    async fn all(&self, from: &CopySource<'_>, copy: &Copy<'_>) -> Result<Taken, BuildError> {
+        match from {
+            CopySource::Context(context) => self.of_context(context, copy).await,
+            CopySource::Sandbox(sandbox) => self.of_sandbox(sandbox, copy).await,
+            CopySource::Inline(files) => {
+                self.inline(files, copy).await?;
+                Ok(Taken::default())
             }
         }
-        let _ = writer.shutdown().await;
-        Ok::<(), BuildError>(())
-    };
-    let writing = builder.unpack(directory, FileBody::from_reader(reader, None));
-    let (read, written) = tokio::join!(reading, writing);
-    read.and(written)
-}
-
-async fn inline(
-    builder: &Builder<'_>,
-    files: &[InlineFile],
-    copy: &Copy<'_>,
-) -> Result<Vec<String>, BuildError> {
-    let is_directory =
-        copy.is_directory || builder.is_directory(copy.destination).await? == Some(true);
-    let (directory, renamed) = if is_directory {
-        (copy.destination.to_owned(), None)
-    } else {
-        let (above, name) = split(copy.destination);
-        (above, Some(name))
-    };
-    let mut archive = tar::Builder::new(Vec::new());
-    let mut made = Vec::new();
-    for file in files {
-        let name = renamed.as_ref().unwrap_or(&file.name);
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(copy.mode.unwrap_or(INLINE_MODE));
-        header.set_size(file.content.len() as u64);
-        let added = archive.append_data(&mut header, name, file.content.as_bytes());
-        added.map_err(unpackable)?;
-        made.push(format!("{}/{name}", directory.trim_end_matches('/')));
     }
-    let bytes = archive.into_inner().map_err(unpackable)?;
-    builder
-        .unpack(&directory, FileBody::from_bytes(bytes))
-        .await?;
-    Ok(made)
+
+    async fn of_context(
+        &self,
+        context: &BuildContext,
+        copy: &Copy<'_>,
+    ) -> Result<Taken, BuildError> {
+        let taken = keys::taken(context, self.step, copy.sources, copy.is_directory)?;
+        let only = match taken.as_slice() {
+            [only] if !only.is_directory => Some(place::split(&only.source).1),
+            _ => None,
+        };
+        let target = self.target(copy, only.is_some()).await?;
+        // A file that goes into a directory has its own name there.
+        let name = target.name.or_else(|| only.clone());
+        let packed = context.pack(taken, name, copy.mode);
+        let (stream, digest) = packed.map_err(BuildError::Context)?;
+        let owner = Owner::said(copy.owner, Owner::Root);
+        let passage = Passage::new(None, None);
+        let sent = self.send(Archive::Packed(stream), &target.directory, passage, &owner);
+        let sent = sent.await;
+        // Why nothing came is better known at this end.
+        let digest = Some(digest.await.map_err(BuildError::Context)?);
+        sent.map(|()| Taken { digest, only })
+    }
+
+    async fn target(&self, copy: &Copy<'_>, is_single: bool) -> Result<Target, BuildError> {
+        let place = self.builder.place(copy.destination).await?;
+        let (to, is_directory) = (copy.destination, copy.is_directory);
+        place::target(self.step.line, to, is_directory, is_single, place)
+    }
+
+    async fn of_sandbox(&self, sandbox: &str, copy: &Copy<'_>) -> Result<Taken, BuildError> {
+        let client = self.builder.client();
+        let mut taken = Taken::default();
+        for source in copy.sources {
+            let path = format!("/{source}");
+            if source.contains(['*', '?', '[']) {
+                let what =
+                    "wildcards are not matched in another stage or image; name the directory";
+                return Err(BuildError::Unsupported {
+                    line: self.step.line,
+                    what: what.to_owned(),
+                });
+            }
+            let is_single = match self.builder.place_in(sandbox, &path).await? {
+                Place::Directory => false,
+                // What a link leads to is copied, under the name of the link.
+                Place::File | Place::Link => true,
+                Place::Nothing => return Err(self.missing(&path)),
+            };
+            let target = self.target(copy, is_single).await?;
+            let archive = client.download_tree(sandbox, &path, Some(ROOT)).await;
+            let archive = archive.map_err(|source| self.unread(&path, source))?;
+            let passage = Passage::new(target.name, copy.mode);
+            let owner = Owner::said(copy.owner, Owner::Kept);
+            let archive = Archive::Downloaded(archive);
+            self.send(archive, &target.directory, passage, &owner)
+                .await?;
+            taken.only = is_single.then(|| place::split(&path).1);
+        }
+        Ok(taken)
+    }
+
+    fn missing(&self, path: &str) -> BuildError {
+        BuildError::NoSource {
+            line: self.step.line,
+            path: path.to_owned(),
+            place: "the stage or image that is copied from".to_owned(),
+        }
+    }
+
+    fn unread(&self, path: &str, source: ClientError) -> BuildError {
+        if source.api_code() == Some(dayfly_types::ErrorCode::NotFound) {
+            return self.missing(path);
+        }
+        BuildError::Call {
+            what: "read files of another stage",
+            source,
+        }
+    }
+
+    async fn inline(&self, files: &[InlineFile], copy: &Copy<'_>) -> Result<(), BuildError> {
+        let target = self.target(copy, files.len() == 1).await?;
+        let mut archive = tar::Builder::new(Vec::new());
+        for file in files {
+            let name = target.name.as_ref().unwrap_or(&file.name);
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(copy.mode.unwrap_or(INLINE_MODE));
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_size(file.content.len() as u64);
+            let added = archive.append_data(&mut header, name, file.content.as_bytes());
+            added.map_err(unpackable)?;
+        }
+        let bytes = archive.into_inner().map_err(unpackable)?;
+        let owner = Owner::said(copy.owner, Owner::Root);
+        let passage = Passage::new(None, None);
+        let archive = Archive::Whole(bytes);
+        self.send(archive, &target.directory, passage, &owner).await
+    }
+
+    /// Unpacks an archive below a directory, and gives its members their owner and bits.
+    async fn send(
+        &self,
+        mut archive: Archive,
+        directory: &str,
+        mut passage: Passage,
+        owner: &Owner,
+    ) -> Result<(), BuildError> {
+        let made = match owner {
+            Owner::Said(_) => owner::missing(self.builder, directory).await?,
+            Owner::Root | Owner::Kept => Vec::new(),
+        };
+        let (mut writer, reader) = tokio::io::duplex(PIPE_BYTES);
+        let reading = async {
+            while let Some(bytes) = archive.next().await? {
+                let bytes = passage.push(&bytes).map_err(unpackable)?;
+                // The other end says why it went.
+                if writer.write_all(&bytes).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if !passage.is_whole() {
+                return Err(unpackable(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+            let _ = writer.shutdown().await;
+            drop(writer);
+            Ok(())
+        };
+        let body = FileBody::from_reader(reader, None);
+        let writing = self.builder.unpack(directory, body);
+        let (read, written) = tokio::join!(reading, writing);
+        read.and(written)?;
+        let passed: Vec<Passed> = passage.passed;
+        let line = self.step.line;
+        owner::correct(self.builder, line, directory, &passed, &made, owner).await
+    }
 }
 
 fn unpackable(error: std::io::Error) -> BuildError {
     BuildError::Template {
-        reason: error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_split_and_named_once() {
-        assert_eq!(split("/a"), ("/".to_owned(), "a".to_owned()));
-        assert_eq!(split("/a/b"), ("/a".to_owned(), "b".to_owned()));
-        let made = tops("/srv/", ["a", "a/b", "c/d"].into_iter());
-        assert_eq!(made, ["/srv/a", "/srv/c"]);
-    }
-
-    #[test]
-    fn archives_are_known_by_their_names() {
-        assert!(is_archive("a.tar.gz") && is_archive("b.tgz"));
-        assert!(!is_archive("a.gz") && !is_archive("tar"));
+        reason: format!("files cannot be copied: {error}"),
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct PlannedStage {
     pub(crate) first_key: StepKey,
     /// Behind each step.
     pub(crate) keys: Vec<StepKey>,
+    /// Of what each step takes from the build context.
+    pub(crate) digests: Vec<Vec<String>>,
 }
 
 impl PlannedStage {

@@ -8,13 +8,11 @@ use std::os::unix::fs::FileExt as _;
 
 use dayfly_dockerfile::{ContextEntry, SelectedEntry};
 use dayfly_types::ContextPath;
-use sha2::{Digest as _, Sha256};
-use tar::{Builder, EntryType, Header};
+use tar::{EntryType, Header};
 
-use crate::context::{ContextError, digest_head};
+use crate::context::{Archive, ContextError};
 
 const DIRECTORY_MODE: u32 = 0o755;
-const PIECE_BYTES: usize = 64 << 10;
 
 /// One file of a context, as a part of the file that holds all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,48 +81,12 @@ impl UploadedFiles {
         Ok(Some(text))
     }
 
-    pub(crate) fn add_to_digest(
-        &self,
-        entry: &SelectedEntry,
-        hash: &mut Sha256,
-    ) -> Result<(), ContextError> {
-        let Some(file) = self.files.get(&entry.source) else {
-            hash.update(digest_head(
-                "directory",
-                DIRECTORY_MODE,
-                0,
-                &entry.below,
-                "",
-            ));
-            return Ok(());
-        };
-        hash.update(digest_head(
-            "file",
-            file.mode,
-            file.length,
-            &entry.below,
-            "",
-        ));
-        let mut part = self.part(file);
-        let mut buffer = vec![0; PIECE_BYTES];
-        loop {
-            let read = part.read(&mut buffer);
-            let read = read.map_err(|source| ContextError::Read {
-                path: entry.source.clone().into(),
-                source,
-            })?;
-            if read == 0 {
-                return Ok(());
-            }
-            hash.update(&buffer[..read]);
-        }
-    }
-
     pub(crate) fn add_to_archive<W: Write>(
         &self,
         entry: &SelectedEntry,
+        to: &str,
         mode: Option<u32>,
-        archive: &mut Builder<W>,
+        archive: &mut Archive<W>,
     ) -> io::Result<()> {
         let mut header = Header::new_gnu();
         header.set_uid(0);
@@ -134,11 +96,22 @@ impl UploadedFiles {
             header.set_entry_type(EntryType::Directory);
             header.set_mode(mode.unwrap_or(DIRECTORY_MODE));
             header.set_size(0);
-            return archive.append_data(&mut header, &entry.below, io::empty());
+            archive.note("directory", DIRECTORY_MODE, 0, entry, "");
+            return archive.add(&mut header, to, io::empty());
         };
         header.set_mode(mode.unwrap_or(file.mode));
         header.set_size(file.length);
-        archive.append_data(&mut header, &entry.below, self.part(file))
+        archive.note("file", file.mode, file.length, entry, "");
+        archive.add(&mut header, to, self.part(file))
+    }
+
+    /// How a file begins; of a directory nothing.
+    pub(crate) fn begins(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut begin = Vec::new();
+        if let Some(file) = self.files.get(path) {
+            self.part(file).take(bytes_max).read_to_end(&mut begin)?;
+        }
+        Ok(begin)
     }
 
     fn part(&self, file: &ContextFile) -> Part<'_> {
@@ -177,6 +150,8 @@ impl Read for Part<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
     use crate::context::BuildContext;
 
@@ -206,8 +181,8 @@ mod tests {
         }]
     }
 
-    #[test]
-    fn files_are_parts_of_one_and_what_is_ignored_is_not_in_it() {
+    #[tokio::test]
+    async fn files_are_parts_of_one_and_what_is_ignored_is_not_in_it() {
         let context = uploaded(&[
             ("src/deep/a.py", "a", 0o644),
             ("secret.env", "s", 0o600),
@@ -227,10 +202,10 @@ mod tests {
             ("src/deep/a.py", false),
         ];
         assert_eq!(entries, expected);
-        let mut archive = Builder::new(Vec::new());
-        let entry = &one("run", "bin/run")[0];
-        context.write_entry(entry, None, &mut archive).unwrap();
-        let bytes = archive.into_inner().unwrap();
+        let (mut stream, digest) = context.pack(one("run", "bin/run"), None, None).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        digest.await.unwrap();
         let mut archive = tar::Archive::new(bytes.as_slice());
         let mut members = archive.entries().unwrap();
         let mut member = members.next().unwrap().unwrap();
