@@ -88,6 +88,7 @@ fn source(origin: &ImageJobOrigin, directory: &Path) -> Result<ImageOrigin> {
             authority,
             login,
             inside,
+            networks,
         } => {
             let reference = ImageReference::parse(reference)
                 .with_context(|| format!("{reference:?} is not the name of an image"))?;
@@ -98,6 +99,7 @@ fn source(origin: &ImageJobOrigin, directory: &Path) -> Result<ImageOrigin> {
                 }),
                 reach: RegistryReach {
                     allowed: inside.clone(),
+                    networks: networks.clone(),
                 },
                 authority: authority.as_ref().map(|pem| pem.clone().into_bytes()),
                 plain_loopback: false,

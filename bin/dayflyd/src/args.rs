@@ -215,7 +215,8 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) internal_network: InternalNetworks,
     /// Registries of images, as a list in JSON; in the file they are tables, `[[registry]]`. Each has
-    /// a host, and perhaps a user with a password_file, and an authority: a file with certificates.
+    /// a host, and perhaps a user with a password_file, an authority (a file with certificates), and
+    /// projects whose images are fetched with them too.
     #[arg(
         long,
         value_name = "JSON",

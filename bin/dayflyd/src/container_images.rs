@@ -37,6 +37,7 @@ pub(crate) fn open(
         netns: egress.netns().to_owned(),
         resolvers: egress.resolvers().to_vec(),
         registries: arguments.registry.clone(),
+        internal: egress.internal_networks().clone(),
     })
 }
 

@@ -14,6 +14,7 @@ use dayfly_installation::{DataDirectory, Instance, sibling_program};
 use dayfly_node::egress::{
     self, EgressGate, EgressHome, EgressProcess, EgressSpool, HostEgress, NetworkLogs,
 };
+use dayfly_types::egress::InternalNetworks;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +103,11 @@ impl Egress {
 
     pub(crate) fn resolvers(&self) -> &[SocketAddr] {
         &self.home.exceptions.resolvers
+    }
+
+    /// What is open inside, as the host is now.
+    pub(crate) fn internal_networks(&self) -> &InternalNetworks {
+        &self.home.exceptions.internal
     }
 
     pub(crate) fn gate(&self) -> Arc<dyn EgressGate> {

@@ -16,12 +16,13 @@ use dayfly_host::cgroup::{Cgroup, CgroupError};
 use dayfly_host::files::disk_space;
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree};
-use dayfly_types::RegistryHost;
 use dayfly_types::container_image::{ImageJob, ImageJobOrigin, ImageReport, MadeImage, file_names};
+use dayfly_types::egress::InternalNetworks;
 use dayfly_types::limits::{
     ENGINE_START_DEADLINE, IMAGE_DEADLINE, IMAGE_REPORT_BYTES_MAX, IMAGE_UNPACKED_BYTES_MAX,
-    TEARDOWN_STEP_DEADLINE,
+    IMAGE_USE_BYTES_MAX, TEARDOWN_STEP_DEADLINE,
 };
+use dayfly_types::{ProjectId, RegistryHost};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 
@@ -30,6 +31,7 @@ use crate::container_lend;
 use crate::files;
 use crate::image_address::ImageAddress;
 use crate::progress::ProgressReporter;
+use crate::recipe::ContainerImage;
 use crate::registries::Registries;
 use crate::registry_files::{RegistryFileError, RegistryFiles};
 
@@ -76,10 +78,35 @@ pub enum ContainerError {
     TimedOut(Duration),
     #[error("cannot take the disk")]
     Take(#[source] io::Error),
+    #[error("this server could not do its part; its operator finds the reason in its log")]
+    OfServer,
     #[error("images of containers are not read on this host")]
     NotHere,
     #[error("the work was stopped")]
     Stopped,
+}
+
+impl ContainerError {
+    /// What a project learns: what is wrong with its image, and nothing of the operator's settings
+    /// and files.
+    fn told_to(self, project: &ProjectId, image: &ImageAddress) -> Self {
+        match self {
+            Self::Refused { .. } | Self::Ended { .. } | Self::TimedOut(_) | Self::Stopped => self,
+            Self::Prepare { .. }
+            | Self::Lend(_)
+            | Self::Registry(_)
+            | Self::Group(_)
+            | Self::Launch(_)
+            | Self::Hear(_)
+            | Self::Take(_)
+            | Self::OfServer
+            | Self::NotHere => {
+                let error = dayfly_types::error_chain(&self);
+                tracing::error!(%project, %image, error, "cannot make the disk of an image");
+                Self::OfServer
+            }
+        }
+    }
 }
 
 /// How images are read on this host.
@@ -97,6 +124,8 @@ pub struct ContainerImages {
     pub resolvers: Vec<SocketAddr>,
     /// Who signs in to which registry.
     pub registries: Registries,
+    /// What projects may reach inside.
+    pub internal: InternalNetworks,
 }
 
 impl ContainerImages {
@@ -110,7 +139,21 @@ impl ContainerImages {
     /// Dropping the future ends the program in the background.
     pub(crate) async fn make(
         &self,
-        image: &ImageAddress,
+        image: &ContainerImage,
+        work: &Path,
+        target: &Path,
+        progress: &ProgressReporter,
+    ) -> Result<(MadeImage, Vec<String>), ContainerError> {
+        let made = self.make_any(image, work, target, progress).await;
+        match &image.project {
+            None => made,
+            Some(project) => made.map_err(|error| error.told_to(project, &image.image)),
+        }
+    }
+
+    async fn make_any(
+        &self,
+        image: &ContainerImage,
         work: &Path,
         target: &Path,
         progress: &ProgressReporter,
@@ -122,7 +165,7 @@ impl ContainerImages {
         let limit = ENGINE_START_DEADLINE;
         let launched = jail::launch(&self.jail_program, &prepared.spec, sender, limit).await;
         let heard = match launched {
-            Ok(_) => tokio::time::timeout(IMAGE_DEADLINE, hear(receiver, image, progress))
+            Ok(_) => tokio::time::timeout(IMAGE_DEADLINE, hear(receiver, &image.image, progress))
                 .await
                 .unwrap_or(Err(ContainerError::TimedOut(IMAGE_DEADLINE))),
             Err(error) => Err(ContainerError::Launch(error)),
@@ -138,14 +181,14 @@ impl ContainerImages {
         .await
     }
 
-    fn prepare(&self, image: &ImageAddress, work: &Path) -> Result<Prepared, ContainerError> {
+    fn prepare(&self, image: &ContainerImage, work: &Path) -> Result<Prepared, ContainerError> {
         end_group(&self.cgroups).map_err(ContainerError::Group)?;
         let wrap = |source| ContainerError::Prepare {
             path: work.to_owned(),
             source,
         };
         let room = room(work).map_err(wrap)?;
-        let lent = container_lend::lend(image, work, self.uid, room);
+        let lent = container_lend::lend(&image.image, work, self.uid, room);
         let room = lent.map_err(ContainerError::Lend)?.min(DISK_BYTES_MAX);
         let job = self.job(image, room).map_err(ContainerError::Registry)?;
         let job = serde_json::to_vec(&job).map_err(io::Error::from);
@@ -174,32 +217,41 @@ impl ContainerImages {
         chown(work, Some(self.uid), Some(self.uid))
     }
 
-    fn job(&self, image: &ImageAddress, disk_bytes: u64) -> Result<ImageJob, RegistryFileError> {
-        let origin = match image {
-            ImageAddress::Registry(reference) => self.registry(reference)?,
+    fn job(&self, image: &ContainerImage, disk_bytes: u64) -> Result<ImageJob, RegistryFileError> {
+        let origin = match &image.image {
+            ImageAddress::Registry(reference) => {
+                self.registry(reference, image.project.as_ref())?
+            }
             ImageAddress::Layout { tag, .. } => ImageJobOrigin::Layout { tag: tag.clone() },
             ImageAddress::Archive { tag, .. } => ImageJobOrigin::Archive { tag: tag.clone() },
         };
         Ok(ImageJob { origin, disk_bytes })
     }
 
-    /// The registry itself may be inside, because the operator wrote it into a recipe. Which
-    /// addresses inside can be reached at all is a matter of the operator's settings and of the
-    /// kernel's rules.
-    fn registry(&self, reference: &str) -> Result<ImageJobOrigin, RegistryFileError> {
+    /// The registry of a recipe may be inside, because the operator wrote it there. Which addresses
+    /// inside can be reached at all is a matter of the operator's settings and of the kernel's rules,
+    /// which know no projects: so for a project only what was opened to it is dialled.
+    fn registry(
+        &self,
+        reference: &str,
+        project: Option<&ProjectId>,
+    ) -> Result<ImageJobOrigin, RegistryFileError> {
         let registry = RegistryHost::of_image(reference).ok();
         let files = match &registry {
-            Some(registry) => RegistryFiles::read(&self.registries, registry)?,
+            Some(registry) => RegistryFiles::read(&self.registries, registry, project)?,
             // The program says what is wrong with it.
             None => RegistryFiles::default(),
         };
-        let inside = registry.map(|registry| (registry.host().to_owned(), registry.port()));
+        let inside = registry.filter(|_| project.is_none());
+        let inside = inside.map(|registry| (registry.host().to_owned(), registry.port()));
+        let networks = project.map(|project| self.internal.of(project));
         Ok(ImageJobOrigin::Registry {
             reference: reference.to_owned(),
             resolvers: self.resolvers.clone(),
             authority: files.authority,
             login: files.login,
             inside: inside.into_iter().collect(),
+            networks: networks.unwrap_or_default(),
         })
     }
 
@@ -293,7 +345,15 @@ async fn hear(
             Ok(ImageReport::Progress { step, percent }) => {
                 progress.report(&plain(&step), percent.min(100));
             }
-            Ok(ImageReport::Made(made)) => return Ok(*made),
+            Ok(ImageReport::Made(made)) if made.is_short() => return Ok(*made),
+            Ok(ImageReport::Made(_)) => {
+                return Err(ContainerError::Refused {
+                    image: image.to_string(),
+                    reason: format!(
+                        "it has more than {IMAGE_USE_BYTES_MAX} bytes of variables, words and layers"
+                    ),
+                });
+            }
             Ok(ImageReport::Failed { reason }) => {
                 return Err(ContainerError::Refused {
                     image: image.to_string(),

@@ -188,7 +188,7 @@ impl ImageBuilder {
         let containers = containers.ok_or(ImageError::Container(ContainerError::NotHere))?;
         let work = self.cache.stage().map_err(ImageError::Stage)?;
         let staging = self.cache.stage().map_err(ImageError::Stage)?;
-        let made = containers.make(&image.image, work.path(), staging.path(), progress);
+        let made = containers.make(image, work.path(), staging.path(), progress);
         let (made, mut names) = made.await.map_err(ImageError::Container)?;
         blocking(move || {
             drop(work);

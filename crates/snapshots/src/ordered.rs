@@ -140,7 +140,7 @@ fn read(path: &Path) -> io::Result<OrderedTemplate> {
 /// none of their business.
 pub(crate) fn resolve(order: &OrderedTemplate) -> Result<ResolvedRecipe, OrderError> {
     let image = match &order.source {
-        OrderedSource::Image { address } => {
+        OrderedSource::Image { project, address } => {
             let parsed = ImageAddress::parse(address).map_err(|source| OrderError::Address {
                 address: address.clone(),
                 source,
@@ -149,6 +149,7 @@ pub(crate) fn resolve(order: &OrderedTemplate) -> Result<ResolvedRecipe, OrderEr
                 ImageAddress::Registry(_) => ImageRecipe::Container(ContainerImage {
                     version: VERSION,
                     image: parsed,
+                    project: Some(project.clone()),
                 }),
                 ImageAddress::Layout { .. } | ImageAddress::Archive { .. } => {
                     let address = address.clone();
@@ -190,7 +191,7 @@ pub(crate) fn resolve(order: &OrderedTemplate) -> Result<ResolvedRecipe, OrderEr
 
 #[cfg(test)]
 mod tests {
-    use dayfly_types::{DiskMib, MemoryMib, Vcpus};
+    use dayfly_types::{DiskMib, MemoryMib, ProjectId, Vcpus};
 
     use super::*;
     use crate::catalog::RecipeCatalog;
@@ -200,6 +201,7 @@ mod tests {
             name: TemplateName::parse(name).unwrap(),
             description: String::new(),
             source: OrderedSource::Image {
+                project: ProjectId::parse("team").unwrap(),
                 address: address.to_owned(),
             },
             memory: MemoryMib::new(512).unwrap(),

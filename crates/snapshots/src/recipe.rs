@@ -88,6 +88,18 @@ pub enum ImageRecipe {
     Snapshot(SnapshotImage),
 }
 
+impl ImageRecipe {
+    /// The project that ordered it; nobody, when it is one of the operator's.
+    #[must_use]
+    pub fn project(&self) -> Option<&ProjectId> {
+        match self {
+            Self::Packages(_) => None,
+            Self::Container(image) => image.project.as_ref(),
+            Self::Snapshot(image) => Some(&image.project),
+        }
+    }
+}
+
 /// The disk of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SnapshotImage {
@@ -102,6 +114,10 @@ pub struct SnapshotImage {
 pub struct ContainerImage {
     pub version: u32,
     pub image: ImageAddress,
+    /// The project that named it; nobody, when the operator wrote it into a recipe. What one project
+    /// may fetch is no other's to use, so each has a disk of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectId>,
 }
 
 /// A Debian that is made here.
@@ -259,7 +275,11 @@ fn image_source(file: &RecipeFile) -> Result<ImageSource, RecipeError> {
         nothing_beside("image", file)?;
         let image = ImageAddress::parse(image).map_err(RecipeError::BadImage)?;
         let version = file.version;
-        let container = ContainerImage { version, image };
+        let container = ContainerImage {
+            version,
+            image,
+            project: None,
+        };
         return Ok(ImageSource::Own(ImageRecipe::Container(container)));
     }
     if let Some(from) = &file.from {

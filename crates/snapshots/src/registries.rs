@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use dayfly_types::RegistryHost;
-use dayfly_types::limits::REGISTRIES_MAX;
+use dayfly_types::limits::{REGISTRIES_MAX, REGISTRY_PROJECTS_MAX};
+use dayfly_types::{ProjectId, RegistryHost};
 use serde::{Deserialize, Serialize};
+
+const ALL_PROJECTS: &str = "*";
 
 /// Why registries cannot be set like this. What was written is not shown but for hosts: a password
 /// may stand where the path of its file belongs.
@@ -24,6 +26,11 @@ pub enum InvalidRegistries {
     Half { host: String },
     #[error("{host}: the user is empty, or has a colon or a control character in it")]
     User { host: String },
+    #[error(
+        "{host}: projects are 1 to {REGISTRY_PROJECTS_MAX} ids, or [\"*\"] for all; leave it out if \
+         recipes of the operator alone use the registry"
+    )]
+    Projects { host: String },
     #[error("{host}: {key} is the absolute path of a file")]
     Path { host: String, key: &'static str },
 }
@@ -39,6 +46,9 @@ pub struct RegistrySettings {
     pub(crate) password_file: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) authority: Option<PathBuf>,
+    /// Whose images are fetched with it too. Without it those of the operator's recipes alone are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) projects: Option<Vec<String>>,
 }
 
 impl RegistrySettings {
@@ -52,6 +62,14 @@ impl RegistrySettings {
         if self.user.as_ref().is_some_and(is_wrong) {
             return Err(InvalidRegistries::User { host: host() });
         }
+        let is_wrong = |projects: &Vec<String>| {
+            let is_one = |one: &String| ProjectId::parse(one).is_ok();
+            let are_some = (1..=REGISTRY_PROJECTS_MAX).contains(&projects.len());
+            !are_all(projects) && !(are_some && projects.iter().all(is_one))
+        };
+        if self.projects.as_ref().is_some_and(is_wrong) {
+            return Err(InvalidRegistries::Projects { host: host() });
+        }
         let paths = [
             ("password_file", &self.password_file),
             ("authority", &self.authority),
@@ -64,6 +82,19 @@ impl RegistrySettings {
         }
         Ok(())
     }
+
+    /// Whether images that this project names are fetched with it; those of the operator's recipes,
+    /// which are nobody's, always are.
+    pub(crate) fn is_for(&self, project: Option<&ProjectId>) -> bool {
+        let (Some(project), Some(projects)) = (project, &self.projects) else {
+            return project.is_none();
+        };
+        are_all(projects) || projects.iter().any(|one| one == project.as_str())
+    }
+}
+
+fn are_all(projects: &[String]) -> bool {
+    matches!(projects, [only] if only == ALL_PROJECTS)
 }
 
 fn is_usable(path: &Path) -> bool {
@@ -187,6 +218,15 @@ mod tests {
             (
                 r#"[{"host": "a.example", "authority": "a.pem"}]"#,
                 "authority",
+            ),
+            (r#"[{"host": "a.example", "projects": []}]"#, "projects"),
+            (
+                r#"[{"host": "a.example", "projects": ["*", "team"]}]"#,
+                "projects",
+            ),
+            (
+                r#"[{"host": "a.example", "projects": ["secret of"]}]"#,
+                "projects",
             ),
             (&many, "more than"),
         ] {

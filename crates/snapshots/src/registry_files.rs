@@ -8,9 +8,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use dayfly_types::RegistryHost;
 use dayfly_types::container_image::RegistryLogin;
 use dayfly_types::limits::{REGISTRY_AUTHORITY_BYTES_MAX, REGISTRY_PASSWORD_BYTES_MAX};
+use dayfly_types::{ProjectId, RegistryHost};
 use rustix::fs::OFlags;
 
 use crate::registries::{Registries, RegistrySettings};
@@ -49,12 +49,14 @@ pub(crate) struct RegistryFiles {
 }
 
 impl RegistryFiles {
-    /// What the files say now. Nothing for a registry that is not in the settings.
+    /// What the files say now. Nothing for a registry that is not in the settings, or not for
+    /// images that this project names.
     pub(crate) fn read(
         registries: &Registries,
         registry: &RegistryHost,
+        project: Option<&ProjectId>,
     ) -> Result<Self, RegistryFileError> {
-        match registries.of(registry) {
+        match registries.of(registry).filter(|one| one.is_for(project)) {
             Some(settings) => Self::of(settings),
             None => Ok(Self::default()),
         }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     fn of(registries: &Registries, host: &str) -> Result<RegistryFiles, RegistryFileError> {
-        RegistryFiles::read(registries, &RegistryHost::parse(host).unwrap())
+        RegistryFiles::read(registries, &RegistryHost::parse(host).unwrap(), None)
     }
 
     #[test]
@@ -206,6 +208,40 @@ mod tests {
         std::os::unix::fs::symlink("elsewhere", place.0.path().join("password")).unwrap();
         let found = of(&registries, "registry.example:5000").unwrap();
         assert_eq!(found.login.unwrap().password, "linked");
+    }
+
+    #[test]
+    fn a_password_is_for_the_recipes_and_for_the_projects_that_the_settings_name() {
+        let place = Place::new();
+        place.write("authority", CERTIFICATE, 0o644);
+        place.write("password", "secret", 0o600);
+        let of = |projects: serde_json::Value, project: Option<&str>| {
+            let mut settings = serde_json::to_value(place.registries().iter().collect::<Vec<_>>());
+            if let Ok(settings) = &mut settings
+                && !projects.is_null()
+            {
+                settings[0]["projects"] = projects;
+            }
+            let registries: Registries = serde_json::from_value(settings.unwrap()).unwrap();
+            let host = RegistryHost::parse("registry.example:5000").unwrap();
+            let project = project.map(|project| ProjectId::parse(project).unwrap());
+            let found = RegistryFiles::read(&registries, &host, project.as_ref()).unwrap();
+            let has_login = found.login.is_some();
+            assert_eq!(has_login, found.authority.is_some());
+            has_login
+        };
+        let (absent, named) = (serde_json::Value::Null, serde_json::json!(["team", "web"]));
+        for (projects, project, wanted) in [
+            (&absent, None, true),
+            (&absent, Some("team"), false),
+            (&named, None, true),
+            (&named, Some("team"), true),
+            (&named, Some("other"), false),
+            (&serde_json::json!(["*"]), Some("other"), true),
+        ] {
+            let found = of(projects.clone(), project);
+            assert_eq!(found, wanted, "{projects} {project:?}");
+        }
     }
 
     #[test]

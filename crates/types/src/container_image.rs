@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::GuestDefaults;
+use crate::egress::InternalNetwork;
+use crate::{GuestDefaults, limits};
 
 /// Names in the directory that the two share.
 pub mod file_names {
@@ -51,9 +52,12 @@ pub enum ImageJobOrigin {
         authority: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         login: Option<RegistryLogin>,
-        /// Hosts and ports that may be inside the operator's networks.
+        /// Hosts and ports that may be inside the operator's networks, at any address.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         inside: Vec<(String, u16)>,
+        /// What of those networks may be dialled for whoever named the image, under any host.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        networks: Vec<InternalNetwork>,
     },
     /// A copy of a directory in the OCI layout.
     Layout {
@@ -112,6 +116,27 @@ pub struct MadeImage {
 }
 
 impl MadeImage {
+    /// Whether it says no more than may be said of an image.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        let defaults = &self.defaults;
+        let health = self.health.as_ref().map(|health| match &health.command {
+            ImageHealthCommand::Arguments(words) => words.as_slice(),
+            ImageHealthCommand::Shell(text) => std::slice::from_ref(text),
+        });
+        let variables = defaults.environment.iter();
+        let words = [&self.digest]
+            .into_iter()
+            .chain(&self.layers)
+            .chain(&defaults.user)
+            .chain(&defaults.directory)
+            .chain(variables.flat_map(|(name, value)| [name, value]))
+            .chain(&self.entry_point)
+            .chain(&self.command)
+            .chain(health.unwrap_or_default());
+        words.map(|word| word.len() + 1).sum::<usize>() <= limits::IMAGE_USE_BYTES_MAX
+    }
+
     /// What is started: the entry point with the command behind it.
     #[must_use]
     pub fn program(&self) -> Vec<String> {

@@ -539,6 +539,8 @@ pub const IMAGE_NAMES_TOLD_MAX: usize = 16;
 /// Registries that the operator's settings know, and all of them as one text.
 pub const REGISTRIES_MAX: usize = 32;
 pub const REGISTRIES_BYTES_MAX: usize = 32 << 10;
+/// Projects that one of them is for, by name.
+pub const REGISTRY_PROJECTS_MAX: usize = 64;
 /// The file with the password of a registry: some are signed tokens.
 pub const REGISTRY_PASSWORD_BYTES_MAX: usize = 16 << 10;
 /// The certificates of the authority of a registry.
@@ -586,6 +588,10 @@ pub const IMAGE_PART_UNIT_BYTES: u64 = 64 << 10;
 pub const IMAGE_DEADLINE: Duration = Duration::from_secs(60 * 60);
 /// Templates that were ordered over the API, of all projects of a node together.
 pub const ORDERED_TEMPLATES_MAX: usize = 1000;
+/// From the beginning of the bake of one of them to its end: others wait for it.
+pub const ORDERED_BAKE_DEADLINE: Duration = Duration::from_secs(20 * 60);
+/// What may be said of the use of a disk: variables, program, how to see whether it is ready.
+pub const IMAGE_USE_BYTES_MAX: usize = 64 << 10;
 /// Of one project: images that it has ordered, and versions of templates of its own.
 pub const PROJECT_IMAGES_MAX: i64 = 32;
 pub const PROJECT_TEMPLATE_VERSIONS_MAX: i64 = 200;

@@ -40,7 +40,11 @@ pub struct OrderedTemplate {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum OrderedSource {
     /// The image of a container in a registry: host, name, and tag or digest.
-    Image { address: String },
+    Image {
+        /// For whom it is fetched: what this project may reach and use, and nothing else.
+        project: ProjectId,
+        address: String,
+    },
     /// The disk of a snapshot, with what is said of its use. Once it was taken over, the snapshot may
     /// go.
     Snapshot {

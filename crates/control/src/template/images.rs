@@ -110,6 +110,7 @@ impl ImageWish {
             name: row.node_template.clone(),
             description: self.address.clone(),
             source: OrderedSource::Image {
+                project: row.project.clone(),
                 address: self.address.clone(),
             },
             memory: self.memory,

@@ -1,7 +1,7 @@
 //! Finds an image in a registry.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use dayfly_types::limits::{
     IMAGE_DOCUMENT_BYTES_MAX, REGISTRY_CONNECT_DEADLINE, REGISTRY_DOCUMENT_DEADLINE,
@@ -12,6 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client};
 use url::Url;
 
+use super::inside::InsideClients;
 use super::lookup::Lookup;
 use super::request::{Asker, Failure, Question, Tries, is_loopback, read_body, shown};
 use super::resolve::{Addresses, CheckedResolver};
@@ -76,6 +77,11 @@ impl RegistryClient {
             outside: make(Addresses::Outside)?,
             allowed: make(Addresses::Any)?,
             loopback: make(Addresses::Loopback)?,
+            inside: InsideClients::new(
+                Arc::from(access.reach.networks.as_slice()),
+                lookup.clone(),
+                access.authority.clone(),
+            ),
             scope: format!("repository:{}:pull", reference.repository()),
             reach: access.reach,
             credentials: access.credentials,
@@ -224,13 +230,14 @@ fn announced(headers: &HeaderMap) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-fn connector(
+pub(super) fn connector(
     addresses: Addresses,
     lookup: Lookup,
     authority: Option<&[u8]>,
 ) -> Result<Client, InvalidRegistryAccess> {
     // Refused when the program has chosen one, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let is_https_only = addresses != Addresses::Loopback;
     let mut builder = Client::builder()
         .user_agent(concat!("dayflyd/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(REGISTRY_CONNECT_DEADLINE)
@@ -238,7 +245,7 @@ fn connector(
         .redirect(Policy::none())
         // A proxy of the environment would dial where we cannot look.
         .no_proxy()
-        .https_only(addresses != Addresses::Loopback)
+        .https_only(is_https_only)
         .dns_resolver(CheckedResolver {
             which: addresses,
             lookup,

@@ -8,6 +8,7 @@
 
 mod challenge;
 mod client;
+mod inside;
 mod lookup;
 mod request;
 mod resolve;
@@ -16,6 +17,7 @@ mod transfer;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use dayfly_types::egress::InternalNetwork;
 use dayfly_types::limits::{IMAGE_DOCUMENT_BYTES_MAX, REGISTRY_REDIRECTS_MAX};
 
 pub use client::{InvalidRegistryAccess, RegistryClient};
@@ -92,12 +94,14 @@ impl fmt::Debug for RegistryCredentials {
     }
 }
 
-/// Hosts and ports that may have an address of this host or of a network inside: a registry that
-/// the operator runs. Who names an image does not get on this list by naming it, and a redirect or
-/// the address of tokens is looked up here like the registry itself.
+/// What may be inside. Who names an image does not get on these lists by naming it, and a redirect
+/// or the address of tokens is looked up here like the registry itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryReach {
+    /// Hosts and ports that may have any address: a registry that the operator has named.
     pub allowed: Vec<(String, u16)>,
+    /// Addresses and ports that the operator has opened, for whichever host it is.
+    pub networks: Vec<InternalNetwork>,
 }
 
 impl RegistryReach {
@@ -105,6 +109,11 @@ impl RegistryReach {
         let plain = |host: &str| host.trim_matches(['[', ']']).to_ascii_lowercase();
         let is_it = |one: &(String, u16)| one.1 == port && plain(&one.0) == plain(host);
         self.allowed.iter().any(is_it)
+    }
+
+    fn has_networks_at(&self, port: u16) -> bool {
+        let mut networks = self.networks.iter();
+        networks.any(|network| network.ports().contains(port))
     }
 }
 

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use super::challenge::{Challenge, choose};
+use super::inside::InsideClients;
 use super::resolve::{Addresses, inside_address};
 use super::{RegistryCredentials, RegistryError, RegistryReach};
 
@@ -79,6 +80,8 @@ pub(super) struct Asker {
     pub(super) outside: Client,
     /// For hosts that the operator allowed. Its connections are never those of the first.
     pub(super) allowed: Client,
+    /// For networks that the operator opened.
+    pub(super) inside: InsideClients,
     /// For plain HTTP.
     pub(super) loopback: Client,
     pub(super) reach: RegistryReach,
@@ -191,15 +194,20 @@ impl Asker {
     }
 
     /// What an address is asked with: chosen by host and port, which the resolver does not see.
-    fn connector(&self, url: &Url) -> Result<&Client, RegistryError> {
+    fn connector(&self, url: &Url) -> Result<Client, RegistryError> {
         let host = shown(url);
         let port = url.port_or_known_default().unwrap_or_default();
         let is_allowed = self.reach.allows(url.host_str().unwrap_or_default(), port);
         let is_plain = self.registry.scheme() == "http" && is_loopback(url);
         let (client, addresses) = match (url.scheme(), is_allowed) {
-            ("https", true) => (&self.allowed, Addresses::Any),
-            ("https", false) => (&self.outside, Addresses::Outside),
-            ("http", true) if is_plain => (&self.loopback, Addresses::Loopback),
+            ("https", true) => (self.allowed.clone(), Addresses::Any),
+            ("https", false) if self.reach.has_networks_at(port) => {
+                // What it is made of has made the others already.
+                let client = self.inside.at(port).map_err(|_| RegistryError::Stopped)?;
+                (client, self.inside.addresses(port))
+            }
+            ("https", false) => (self.outside.clone(), Addresses::Outside),
+            ("http", true) if is_plain => (self.loopback.clone(), Addresses::Loopback),
             ("http", false) if is_plain => {
                 let address = address_of(url).unwrap_or(Ipv4Addr::LOCALHOST.into());
                 return Err(RegistryError::RefusedAddress { host, address });
@@ -210,7 +218,7 @@ impl Asker {
             }
         };
         // The library dials an address without asking the resolver.
-        match address_of(url).filter(|address| !addresses.contain(*address)) {
+        match address_of(url).filter(|address| !addresses.contain(None, *address)) {
             Some(address) => Err(RegistryError::RefusedAddress { host, address }),
             None => Ok(client),
         }

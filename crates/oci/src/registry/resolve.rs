@@ -3,8 +3,10 @@
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use dayfly_core::egress::{embedded_ipv4, is_never};
+use dayfly_types::egress::{HostName, InternalNetwork};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::lookup::Lookup;
@@ -17,20 +19,29 @@ pub(super) struct InsideAddress {
 }
 
 /// Which of a name's addresses are dialled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Addresses {
     Outside,
     /// For a host that the operator allowed.
     Any,
+    /// What is outside, and what these networks open at the port that is dialled.
+    Permitted {
+        networks: Arc<[InternalNetwork]>,
+        port: u16,
+    },
     /// For plain HTTP.
     Loopback,
 }
 
 impl Addresses {
-    pub(super) fn contain(self, address: IpAddr) -> bool {
+    /// `host` is the name that led to the address, if one did.
+    pub(super) fn contain(&self, host: Option<&str>, address: IpAddr) -> bool {
         match self {
             Self::Outside => !is_inside(address),
             Self::Any => true,
+            Self::Permitted { networks, port } => {
+                !is_inside(address) || is_opened(networks, host, *port, address)
+            }
             Self::Loopback => address.is_loopback(),
         }
     }
@@ -45,6 +56,20 @@ fn is_inside(address: IpAddr) -> bool {
             None => !is_global(address),
         },
     }
+}
+
+/// Whether one of the networks opens an address as it is dialled. They have no other than IPv4.
+fn is_opened(networks: &[InternalNetwork], host: Option<&str>, port: u16, address: IpAddr) -> bool {
+    let IpAddr::V4(address) = address else {
+        return false;
+    };
+    let name = match host.map(HostName::parse) {
+        None => None,
+        Some(Ok(name)) => Some(name),
+        Some(Err(_)) => return false,
+    };
+    let mut networks = networks.iter();
+    networks.any(|network| network.opens(name.as_ref(), Some(port), address))
 }
 
 /// Only what is given out to the internet, without what is reserved in there.
@@ -64,12 +89,12 @@ pub(super) struct CheckedResolver {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (which, lookup) = (self.which, self.lookup.clone());
+        let (which, lookup) = (self.which.clone(), self.lookup.clone());
         Box::pin(async move {
             let found = lookup.addresses(name.as_str()).await?.into_iter();
             let found: Vec<SocketAddr> = found.map(|one| SocketAddr::new(one, 0)).collect();
             let first = found.first().map(SocketAddr::ip);
-            let is_open = |one: &SocketAddr| which.contain(one.ip());
+            let is_open = |one: &SocketAddr| which.contain(Some(name.as_str()), one.ip());
             let open: Vec<SocketAddr> = found.into_iter().filter(is_open).collect();
             match (open.is_empty(), first) {
                 (true, Some(address)) => Err(InsideAddress { address }.into()),
@@ -120,8 +145,14 @@ mod tests {
             "4000::1",
         ] {
             assert!(is_inside(text.parse().unwrap()), "{text}");
-            assert!(!Addresses::Outside.contain(text.parse().unwrap()), "{text}");
-            assert!(Addresses::Any.contain(text.parse().unwrap()), "{text}");
+            assert!(
+                !Addresses::Outside.contain(None, text.parse().unwrap()),
+                "{text}"
+            );
+            assert!(
+                Addresses::Any.contain(None, text.parse().unwrap()),
+                "{text}"
+            );
         }
         for text in [
             "1.1.1.1",
@@ -131,11 +162,46 @@ mod tests {
         ] {
             assert!(!is_inside(text.parse().unwrap()), "{text}");
             assert!(
-                !Addresses::Loopback.contain(text.parse().unwrap()),
+                !Addresses::Loopback.contain(None, text.parse().unwrap()),
                 "{text}"
             );
         }
-        assert!(Addresses::Loopback.contain("127.0.0.1".parse().unwrap()));
-        assert!(!Addresses::Loopback.contain("10.0.0.1".parse().unwrap()));
+        assert!(Addresses::Loopback.contain(None, "127.0.0.1".parse().unwrap()));
+        assert!(!Addresses::Loopback.contain(None, "10.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_network_opens_its_addresses_at_its_ports_under_its_names_alone() {
+        let networks = |hosts: &str| -> Arc<[InternalNetwork]> {
+            let text = format!(
+                r#"[{{"name":"a","projects":["team"],"ranges":["10.20.0.0/24"],"ports":[5000]{hosts}}}]"#
+            );
+            let networks: Vec<InternalNetwork> = serde_json::from_str(&text).unwrap();
+            networks.into()
+        };
+        let opens = |hosts: &str, port: u16, host: Option<&str>, address: &str| {
+            let networks = networks(hosts);
+            let which = Addresses::Permitted { networks, port };
+            which.contain(host, address.parse().unwrap())
+        };
+        let (name, named) = (Some("r.example"), r#","hosts":["r.example"]"#);
+        assert!(opens("", 5000, name, "10.20.0.7"));
+        assert!(opens("", 5000, None, "10.20.0.7"));
+        assert!(opens(named, 5000, name, "10.20.0.7"));
+        assert!(
+            opens("", 443, name, "1.1.1.1"),
+            "outside is as for everybody"
+        );
+        for (hosts, port, host, address) in [
+            ("", 5001, name, "10.20.0.7"),
+            ("", 5000, name, "10.20.1.7"),
+            ("", 5000, name, "127.0.0.1"),
+            ("", 5000, name, "169.254.169.254"),
+            ("", 5000, name, "::ffff:10.20.0.7"),
+            (named, 5000, Some("other.example"), "10.20.0.7"),
+            (named, 5000, None, "10.20.0.7"),
+        ] {
+            assert!(!opens(hosts, port, host, address), "{address} {host:?}");
+        }
     }
 }

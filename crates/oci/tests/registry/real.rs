@@ -145,6 +145,7 @@ impl Registry {
             }),
             reach: RegistryReach {
                 allowed: vec![("localhost".to_owned(), self.port)],
+                networks: Vec::new(),
             },
             authority: Some(certificate().certificate.clone().into_bytes()),
             plain_loopback: false,

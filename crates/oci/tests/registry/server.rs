@@ -261,6 +261,7 @@ impl Puller {
             credentials: None,
             reach: RegistryReach {
                 allowed: vec![("localhost".to_owned(), port)],
+                networks: Vec::new(),
             },
             authority: Some(certificate().certificate.clone().into_bytes()),
             plain_loopback: false,

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use dayfly_api::{CreateSandbox, TemplateState};
-use dayfly_client::Client;
+use dayfly_api::{
+    CreateProject, CreateSandbox, CreateToken, EnsureImage, ImageTemplate, TemplateState,
+};
+use dayfly_client::{ApiKey, Client, ClientConfig};
 use dayfly_e2e::{Daemon, DaemonOptions, Setting, create, output, patient, setting_or_skip, until};
 use dayfly_host::netns;
 use dayfly_netlab::certificates::Identity;
@@ -19,7 +21,7 @@ use dayfly_netlab::{Internet, name_server};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Images, bake};
+use super::{BAKED, Images, bake};
 
 pub(crate) const ADDRESS: &str = "10.20.0.20";
 pub(crate) const HOST: &str = "registry.corp.test";
@@ -242,7 +244,7 @@ fn settings_text(here: &Path, password: &Path) -> String {
         "[[internal_network]]\nname = 'registry'\nprojects = ['default']\n\
          ranges = ['{ADDRESS}/32']\nports = [{PORT}]\n\
          [[registry]]\nhost = '{HOST}:{PORT}'\nuser = 'puller'\n\
-         password_file = '{}'\nauthority = '{}'\n",
+         password_file = '{}'\nauthority = '{}'\nprojects = ['default']\n",
         password.display(),
         here.join("certificate.pem").display()
     )
@@ -282,7 +284,11 @@ async fn an_image_is_pulled_through_the_jail_with_the_password_of_the_settings()
     let said = output(&client, &sandbox, "echo $((6*7)) && ls -l /bin/busybox").await?;
     ensure!(said.starts_with("42"), "{said}");
     client.delete_sandbox(&sandbox).await?;
+    is_refused_to_another_project(&lab, &client).await?;
+    let fetched = lab.registry.requests("small/manifests/1", 200);
     is_built_on(&lab, &client).await?;
+    // Of the same name, for the project that has the network: once, for all that it makes of it.
+    ensure!(lab.registry.requests("small/manifests/1", 200) == fetched + 1);
 
     tamper(&lab.registry.blob(&digest)?)?;
     lab.write_recipe("by-digest", &format!("@{digest}"))?;
@@ -350,6 +356,49 @@ async fn is_built_on(lab: &Lab, client: &Client) -> Result<()> {
         client.delete_snapshot(&snapshot.id).await?;
     }
     Ok(())
+}
+
+/// A project without the network names the image that a recipe has just fetched, and the registry
+/// hears nothing of it.
+async fn is_refused_to_another_project(lab: &Lab, client: &Client) -> Result<()> {
+    let wish = EnsureImage {
+        image: format!("{HOST}:{PORT}/small:1"),
+        memory_mb: Some(256),
+        disk_gb: Some(1.0),
+        ..EnsureImage::default()
+    };
+    let other = other_project(lab, client).await?;
+    let before = lab.registry.lines().len();
+    let refused = image_made(&other, &wish).await?;
+    ensure!(refused.state == TemplateState::Failed, "{refused:?}");
+    let reason = refused.detail.unwrap_or_default();
+    ensure!(reason.contains("unless the operator allows it"), "{reason}");
+    let after = lab.registry.lines();
+    ensure!(after.len() == before, "{}", after[before..].join("\n"));
+    Ok(())
+}
+
+async fn other_project(lab: &Lab, client: &Client) -> Result<Client> {
+    let project = CreateProject {
+        id: "other".to_owned(),
+        limits: None,
+    };
+    client.create_project(&project).await?;
+    let wish = CreateToken::default();
+    let made = client.create_token(Some("other"), &wish).await?;
+    Ok(Client::new(ClientConfig {
+        url: lab.daemon.url(),
+        key: Some(ApiKey::parse(&made.token)?),
+    })?)
+}
+
+async fn image_made(client: &Client, wish: &EnsureImage) -> Result<ImageTemplate> {
+    let look = || async {
+        let image = client.ensure_image(wish).await.ok()?;
+        let is_over = matches!(image.state, TemplateState::Ready | TemplateState::Failed);
+        is_over.then_some(image)
+    };
+    until("the image is made or refused", patient(BAKED), look).await
 }
 
 /// Another document that says the same.
