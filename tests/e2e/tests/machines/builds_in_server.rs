@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Two builders, four snapshots, a boot and a capture.
 const BUILT_SECONDS: u64 = 240;
-const DOCKERFILE: &str = "FROM base\nUSER root\nWORKDIR /srv/app\nARG SECRET=none\nCOPY src/ ./\n\
+const DOCKERFILE: &str = "FROM base\nWORKDIR /srv/app\nUSER root\nARG SECRET=none\nCOPY src/ ./\n\
     RUN ./greet > greeted; env > environment; echo end\nUSER agent\n\
     HEALTHCHECK --interval=1s --start-period=60s CMD curl -sf localhost:8000/greeted\n\
     CMD [\"python3\", \"-m\", \"http.server\"]\n";
