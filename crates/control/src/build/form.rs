@@ -169,7 +169,7 @@ impl Reading {
                 let text = "a part of the form has no name".to_owned();
                 return Err(FormError::Unfit(text));
             };
-            if part.is_file() {
+            if part.has_file_name() {
                 self.file(&name, part).await?;
             } else {
                 self.text(name, part).await?;

@@ -86,7 +86,7 @@ impl Part {
         self.field.name()
     }
 
-    pub(super) fn is_file(&self) -> bool {
+    pub(super) fn has_file_name(&self) -> bool {
         self.field.file_name().is_some()
     }
 
