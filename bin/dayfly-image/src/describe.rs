@@ -10,6 +10,8 @@ use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand, MadeIm
 /// What holds where an image leaves it to whoever runs it, as everywhere.
 const INTERVAL: Duration = Duration::from_secs(30);
 const RETRIES: u32 = 3;
+/// Of an instruction, for people.
+const INSTRUCTION_CHARACTERS: usize = 200;
 
 pub(crate) fn made(image: &Image) -> MadeImage {
     let config = &image.config;
@@ -27,8 +29,14 @@ pub(crate) fn made(image: &Image) -> MadeImage {
         },
         entry_point: config.entrypoint.clone(),
         command: config.command.clone(),
+        shell: config.shell.clone(),
+        on_build: config.on_build.first().map(|one| shortened(one)),
         health: config.health_check.as_ref().and_then(health),
     }
+}
+
+fn shortened(instruction: &str) -> String {
+    instruction.chars().take(INSTRUCTION_CHARACTERS).collect()
 }
 
 fn health(check: &HealthCheck) -> Option<ImageHealthCheck> {

@@ -69,6 +69,12 @@ pub struct ImageTemplate {
     /// The last arguments, or the program itself: what a build may put another in the place of.
     #[serde(default)]
     pub command: Vec<String>,
+    /// What a build gives commands to that are one text, if the image says it.
+    #[serde(default)]
+    pub shell: Vec<String>,
+    /// The first instruction that the image has for whoever builds on it (`ONBUILD`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_build: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<TemplateHealthCheck>,
 }

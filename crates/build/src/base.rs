@@ -31,6 +31,8 @@ pub(crate) struct Base {
     /// What decides what is on its disk, and how large its machines are.
     pub(crate) identity: String,
     pub(crate) config: StageConfig,
+    /// The first instruction that it has for whoever builds on it.
+    pub(crate) on_build: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,6 +42,22 @@ pub(crate) enum BaseOrigin {
 }
 
 impl Base {
+    /// Refuses to build on an image that has instructions for that: other builds would run them, and
+    /// what comes of it here would be another thing.
+    pub(crate) fn check_on_build(&self, name: &str) -> Result<(), BuildError> {
+        let Some(instruction) = &self.on_build else {
+            return Ok(());
+        };
+        let reason = format!(
+            "it has ONBUILD instructions, which are not run here: {instruction:?}; use an image \
+             without them and write them below FROM"
+        );
+        Err(BuildError::ImageFailed {
+            image: name.to_owned(),
+            reason,
+        })
+    }
+
     /// What a sandbox of it is asked for with.
     pub(crate) fn request(&self, wish: &BuildWish) -> CreateSandbox {
         let sized = match &self.origin {
@@ -149,6 +167,7 @@ fn of_template(template: &Template, wish: &BuildWish) -> Base {
             "template {} {baked} {:?} {:?} {:?}",
             template.name, wish.memory_mb, wish.cpu, wish.disk_gb
         ),
+        on_build: None,
         config: StageConfig {
             environment: [("PATH".to_owned(), TEMPLATE_PATH.to_owned())].into(),
             user: Some(TEMPLATE_USER.to_owned()),
@@ -203,10 +222,13 @@ fn ready(image: ImageTemplate) -> Base {
     Base {
         origin: BaseOrigin::Image(image.image),
         identity,
+        on_build: image.on_build,
         config: StageConfig {
             environment: image.env,
             user: image.user,
             directory: image.directory,
+            // None means the shell that all have.
+            shell: image.shell,
             entry_point: image.entry_point,
             command: image.command,
             health: image.health_check.map(health),
@@ -229,5 +251,37 @@ fn health(check: TemplateHealthCheck) -> StageHealth {
         start_period: time(check.start_period_seconds),
         start_interval: None,
         retries: check.retries.and_then(|count| u32::try_from(count).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(fields: serde_json::Value) -> Base {
+        let mut whole = serde_json::json!({
+            "image": "registry.example/app:1", "state": "ready", "usable": true, "percent": 100,
+            "cpu": 1, "memory_mb": 512, "disk_mb": 4096,
+        });
+        let fields = fields.as_object().cloned().unwrap();
+        whole.as_object_mut().unwrap().extend(fields);
+        ready(serde_json::from_value(whole).unwrap())
+    }
+
+    #[test]
+    fn the_shell_of_an_image_is_inherited() {
+        let shell = ["/bin/ash", "-c"];
+        let base = image(serde_json::json!({ "shell": shell }));
+        assert_eq!(base.config.shell, shell);
+        assert!(base.check_on_build("app").is_ok());
+    }
+
+    #[test]
+    fn an_image_with_instructions_for_builds_is_refused_by_name() {
+        let base = image(serde_json::json!({ "on_build": "COPY . /app" }));
+        let refused = base.check_on_build("app").unwrap_err().to_string();
+        for part in ["the image app", "ONBUILD", "COPY . /app"] {
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 }

@@ -180,7 +180,11 @@ impl<'a> Build<'a> {
             .base(stage, arguments)
             .map_err(BuildError::Dockerfile)?;
         let foundation = match based {
-            StageBase::Image(name) => Foundation::Base(Box::new(self.image(&name).await?)),
+            StageBase::Image(name) => {
+                let base = self.image(&name).await?;
+                base.check_on_build(&name)?;
+                Foundation::Base(Box::new(base))
+            }
             StageBase::Stage(below) => Foundation::Stage(below),
             StageBase::Scratch => {
                 let what = "FROM scratch has nothing to run a step in; begin with a small image, \

@@ -22,6 +22,8 @@ pub struct ImageConfig {
     pub command: Vec<String>,
     /// What commands that are one text are given to.
     pub shell: Vec<String>,
+    /// Instructions for whoever builds on the image.
+    pub on_build: Vec<String>,
     pub health_check: Option<HealthCheck>,
     pub exposed_ports: Vec<ExposedPort>,
 }
@@ -83,6 +85,7 @@ struct RawStart {
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,
     shell: Option<Vec<String>>,
+    on_build: Option<Vec<String>>,
     healthcheck: Option<RawHealth>,
     exposed_ports: Option<BTreeMap<String, IgnoredAny>>,
 }
@@ -137,6 +140,7 @@ fn start(raw: RawStart) -> Result<ImageConfig, InvalidDocument> {
         entrypoint: checked("Entrypoint", raw.entrypoint)?,
         command: checked("Cmd", raw.cmd)?,
         shell: checked("Shell", raw.shell)?,
+        on_build: checked("OnBuild", raw.on_build)?,
         health_check: raw.healthcheck.map(health_check).transpose()?.flatten(),
         exposed_ports: ports
             .iter()

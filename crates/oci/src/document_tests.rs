@@ -51,6 +51,7 @@ fn config(diff_ids: usize) -> Value {
             "WorkingDir": "",
             "Entrypoint": ["/run"],
             "Cmd": null,
+            "OnBuild": ["RUN true"],
             "Healthcheck": {"Test": ["CMD-SHELL", "true"], "Interval": 1_000_000_000, "Timeout": 0},
             "ExposedPorts": {"80/tcp": {}, "53/udp": {}, "9000": {}},
             "Labels": {"a": "b"},
@@ -71,6 +72,7 @@ fn a_manifest_and_its_config_are_an_image() {
     assert_eq!(image.layers[0].digest, Digest::of(b"x"));
     assert_eq!(image.layers[0].diff_id, Digest::of(b"content"));
     let config = image.config;
+    assert_eq!(config.on_build, ["RUN true"]);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let environment = [pair("PATH", "/bin"), pair("EMPTY", ""), pair("A", "b=c")];
     assert_eq!(config.environment, environment);

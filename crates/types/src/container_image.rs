@@ -111,6 +111,12 @@ pub struct MadeImage {
     /// What a build may put another in the place of: the last arguments, or the program itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// What a build gives commands to that are one text; nothing if the image does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shell: Vec<String>,
+    /// The first instruction that the image has for whoever builds on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_build: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<ImageHealthCheck>,
 }

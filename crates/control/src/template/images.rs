@@ -185,6 +185,8 @@ pub(crate) fn present_image(address: &str, report: TemplateReport) -> ImageTempl
     let digest = image.as_ref().map(|image| image.digest.clone());
     let health_check = image.as_ref().and_then(|image| image.health.as_ref());
     let health_check = health_check.map(present_health_check);
+    let shell = image.as_ref().map(|image| image.shell.clone());
+    let on_build = image.as_ref().and_then(|image| image.on_build.clone());
     let (defaults, entry_point, command) = image.map_or_else(Default::default, |image| {
         (image.defaults, image.entry_point, image.command)
     });
@@ -203,6 +205,8 @@ pub(crate) fn present_image(address: &str, report: TemplateReport) -> ImageTempl
         env: defaults.environment,
         entry_point,
         command,
+        shell: shell.unwrap_or_default(),
+        on_build,
         health_check,
     }
 }

@@ -80,6 +80,8 @@ impl NewVersion {
                 defaults: defaults(body.user, body.directory, body.env)?,
                 entry_point: words("entry_point", body.entry_point.unwrap_or_default())?,
                 command: Vec::new(),
+                shell: Vec::new(),
+                on_build: None,
                 health: body.health_check.map(health_check).transpose()?,
             },
             document: OrderDocument {

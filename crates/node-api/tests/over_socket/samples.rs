@@ -288,6 +288,8 @@ fn made_image() -> MadeImage {
         },
         entry_point: vec!["/serve".to_owned()],
         command: vec!["--here".to_owned()],
+        shell: vec!["/bin/ash".to_owned(), "-c".to_owned()],
+        on_build: Some("RUN true".to_owned()),
         health: Some(ImageHealthCheck {
             command: ImageHealthCommand::Shell("true".to_owned()),
             interval_ms: 1,
