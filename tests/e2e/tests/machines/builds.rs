@@ -155,11 +155,12 @@ async fn twelve_steps_are_built_and_only_what_changed_is_built_again() -> Result
     let said = output(
         &client,
         &sandbox,
-        "id -un; pwd; cat step-9 main.py deep/data /usr/local/share/tool; ls left.log /var/cache/x/y 2>&1 | wc -l",
+        "id -un; pwd; cat step-9 main.py deep/data /usr/local/share/tool; \
+         ! test -e left.log && ! test -e /var/cache/x && echo gone",
     )
     .await?;
     ensure!(
-        said == "agent\n/srv/app\nsecond\nprint('hello')\ndata\ntool\n2",
+        said == "agent\n/srv/app\nsecond\nprint('hello')\ndata\ntool\ngone",
         "{said}"
     );
     // It runs since before the capture; the first request is answered.
@@ -219,6 +220,56 @@ async fn given_back(daemon: &Daemon, client: &Client, sandbox: &str) -> Result<(
     ensure!(output(client, sandbox, "curl -s localhost:8000/step-9").await? == "first");
     client.delete_sandbox(sandbox).await?;
     Ok(())
+}
+
+/// What other builds do with links, names, owners and bits, checked by the last step as the user that
+/// it names, which no file of the image knows.
+const PLACED: &str = "FROM base AS other\nUSER root\n\
+    RUN mkdir /out && echo new > /out/passwd && echo su > /out/su && chown 7:8 /out/su && chmod 4755 /out/su \
+    && ln -s out /link\n\
+    FROM base\nUSER root\n\
+    RUN mkdir -p /srv/real /srv/old && ln -s real /srv/into && echo old > /srv/old/passwd && echo old > /srv/old/kept\n\
+    COPY src/main.py /srv/into\n\
+    COPY --from=other /out/passwd /srv/old/passwd.orig\n\
+    COPY --from=other /link /srv/all\n\
+    COPY --chown=agent --chmod=600 src/deep/data /srv/old/\n\
+    RUN --mount=type=bind,source=src/main.py,target=/one/file test -f /one/file && ! touch /one/file\n\
+    USER 4321:1000\nWORKDIR /srv/work/deep\n\
+    RUN test \"$(id -u):$(id -g)\" = 4321:1000 && touch here && date +%N > stamp\n\
+    CMD [\"true\"]\n";
+
+#[tokio::test]
+async fn files_owners_and_links_are_where_other_builds_put_them() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
+    let context = tempfile::tempdir()?;
+    write_context(context.path(), PLACED)?;
+    build(&daemon, context.path(), &["--tag", "app"]).await?;
+    let first = create(&client, "app").await?;
+    let said = output(
+        &client,
+        &first,
+        "cd /srv; id -u; test -L into && cat real/main.py; cat old/passwd old/kept old/passwd.orig; \
+         stat -c %u:%g:%a:%n all/su old/data old/passwd work work/deep; \
+         ! test -e /one && ! test -e all/out && echo gone",
+    )
+    .await?;
+    let expected = "4321\nprint('hello')\nold\nold\nnew\n7:8:4755:all/su\n1000:1000:600:old/data\n\
+        0:0:644:old/passwd\n4321:1000:755:work\n4321:1000:755:work/deep\ngone";
+    ensure!(said == expected, "{said}");
+    // Everything is done anew, and that is what builds find from then on.
+    let stamp = output(&client, &first, "cat stamp").await?;
+    client.delete_sandbox(&first).await?;
+    for (more, is_known) in [(Some("--no-cache"), false), (None, true)] {
+        let options = ["--tag", "app"].into_iter().chain(more);
+        let again = build(&daemon, context.path(), &options.collect::<Vec<_>>()).await?;
+        ensure!(told(&again, "started").is_empty() == is_known, "{again:#?}");
+        let sandbox = create(&client, "app").await?;
+        let other = output(&client, &sandbox, "cat stamp").await?;
+        ensure!(other != stamp, "{more:?}: {other} as before");
+        client.delete_sandbox(&sandbox).await?;
+    }
+    daemon.finish().await
 }
 
 /// Steps before the one that waits, which is the third.
