@@ -103,6 +103,7 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     let users = BakeUsers {
         journal,
         captures: node.captures(),
+        ledger: node.ledger(),
         builds: Arc::new(EngineBuilds::of(&directory)),
     };
     let baking = tokio::spawn(Arc::clone(&baker).run(users, stop.clone()));

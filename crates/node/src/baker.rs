@@ -4,19 +4,21 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use dayfly_node_api::{BakeState, TemplateReport, VariantReport, VariantRequest};
+use dayfly_node_api::{TemplateReport, VariantReport, VariantRequest};
 use dayfly_snapshots::{
-    BakedTemplate, CaptureStore, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter,
-    RecipeCatalog, ResolvedRecipe, TemplateDisk, VariantIdentity, Verifier, VersionId,
+    BakedTemplate, CaptureStore, ImageParts, ImageRecipe, OrderedTemplates, RecipeCatalog,
+    ResolvedRecipe, TemplateDisk, Verifier, VersionId,
 };
 use dayfly_types::ordered_template::is_ordered_name;
 use dayfly_types::{OrderedTemplate, TemplateName};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::bake::{BakeDeps, agent_hash, bake_template, fingerprint, host_fingerprint};
+use crate::bake::{BakeDeps, agent_hash, fingerprint, host_fingerprint};
+use crate::capacity::Ledger;
 use crate::disk_lane::off_runtime;
 use crate::effects::Effect;
 use crate::engine_users::{EngineUser, captured_users, running_users, template_users};
@@ -25,10 +27,14 @@ use crate::journal::{Entry, Journal};
 use crate::template_forgotten::Forgotten;
 use crate::template_known::{bootable_template, ready_template};
 use crate::template_list::TemplateList;
-use crate::template_target::BakeTarget;
 use crate::templates::{
     BakeWish, BootableTemplate, ReadyTemplate, TakeOrderError, TemplateSource, TemplateUnavailable,
 };
+
+/// Before memory that was missing for a bake is looked for again.
+const MEMORY_PAUSE: Duration = Duration::from_secs(5);
+/// Before it is looked again for what can be removed, when something could not be read.
+const LOOK_PAUSE: Duration = Duration::from_secs(60);
 
 /// Told of every change, for a display.
 pub type BakeListener = Arc<dyn Fn(&TemplateReport) + Send + Sync>;
@@ -57,6 +63,8 @@ pub struct BakePlan {
 pub struct BakeUsers {
     pub journal: Journal,
     pub captures: Arc<CaptureStore>,
+    /// The memory that a bake for a project needs is promised there.
+    pub ledger: Arc<Ledger>,
     pub builds: Arc<dyn KeptBuilds>,
 }
 
@@ -134,31 +142,16 @@ impl Baker {
             }
         }
         self.open_variants(&catalog, &stop).await;
-        loop {
-            while let Some(target) = self.templates.take_order() {
-                let baker = Arc::clone(&self);
-                let catalog = off_runtime(move || baker.read_recipes()).await;
-                // One that is wrong or gone by now has been told so by the reading.
-                let written = catalog.get(&target.name);
-                let Some(written) = written.filter(|one| target.is_allowed_by(one)) else {
-                    continue;
-                };
-                let recipe = target.recipe(written);
-                if !self.templates.begin(&target, &recipe) {
-                    continue;
-                }
-                let variant = target.identity(written, self.templates.ordered_by(&target));
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = self.bake(&target, &recipe, variant) => {}
-                }
-            }
+        while !stop.is_cancelled() {
+            let is_short = self.bake_line(&users, &stop).await;
             let (baker, here) = (Arc::clone(&self), Arc::clone(&users));
-            off_runtime(move || baker.remove_unused(&here)).await;
+            let is_over = is_short || off_runtime(move || baker.remove_unused(&here)).await;
+            let pause = if is_short { MEMORY_PAUSE } else { LOOK_PAUSE };
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.templates.wait_for_order() => {}
-                () = self.forgotten.one_is_due() => {}
+                () = self.forgotten.one_is_due(), if is_over && !is_short => {}
+                () = tokio::time::sleep(pause), if !is_over || is_short => {}
             }
         }
     }
@@ -194,7 +187,7 @@ impl Baker {
             Ok(Some(template)) => {
                 self.lend(name, template.version());
                 self.templates.note_opened(&template, recipe);
-                self.tell(self.report(name));
+                self.tell(self.templates.report(name));
                 true
             }
             Ok(None) => false,
@@ -241,51 +234,6 @@ impl Baker {
             return None;
         }
         Some(template)
-    }
-
-    async fn bake(
-        self: &Arc<Self>,
-        target: &BakeTarget,
-        recipe: &ResolvedRecipe,
-        variant: Option<VariantIdentity>,
-    ) {
-        let (baker, listened) = (Arc::clone(self), target.clone());
-        let progress = ProgressReporter::new(move |progress| {
-            let state = BakeState::Baking {
-                percent: progress.percent,
-                step: progress.step,
-            };
-            baker.tell(baker.templates.set_progress(&listened, state));
-        });
-        progress.report("starting", 0);
-        let image = self
-            .deps
-            .images
-            .ensure(&recipe.image, &progress.part(0, 60))
-            .await;
-        let parts = match image {
-            Ok(parts) => parts,
-            Err(error) => return self.failed(target, &error),
-        };
-        self.before_first_boot.image_is_there(&parts).await;
-        match bake_template(&self.deps, recipe, variant, &progress).await {
-            Ok(template) => {
-                self.lend(&target.name, template.version());
-                self.tell(self.templates.set_baked(&template, Some(recipe)));
-            }
-            Err(error) => self.failed(target, &error),
-        }
-    }
-
-    fn failed(&self, target: &BakeTarget, error: &dyn std::error::Error) {
-        let reason = error_chain(error);
-        tracing::error!(template = %target, reason, "cannot bake");
-        self.tell(self.templates.set_failed(target, reason));
-    }
-
-    fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
-        let reports = self.templates.reports();
-        reports.into_iter().find(|report| report.name == *name)
     }
 
     /// Keeps a bake for as long as this process lives.
@@ -336,16 +284,17 @@ impl Baker {
     }
 
     /// Removes bakes that nothing uses: neither one that this process has given anybody, those in
-    /// use among them, nor one that a sandbox of the journal or a capture was made from.
-    fn remove_unused(&self, users: &BakeUsers) {
+    /// use among them, nor one that a sandbox of the journal or a capture was made from. Says whether
+    /// it could look.
+    fn remove_unused(&self, users: &BakeUsers) -> bool {
         let Ok(entries) = users.journal.entries() else {
-            return;
+            return false;
         };
         let captures = &users.captures;
         // A capture or a record that cannot be read might have named any version.
         let is_unreadable = |entry: &Entry| matches!(entry, Entry::Unreadable { .. });
         if !captures.damaged().is_empty() || entries.iter().any(is_unreadable) {
-            return;
+            return false;
         }
         let ready = self.templates.all_ready();
         let names: BTreeSet<&TemplateName> = ready.iter().map(|one| &one.name).collect();
@@ -361,6 +310,7 @@ impl Baker {
         self.remove_variants_of_nothing(users, &entries);
         self.remove_forgotten(users, &entries);
         self.remove_builds(users, &entries);
+        true
     }
 
     /// Removes what is left of ordered templates that were given up: bakes that nothing was made
@@ -439,6 +389,8 @@ impl Baker {
     }
 }
 
+#[path = "baker_line.rs"]
+mod line;
 #[path = "baker_variants.rs"]
 mod variants;
 
@@ -461,6 +413,10 @@ fn in_order_of_opening<'a>(
 impl TemplateSource for Baker {
     fn reports(&self) -> Vec<TemplateReport> {
         self.templates.reports()
+    }
+
+    fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
+        self.templates.report(name)
     }
 
     fn all_ready(&self) -> Vec<Arc<ReadyTemplate>> {

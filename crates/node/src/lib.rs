@@ -45,6 +45,7 @@ mod state_answers;
 mod state_calls;
 mod template_forgotten;
 mod template_known;
+mod template_line;
 mod template_list;
 mod template_reports;
 mod template_target;

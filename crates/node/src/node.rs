@@ -16,7 +16,7 @@ use dayfly_snapshots::CaptureStore;
 use dayfly_types::exec::{ExecInfo, WindowSize};
 use dayfly_types::{
     Clock, ErrorCode, ExecId, Isolation, NodeId, OrderedTemplate, ProjectId, SandboxId, SnapshotId,
-    TemplateName,
+    TemplateName, TemplateSize,
 };
 use dayfly_vmm::{Engine, SlotProvider};
 use tokio::sync::{Notify, oneshot, watch};
@@ -200,6 +200,12 @@ impl Node {
         self.parts.captures.store()
     }
 
+    /// What it has promised, for whoever runs machines beside it.
+    #[must_use]
+    pub fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.parts.ledger)
+    }
+
     fn isolation(&self) -> Isolation {
         self.parts.engine.capabilities().accelerator.isolation()
     }
@@ -284,8 +290,7 @@ impl NodeTemplates for Node {
     }
 
     async fn find_template(&self, name: &TemplateName) -> Result<TemplateReport, NodeError> {
-        let reports = self.parts.templates.reports();
-        let found = reports.into_iter().find(|report| report.name == *name);
+        let found = self.parts.templates.report(name);
         found.ok_or_else(|| NodeError::not_found(format!("no template {name}")))
     }
 
@@ -299,6 +304,11 @@ impl NodeTemplates for Node {
 
     async fn order_template(&self, wanted: OrderedTemplate) -> Result<TemplateReport, NodeError> {
         let (templates, name) = (Arc::clone(&self.parts.templates), wanted.name.clone());
+        let size = TemplateSize {
+            memory: wanted.memory,
+            vcpus: wanted.vcpus,
+        };
+        variant_bounds::check(&self.parts.ledger, templates.as_ref(), &name, size)?;
         off_runtime(move || templates.take_order(&wanted)).await?;
         self.find_template(&name).await
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_snapshots::{BakedTemplate, ResolvedRecipe, TemplateDisk, VariantIdentity};
-use dayfly_types::TemplateName;
 use dayfly_types::exec::ExecCommand;
+use dayfly_types::{ProjectId, TemplateName};
 
 use crate::template_reports;
 use crate::templates::{BakeWish, BootableTemplate, ReadyTemplate};
@@ -20,6 +20,8 @@ pub(crate) struct Known {
     baking: Option<String>,
     /// It waits in the line of orders.
     is_ordered: bool,
+    /// The project that ordered it; nobody, when it is of a recipe of the operator's.
+    project: Option<ProjectId>,
     /// Somebody wants it baked if it is not on the disk.
     pub(crate) is_wanted: bool,
     /// For a variant.
@@ -56,7 +58,11 @@ impl Known {
     pub(crate) fn of_recipe(recipe: &ResolvedRecipe, state: BakeState) -> Self {
         let digest = recipe.hash();
         let report = template_reports::of_recipe(recipe, state);
-        Self::new(report, Written::Right { digest })
+        let project = recipe.image.project().cloned();
+        Self {
+            project,
+            ..Self::new(report, Written::Right { digest })
+        }
     }
 
     /// One of which there is no recipe that can be used.
@@ -72,9 +78,15 @@ impl Known {
             recipe,
             baking: None,
             is_ordered: false,
+            project: None,
             is_wanted: false,
             interest: Interest::default(),
         }
+    }
+
+    /// The project that waits for its bake.
+    pub(crate) fn whose(&self) -> Option<&ProjectId> {
+        self.project.as_ref().or_else(|| self.orderer())
     }
 
     pub(crate) fn report(&self) -> TemplateReport {
@@ -194,6 +206,15 @@ impl Known {
     /// Its turn has come.
     pub(crate) fn leave_line(&mut self) {
         self.is_ordered = false;
+    }
+
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Its turn has come too early.
+    pub(crate) fn come_back_into_line(&mut self) {
+        self.is_ordered = true;
     }
 
     /// Says whether this recipe still has to be baked, and that it is being baked then.

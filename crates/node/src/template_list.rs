@@ -10,7 +10,7 @@
 //! The state is that of the last bake. Whether sandboxes can be made is another matter: a template
 //! that was baked once goes on being used until another bake of it is there (`is_usable`).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_node_api::{BakeState, TemplateReport};
@@ -19,6 +19,7 @@ use dayfly_types::TemplateName;
 use tokio::sync::{Notify, watch};
 
 use crate::template_known::{Asked, Known};
+use crate::template_line::TemplateLine;
 use crate::template_reports::reason_of;
 use crate::template_target::BakeTarget;
 use crate::templates::{BakeWish, ReadyTemplate, TemplateUnavailable};
@@ -36,7 +37,7 @@ struct Entries {
     known: BTreeMap<BakeTarget, Known>,
     aliases: BTreeMap<TemplateName, Alias>,
     /// To be baked, one after the other.
-    orders: VecDeque<BakeTarget>,
+    orders: TemplateLine,
 }
 
 impl TemplateList {
@@ -115,7 +116,9 @@ impl TemplateList {
 
     fn follow(&self, entries: &mut Entries, target: &BakeTarget, asked: &Asked) {
         if *asked == Asked::ToBeBaked {
-            entries.orders.push_back(target.clone());
+            let known = entries.known.get(target);
+            let project = known.and_then(|known| known.whose().cloned());
+            entries.orders.push(target.clone(), project);
             self.ordered.notify_one();
         }
     }
@@ -125,19 +128,40 @@ impl TemplateList {
         let mut entries = self.lock();
         // In every size.
         entries.known.retain(|target, _| target.name != *name);
-        entries.orders.retain(|target| target.name != *name);
+        entries.orders.forget(name);
         drop(entries);
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// The next template to bake, if any.
-    pub(crate) fn take_order(&self) -> Option<BakeTarget> {
+    /// The next template to bake but for `passed`, if any.
+    pub(crate) fn take_order(&self, passed: &BTreeSet<BakeTarget>) -> Option<BakeTarget> {
         let mut entries = self.lock();
-        let target = entries.orders.pop_front()?;
+        let target = entries.orders.take(passed)?;
         if let Some(known) = entries.known.get_mut(&target) {
             known.leave_line();
         }
         Some(target)
+    }
+
+    /// Puts one back that cannot be baked now, and wakes nobody.
+    pub(crate) fn put_back(&self, target: &BakeTarget) {
+        let mut entries = self.lock();
+        let known = entries.known.get_mut(target);
+        if let Some(known) = known.filter(|known| !known.is_in_line()) {
+            known.come_back_into_line();
+            let project = known.whose().cloned();
+            entries.orders.push(target.clone(), project);
+        }
+    }
+
+    /// Waits until nobody wants a template any more: it was forgotten.
+    pub(crate) async fn is_gone(&self, target: &BakeTarget) {
+        let mut changes = self.changes.subscribe();
+        while self.lock().known.contains_key(target) {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Waits until something was ordered. An order before the call counts.
@@ -228,20 +252,28 @@ impl TemplateList {
         Some(self.lock().find(name)?.state().clone())
     }
 
-    /// All templates, and then their further names.
+    /// All templates, and then their further names. Without what their images say of themselves: a
+    /// project decides how long that is, and a list goes to everybody.
     pub(crate) fn reports(&self) -> Vec<TemplateReport> {
         let entries = self.lock();
         let own = entries.known.keys().filter(|target| target.size.is_none());
         let own = own.filter_map(|target| entries.report(&target.name));
-        let aliases = entries.aliases.values().filter_map(|alias| {
-            Some(TemplateReport {
-                name: alias.name.clone(),
-                description: alias.description.clone(),
-                alias_of: Some(alias.of.clone()),
-                ..entries.report(&alias.of)?
-            })
-        });
-        own.chain(aliases).collect()
+        let aliases = entries.aliases.values();
+        let aliases = aliases.filter_map(|alias| entries.report_as(alias));
+        let short = |report| TemplateReport {
+            image: None,
+            ..report
+        };
+        own.chain(aliases).map(short).collect()
+    }
+
+    /// All that is told of one, under any of its names.
+    pub(crate) fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
+        let entries = self.lock();
+        match entries.aliases.get(name) {
+            Some(alias) => entries.report_as(alias),
+            None => entries.report(name),
+        }
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -252,6 +284,15 @@ impl TemplateList {
 impl Entries {
     fn real_name<'a>(&'a self, name: &'a TemplateName) -> &'a TemplateName {
         self.aliases.get(name).map_or(name, |alias| &alias.of)
+    }
+
+    fn report_as(&self, alias: &Alias) -> Option<TemplateReport> {
+        Some(TemplateReport {
+            name: alias.name.clone(),
+            description: alias.description.clone(),
+            alias_of: Some(alias.of.clone()),
+            ..self.report(&alias.of)?
+        })
     }
 
     fn find(&self, name: &TemplateName) -> Option<&Known> {

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 use dayfly_snapshots::{
     AgentIdentity, EngineIdentity, ManifestDraft, RecipeIdentity, TemplateStore, file_names,
 };
-use dayfly_types::{ProjectId, RunMeaning};
+use dayfly_types::container_image::MadeImage;
+use dayfly_types::{GuestDefaults, ProjectId, RunMeaning};
 use dayfly_vmm::{Accelerator, EngineKind, MachineSpec};
 
 use super::*;
@@ -30,6 +31,18 @@ fn report_of(list: &TemplateList, wanted: &str) -> TemplateReport {
 
 fn state_of(list: &TemplateList, wanted: &str) -> BakeState {
     report_of(list, wanted).state
+}
+
+/// What an image says of its use.
+fn image() -> MadeImage {
+    MadeImage {
+        digest: "sha256:0".to_owned(),
+        layers: Vec::new(),
+        defaults: GuestDefaults::default(),
+        entry_point: vec!["/serve".to_owned()],
+        command: Vec::new(),
+        health: None,
+    }
 }
 
 /// An operator's recipes, and a store with what was baked from them.
@@ -96,7 +109,7 @@ impl Kitchen {
                 hash: recipe.hash(),
             },
             variant: target.identity(&written, by),
-            offer: crate::bake::offer(&recipe.recipe, None),
+            offer: crate::bake::offer(&recipe.recipe, Some(&image())),
             created_at: SystemTime::UNIX_EPOCH,
             machine: MachineSpec {
                 memory: recipe.recipe.memory,
@@ -133,6 +146,41 @@ impl Kitchen {
 }
 
 #[test]
+fn what_an_image_says_is_told_of_one_template_and_not_in_a_list_of_all() {
+    let kitchen = Kitchen::new();
+    kitchen.write(1, "shell");
+    let list = kitchen.ready();
+    assert_eq!(report_of(&list, "own").image, None);
+    let report = list.report(&name("own")).unwrap();
+    assert_eq!(report.image, Some(image()));
+    assert_eq!(list.report(&name("other")), None);
+}
+
+#[tokio::test]
+async fn whoever_bakes_learns_that_nobody_wants_it_any_more() {
+    let list = list(&[]);
+    let target = own("base");
+    let mut gone = std::pin::pin!(list.is_gone(&target));
+    assert!(futures::poll!(gone.as_mut()).is_pending());
+    list.forget(&name("base"));
+    gone.await;
+}
+
+#[test]
+fn what_is_put_back_is_in_the_line_once() {
+    let list = list(&["base"]);
+    list.note_missing(&name("base"));
+    let all = BTreeSet::new();
+    let base = list.take_order(&all).unwrap();
+    list.put_back(&base);
+    list.put_back(&base);
+    list.order(&name("base"), BakeWish::IfMissing).unwrap();
+    assert_eq!(list.take_order(&BTreeSet::from([base.clone()])), None);
+    assert_eq!(list.take_order(&all), Some(base));
+    assert_eq!(list.take_order(&all), None, "it was put back twice");
+}
+
+#[test]
 fn a_wrong_recipe_fails_alone_and_shows_nothing_of_itself() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("own.toml");
@@ -153,7 +201,7 @@ fn a_wrong_recipe_fails_alone_and_shows_nothing_of_itself() {
         let refused = list.order(&name("own"), wish);
         assert!(matches!(refused, Err(TemplateUnavailable::Failed { .. })));
     }
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
 }
 
 #[test]
@@ -164,8 +212,8 @@ fn only_wanted_templates_are_baked_by_themselves() {
         list.note_missing(&name(one));
     }
     assert_eq!(state_of(&list, "agent"), BakeState::NotBaked);
-    assert_eq!(list.take_order(), Some(own("base")));
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("base")));
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
 }
 
 #[test]
@@ -179,8 +227,8 @@ fn asking_for_a_template_orders_it_once() {
             TemplateUnavailable::Baking { percent: 0, .. }
         ));
     }
-    assert_eq!(list.take_order(), Some(own("agent")));
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("agent")));
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     let unknown = list.unavailable(&name("nowhere"));
     assert!(unknown.to_string().contains("ubuntu-24.04"), "{unknown}");
 }
@@ -189,9 +237,9 @@ fn asking_for_a_template_orders_it_once() {
 fn asking_while_the_disk_is_searched_counts() {
     let list = list(&[]);
     list.order(&name("agent"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     list.note_missing(&name("agent"));
-    assert_eq!(list.take_order(), Some(own("agent")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("agent")));
     assert_eq!(state_of(&list, "agent"), BakeState::Waiting);
 }
 
@@ -201,9 +249,9 @@ fn failed_bake_is_told_and_tried_again_only_by_an_order() {
     list.set_failed(&own("agent"), "no disk".to_owned());
     let answer = list.unavailable(&name("agent"));
     assert!(matches!(answer, TemplateUnavailable::Failed { .. }));
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     list.order(&name("agent"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), Some(own("agent")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("agent")));
 }
 
 #[test]
@@ -216,7 +264,7 @@ fn alias_shows_and_orders_the_other_template() {
     assert_eq!(alias.state, BakeState::NotBaked);
     let ordered = list.order(&name("ubuntu-24.04"), BakeWish::IfMissing);
     ordered.unwrap();
-    assert_eq!(list.take_order(), Some(own("base")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("base")));
     assert_eq!(state_of(&list, "ubuntu-24.04"), BakeState::Waiting);
 }
 
@@ -229,7 +277,7 @@ fn a_new_recipe_is_found_and_one_that_went_is_forgotten() {
     list.learn(&kitchen.catalog());
     assert_eq!(state_of(&list, "own"), BakeState::NotBaked);
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), Some(own("own")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("own")));
     std::fs::remove_file(kitchen.recipe_file()).unwrap();
     list.learn(&kitchen.catalog());
     assert!(list.reports().iter().all(|one| one.name != name("own")));
@@ -246,12 +294,16 @@ fn a_ready_template_stays_usable_until_the_next_bake_of_it_is_there() {
     assert_eq!(report_of(&list, "own").description, "number 1");
     // Whoever only wants to use it has it.
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     for _ in 0..2 {
         list.order(&name("own"), BakeWish::Renew).unwrap();
     }
-    assert_eq!(list.take_order(), Some(own("own")));
-    assert_eq!(list.take_order(), None, "it was ordered twice");
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("own")));
+    assert_eq!(
+        list.take_order(&BTreeSet::new()),
+        None,
+        "it was ordered twice"
+    );
     let (second, recipe) = kitchen.baked();
     assert!(list.begin(&own("own"), &recipe));
     let step = "booting".to_owned();
@@ -260,7 +312,11 @@ fn a_ready_template_stays_usable_until_the_next_bake_of_it_is_there() {
     assert!(report.is_usable && report.run == RunMeaning::Shell);
     assert_eq!(list.current(&name("own")), Some(Arc::clone(&first)));
     list.order(&name("own"), BakeWish::Renew).unwrap();
-    assert_eq!(list.take_order(), None, "that recipe is being baked");
+    assert_eq!(
+        list.take_order(&BTreeSet::new()),
+        None,
+        "that recipe is being baked"
+    );
     list.set_baked(&second, Some(&recipe));
     let report = report_of(&list, "own");
     assert_eq!(
@@ -273,7 +329,11 @@ fn a_ready_template_stays_usable_until_the_next_bake_of_it_is_there() {
     );
     assert_ne!(list.current(&name("own")), Some(first));
     list.order(&name("own"), BakeWish::Renew).unwrap();
-    assert_eq!(list.take_order(), None, "nothing has changed");
+    assert_eq!(
+        list.take_order(&BTreeSet::new()),
+        None,
+        "nothing has changed"
+    );
 }
 
 #[test]
@@ -284,7 +344,7 @@ fn a_bake_that_failed_leaves_what_was_baked_before() {
     kitchen.write(2, "shell");
     list.learn(&kitchen.catalog());
     list.order(&name("own"), BakeWish::Renew).unwrap();
-    list.take_order().unwrap();
+    list.take_order(&BTreeSet::new()).unwrap();
     let recipe = kitchen.catalog().get(&name("own")).unwrap().clone();
     assert!(list.begin(&own("own"), &recipe));
     list.set_failed(&own("own"), "no disk".to_owned());
@@ -295,7 +355,7 @@ fn a_bake_that_failed_leaves_what_was_baked_before() {
     kitchen.write(1, "shell");
     list.learn(&kitchen.catalog());
     list.order(&name("own"), BakeWish::Renew).unwrap();
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     assert_eq!(state_of(&list, "own"), BakeState::Ready);
 }
 
@@ -306,7 +366,7 @@ fn a_recipe_that_changes_while_it_is_baked_is_baked_after_that() {
     let list = kitchen.list();
     list.note_missing(&name("own"));
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
-    list.take_order().unwrap();
+    list.take_order(&BTreeSet::new()).unwrap();
     let (first, recipe) = kitchen.baked();
     assert!(list.begin(&own("own"), &recipe));
     kitchen.write(2, "shell");
@@ -314,7 +374,7 @@ fn a_recipe_that_changes_while_it_is_baked_is_baked_after_that() {
     list.order(&name("own"), BakeWish::Renew).unwrap();
     list.set_baked(&first, Some(&recipe));
     assert_eq!(state_of(&list, "own"), BakeState::Waiting);
-    assert_eq!(list.take_order(), Some(own("own")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("own")));
     let (second, recipe) = kitchen.baked();
     assert!(list.begin(&own("own"), &recipe));
     list.set_baked(&second, Some(&recipe));
@@ -335,7 +395,7 @@ fn a_bake_of_another_recipe_is_used_at_the_start_and_renewed() {
     assert!(report.is_usable && report.state == BakeState::Waiting);
     let told = (report.memory.get(), report.run, report.description.as_str());
     assert_eq!(told, (128, RunMeaning::Python, "number 1"));
-    assert_eq!(list.take_order(), Some(own("own")));
+    assert_eq!(list.take_order(&BTreeSet::new()), Some(own("own")));
 }
 
 #[test]
@@ -351,7 +411,7 @@ fn a_bake_whose_recipe_is_wrong_is_used_with_the_reason_shown() {
     assert!(matches!(report.state, BakeState::Failed { .. }));
     list.order(&name("own"), BakeWish::IfMissing).unwrap();
     assert!(list.order(&name("own"), BakeWish::Renew).is_err());
-    assert_eq!(list.take_order(), None);
+    assert_eq!(list.take_order(&BTreeSet::new()), None);
     // Mended, it is what it was.
     kitchen.write(1, "python");
     list.learn(&kitchen.catalog());

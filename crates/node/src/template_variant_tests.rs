@@ -35,7 +35,7 @@ impl Kitchen {
 
     /// Takes the next order and bakes it.
     fn bake_next(&self, list: &TemplateList) -> BakedTemplate {
-        let target = list.take_order().unwrap();
+        let target = list.take_order(&BTreeSet::new()).unwrap();
         let (template, recipe) = self.baked_as(&target, list.ordered_by(&target));
         assert!(list.begin(&target, &recipe));
         list.set_baked(&template, Some(&recipe));
@@ -60,7 +60,11 @@ fn a_variant_is_baked_once_and_the_first_to_use_it_waited() {
     kitchen.order(&list, 256, Some("q")).unwrap();
     assert_eq!(list.use_variant(&target(256)), None);
     let template = kitchen.bake_next(&list);
-    assert_eq!(list.take_order(), None, "it was ordered twice");
+    assert_eq!(
+        list.take_order(&BTreeSet::new()),
+        None,
+        "it was ordered twice"
+    );
     let report = report_of(&list, "own");
     assert_eq!(
         report.memory.get(),
@@ -111,7 +115,9 @@ fn sizes_that_do_not_fit_are_refused_and_others_are_bounded() {
     let refused = kitchen.order(&list, 8192, None).unwrap_err();
     assert!(matches!(refused, TemplateUnavailable::ManyVariants { .. }));
     // One that failed makes room, and one that waits does not.
-    let failed = list.take_order().unwrap();
+    // Those of nobody go first.
+    let nobodys = BTreeSet::from_iter((1..=left as u64).map(|number| target(4096 + 128 * number)));
+    let failed = list.take_order(&nobodys).unwrap();
     list.set_failed(&failed, "no disk".to_owned());
     kitchen.order(&list, 8192, Some("p")).unwrap();
     assert_eq!(

@@ -159,7 +159,14 @@ pub enum BakeWish {
 
 /// Where templates come from.
 pub trait TemplateSource: Send + Sync + std::fmt::Debug + 'static {
+    /// All of them, without what images say of themselves.
     fn reports(&self) -> Vec<TemplateReport>;
+
+    /// All that there is to say of one.
+    fn report(&self, name: &TemplateName) -> Option<TemplateReport> {
+        let mut reports = self.reports().into_iter();
+        reports.find(|report| report.name == *name)
+    }
 
     /// Every template that is ready now.
     fn all_ready(&self) -> Vec<Arc<ReadyTemplate>>;

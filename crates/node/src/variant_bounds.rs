@@ -24,8 +24,7 @@ pub(crate) fn check(
         let text = format!("memory_mb must be at most {most}: this host has no more for sandboxes");
         return Err(NodeError::new(ErrorCode::InvalidRequest, text));
     }
-    let reports = templates.reports();
-    let own = reports.iter().find(|report| report.name == *name);
+    let own = templates.report(name);
     let own = own.map_or(0, |report| usize::from(report.vcpus.get()));
     let most = ledger.processors().max(own);
     if usize::from(size.vcpus.get()) > most {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
+use dayfly_core::admission::Demand;
 use dayfly_node::bake::{BakeDeps, BakeLimits, ImageProvider};
 use dayfly_node::baker::{BakePlan, BakeUsers, Baker, BeforeFirstBoot, KeptBuilds};
 use dayfly_node::engine_users::EngineUser;
@@ -27,12 +28,16 @@ use dayfly_snapshots::{
     ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter, RecipeCatalog,
     TemplateStore,
 };
-use dayfly_types::TemplateName;
+use dayfly_types::{
+    DiskMib, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, TemplateName, Vcpus,
+};
 use dayfly_vmm::SlotProvider as _;
 use tokio_util::sync::CancellationToken;
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 const TEMPLATE: &str = "small";
+/// In the name of an image that is never there.
+const SLOW: &str = "slow";
 
 /// Parts that any file will do for, since nothing boots them.
 #[derive(Debug)]
@@ -42,9 +47,14 @@ struct FixedImage(ImageParts);
 impl ImageProvider for FixedImage {
     async fn ensure(
         &self,
-        _image: &ImageRecipe,
+        image: &ImageRecipe,
         _progress: &ProgressReporter,
     ) -> Result<ImageParts, ImageError> {
+        if let ImageRecipe::Container(image) = image
+            && image.image.to_string().contains(SLOW)
+        {
+            std::future::pending::<()>().await;
+        }
         Ok(self.0.clone())
     }
 }
@@ -58,6 +68,7 @@ impl BeforeFirstBoot for FixedImage {
 struct Bakery {
     world: Arc<World>,
     directory: tempfile::TempDir,
+    limits: BakeLimits,
 }
 
 /// A node that bakes.
@@ -76,6 +87,7 @@ impl Bakery {
         Ok(Self {
             world: Arc::new(World::with_room_for(4)?),
             directory,
+            limits: BakeLimits::default(),
         })
     }
 
@@ -116,7 +128,7 @@ impl Bakery {
             make_empty_layer: Arc::new(|path, _| {
                 Box::pin(async move { std::fs::write(path, "empty").map_err(Into::into) })
             }),
-            limits: BakeLimits::default(),
+            limits: self.limits,
             effects,
         };
         let plan = BakePlan {
@@ -191,6 +203,7 @@ impl Life {
         let users = BakeUsers {
             journal: Journal::open(&bakery.path("journal"))?,
             captures: self.mortal.node.captures(),
+            ledger: self.mortal.node.ledger(),
             builds: Arc::new(OneBuild),
         };
         let run = Arc::clone(&self.baker).run(users, CancellationToken::new());
@@ -381,5 +394,107 @@ async fn an_edited_recipe_is_baked_without_a_restart_and_the_old_bake_can_be_use
     let own = own.context("it is not told")?;
     ensure!(own.is_usable && matches!(own.state, BakeState::Failed { .. }));
     next.mortal.kill().await;
+    Ok(())
+}
+
+/// An image that a project has named.
+fn ordered(name: &str, image: &str) -> Result<OrderedTemplate> {
+    Ok(OrderedTemplate {
+        name: TemplateName::parse(name)?,
+        description: String::new(),
+        source: OrderedSource::Image {
+            project: ProjectId::parse("team")?,
+            address: format!("registry.example/{image}:1"),
+        },
+        memory: MemoryMib::new(128)?,
+        vcpus: Vcpus::new(1)?,
+        disk: DiskMib::new(64)?,
+        starts_entry_point: false,
+    })
+}
+
+impl Life {
+    async fn until_state(&self, name: &TemplateName, is_it: fn(&BakeState) -> bool) -> Result<()> {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        loop {
+            let report = self.baker.report(name);
+            if report.as_ref().is_some_and(|report| is_it(&report.state)) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "{name}: {report:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bake_for_a_project_waits_for_memory_and_others_do_not_wait_for_it() -> Result<()> {
+    let bakery = Bakery::new()?;
+    let life = bakery.start().await?;
+    let ledger = life.mortal.node.ledger();
+    let (capacity, _) = ledger.view();
+    let left = capacity.memory_total_mib - capacity.memory_reserve_mib;
+    // Enough for the second, which waits behind the first.
+    let demand = Demand {
+        memory_mib: left - Demand::of_guest(128, 0).memory_mib,
+        disk_mib: 0,
+    };
+    let others = ledger.promise(demand)?;
+    let (mut large, small) = (ordered("image.1", "large")?, ordered("image.2", "small")?);
+    large.memory = MemoryMib::new(256)?;
+    life.baker.take_order(&large)?;
+    life.baker.take_order(&small)?;
+    life.bake(&bakery)?;
+    let is_ready = |state: &BakeState| *state == BakeState::Ready;
+    life.until_state(&small.name, is_ready).await?;
+    let waiting = life.baker.report(&large.name).context("it is gone")?;
+    ensure!(waiting.state == BakeState::Waiting, "{waiting:?}");
+    drop(others);
+    life.until_state(&large.name, is_ready).await?;
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    while ledger.view().1.memory_mib > 0 {
+        ensure!(Instant::now() < deadline, "the promise was not taken back");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    life.mortal.kill().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bake_that_nobody_wants_any_more_ends_and_the_next_begins() -> Result<()> {
+    let bakery = Bakery::new()?;
+    let life = bakery.start().await?;
+    let (slow, next) = (ordered("image.1", SLOW)?, ordered("image.2", "next")?);
+    life.baker.take_order(&slow)?;
+    life.bake(&bakery)?;
+    life.until_state(&slow.name, |state| {
+        matches!(state, BakeState::Baking { .. })
+    })
+    .await?;
+    life.baker.take_order(&next)?;
+    let waiting = life.baker.report(&next.name).context("it is gone")?;
+    ensure!(waiting.state == BakeState::Waiting, "{waiting:?}");
+    life.baker.give_up_order(&slow.name)?;
+    life.until_state(&next.name, |state| *state == BakeState::Ready)
+        .await?;
+    ensure!(life.baker.report(&slow.name).is_none());
+    life.mortal.kill().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bake_for_a_project_has_a_deadline_of_its_own() -> Result<()> {
+    let mut bakery = Bakery::new()?;
+    bakery.limits.ordered = Duration::from_millis(300);
+    let life = bakery.start().await?;
+    let slow = ordered("image.1", SLOW)?;
+    life.baker.take_order(&slow)?;
+    life.bake(&bakery)?;
+    life.until_state(
+        &slow.name,
+        |state| matches!(state, BakeState::Failed { reason } if reason.contains("not made within")),
+    )
+    .await?;
+    life.mortal.kill().await;
     Ok(())
 }

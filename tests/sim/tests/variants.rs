@@ -23,7 +23,8 @@ use dayfly_snapshots::{
     TemplateStore,
 };
 use dayfly_types::{
-    ErrorCode, MemoryMib, ProjectId, SandboxState, TemplateName, TemplateSize, Vcpus, limits,
+    DiskMib, ErrorCode, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, SandboxState,
+    TemplateName, TemplateSize, Vcpus, limits,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -169,6 +170,7 @@ impl Bakery {
         let users = BakeUsers {
             journal: Journal::open(&self.world.journal_directory())?,
             captures: mortal.node.captures(),
+            ledger: mortal.node.ledger(),
             builds: Arc::new(OneBuild),
         };
         let run = Arc::clone(&baker).run(users, CancellationToken::new());
@@ -325,6 +327,21 @@ async fn goes_on(life: &Life, made: &SandboxReport, taken: &SnapshotReport) -> R
     Ok(())
 }
 
+fn ordered() -> Result<OrderedTemplate> {
+    Ok(OrderedTemplate {
+        name: TemplateName::parse("image.1")?,
+        description: String::new(),
+        source: OrderedSource::Image {
+            project: ProjectId::parse("team")?,
+            address: "registry.example/a:1".to_owned(),
+        },
+        memory: MemoryMib::new(128)?,
+        vcpus: Vcpus::new(1)?,
+        disk: DiskMib::new(64)?,
+        starts_entry_point: false,
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sizes_that_the_host_cannot_have_are_refused_before_a_bake() -> Result<()> {
     let bakery = Bakery::new(NO_POOL)?;
@@ -343,6 +360,17 @@ async fn sizes_that_the_host_cannot_have_are_refused_before_a_bake() -> Result<(
         ensure!(refused.code == ErrorCode::InvalidRequest, "{refused:?}");
     }
     ensure!(life.report()?.variants.is_empty(), "a place was taken");
+    let mut large = ordered()?;
+    large.memory = MemoryMib::new(60 * 1024)?;
+    let mut many = ordered()?;
+    many.vcpus = Vcpus::new(9)?;
+    for order in [large, many] {
+        let refused = node.order_template(order.clone()).await;
+        let refused = refused.err().with_context(|| format!("{order:?}"))?;
+        ensure!(refused.code == ErrorCode::InvalidRequest, "{refused:?}");
+        ensure!(node.find_template(&order.name).await.is_err(), "it is kept");
+    }
+    node.order_template(ordered()?).await?;
     life.mortal.kill().await;
     Ok(())
 }

@@ -58,6 +58,8 @@ pub enum BakeError {
     Capture(#[source] EngineCaptureError),
     #[error("the machine took longer than {0:?}")]
     TimedOut(Duration),
+    #[error("the template was not made within {0:?}")]
+    TookTooLong(Duration),
     #[error("cannot publish the template")]
     Publish(#[source] PublishError),
     #[error("the work on the disk was stopped")]

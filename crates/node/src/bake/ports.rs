@@ -94,6 +94,8 @@ pub struct BakeLimits {
     pub machine: Duration,
     /// Taking the slot, and giving it back.
     pub slot: Duration,
+    /// All of a bake that a project has ordered, with fetching its image.
+    pub ordered: Duration,
 }
 
 impl Default for BakeLimits {
@@ -103,6 +105,7 @@ impl Default for BakeLimits {
             command: Duration::from_secs(15 * 60),
             machine: Duration::from_secs(60 * 60),
             slot: Duration::from_secs(60),
+            ordered: dayfly_types::limits::ORDERED_BAKE_DEADLINE,
         }
     }
 }
