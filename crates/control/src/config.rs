@@ -56,6 +56,8 @@ pub struct ReconcileSettings {
     pub network_lost_after: Duration,
     /// A sandbox without a row is adopted after this long. Longer than a refused create is undone.
     pub orphan_after: Duration,
+    /// A template that no project has is given up after this long. Longer than an order takes.
+    pub stray_after: Duration,
     /// How long the node may not answer before the server is unhealthy.
     pub node_outage_max: Duration,
     /// How long deleted rows are told from wrong ids.
@@ -82,6 +84,7 @@ impl Default for ReconcileSettings {
             boot_lost_after: Duration::from_secs(200),
             network_lost_after: Duration::from_secs(45),
             orphan_after: Duration::from_secs(30),
+            stray_after: Duration::from_secs(300),
             node_outage_max: limits::NODE_OUTAGE_MAX,
             deleted_kept: Duration::from_secs(7 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),

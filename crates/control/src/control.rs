@@ -28,6 +28,8 @@ use crate::readiness::Readiness;
 use crate::sandbox::known_environments::KnownEnvironments;
 use crate::store::{KeyRow, KnownKey, LOCAL_PREFIX, Store, StoreError};
 use crate::store_check::StoreCheck;
+use crate::template::failures::{self, FailuresTold};
+use crate::template::strays::Strays;
 use crate::tenancy::key::KeyHash;
 use crate::tenancy::key_ends::{KeyEnd, KeyEnds};
 use crate::tenancy::sign_in::SignIn;
@@ -67,6 +69,10 @@ pub struct Control {
     /// Held from the look at what a project has of them to the making of one more.
     pub(crate) volume_turns: Turns,
     pub(crate) snapshot_turns: Turns,
+    /// Held while the node takes an order in, or gives one up.
+    pub(crate) template_turns: Turns,
+    pub(crate) failures_told: FailuresTold,
+    pub(crate) strays: Strays,
     pub(crate) environments: KnownEnvironments,
     pub(crate) metrics: Metrics,
     /// Builds of templates.
@@ -132,6 +138,9 @@ impl Control {
             connections: Arc::default(),
             volume_turns: Turns::new(1),
             snapshot_turns: Turns::new(1),
+            template_turns: Turns::new(1),
+            failures_told: FailuresTold::new(failures::RETRY_AFTER),
+            strays: Strays::default(),
             environments: KnownEnvironments::default(),
             metrics: Metrics::default(),
             builds: Arc::new(Builds::new(std::env::temp_dir())),

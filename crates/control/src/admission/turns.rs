@@ -30,7 +30,7 @@ pub(crate) struct Turn {
 /// A project's own other work took all the time that there was to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("other calls of this project took all the time that this one could wait for its turn")]
-pub(crate) struct TurnTimeout;
+pub struct TurnTimeout;
 
 impl Turns {
     pub(crate) fn new(per_project: usize) -> Self {

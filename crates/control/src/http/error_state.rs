@@ -44,6 +44,9 @@ impl From<OrderTemplateError> for ApiError {
             OrderTemplateError::NotFound { .. } => Self::new(ErrorCode::NotFound, text),
             OrderTemplateError::NameTaken { .. } => Self::new(ErrorCode::AlreadyExists, text),
             OrderTemplateError::Full { .. } => Self::new(ErrorCode::QuotaExceeded, text),
+            OrderTemplateError::Over(error) => error.into(),
+            OrderTemplateError::Turn(error) => error.into(),
+            OrderTemplateError::Going => Self::soon(ErrorCode::TooMany, text),
             OrderTemplateError::Busy => Self::soon(ErrorCode::TooMany, text),
             OrderTemplateError::Tagged { .. } => Self::new(ErrorCode::WrongState, text),
             OrderTemplateError::Store(_) | OrderTemplateError::Randomness(_) => {

@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::sandbox::adopt;
 use crate::sandbox::delete::delete_on_node;
 use crate::store::{PurgeBefore, SandboxRow, StoreError};
-use crate::template::order;
+use crate::template::{order, strays};
 use crate::tenancy::project_end;
 use crate::time::{milliseconds, now_ms};
 
@@ -156,6 +156,7 @@ impl Sweep {
             let tasks = control.tasks.clone();
             self.deleting = Some(tasks.spawn(async move {
                 order::give_up_the_rest(&control).await;
+                strays::forget(&control).await;
                 project_end::finish(control).await;
             }));
         }

@@ -1,6 +1,6 @@
 //! What a new sandbox is made from: a template, or a snapshot of the same project, or its disk.
 
-use dayfly_node_api::{NodeApi, NodeCalls, TemplateReport, VariantReport};
+use dayfly_node_api::{NodeApi, TemplateReport, VariantReport};
 use dayfly_types::capture::MachineOrigin;
 use dayfly_types::{MemoryMib, ProjectId, SnapshotId, TemplateName, Vcpus};
 
@@ -110,8 +110,8 @@ async fn of_row(
     called: String,
     new: &NewSandbox,
 ) -> Result<Origin, OriginError> {
-    let found = control.node.ensure_template(&row.node_template).await;
-    let report = found.map_err(|error| OriginError::Template(TemplateError::Node(error)))?;
+    let report = order::find(control, row).await;
+    let report = report.map_err(OriginError::Order)?;
     order::note_use(control, row).await;
     of_report(control, &row.project, report, Some(called), new).await
 }

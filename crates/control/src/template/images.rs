@@ -7,7 +7,8 @@ use dayfly_node_api::TemplateReport;
 use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand};
 use dayfly_types::ordered_template::IMAGE_PREFIX;
 use dayfly_types::{
-    DiskMib, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, TemplateName, Vcpus, limits,
+    DiskMib, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, TemplateName, TemplateSize,
+    Vcpus, limits,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -136,12 +137,14 @@ pub(crate) async fn ensure(
     match control.store.order(project, &row.id).await? {
         Some(known) => order::note_use(control, &known).await,
         None => {
+            let (memory, vcpus) = (wish.memory, wish.vcpus);
+            order::ensure_fits(control, project, TemplateSize { memory, vcpus }).await?;
             order::ensure_not_busy(control, project).await?;
             make_room(control, project).await?;
             insert(control, &row).await?;
         }
     }
-    Ok(order::ask_node(control, &row, || wish.order(&row)).await?)
+    order::ask_node(control, &row, || wish.order(&row)).await
 }
 
 async fn insert(control: &Control, row: &OrderRow) -> Result<(), OrderTemplateError> {
@@ -152,6 +155,9 @@ async fn insert(control: &Control, row: &OrderRow) -> Result<(), OrderTemplateEr
     // Somebody else may have been first.
     match control.store.order(&row.project, &row.id).await? {
         Some(_) => Ok(()),
+        None if control.store.is_order_going(&row.project, &row.id).await? => {
+            Err(OrderTemplateError::Going)
+        }
         None => Err(OrderTemplateError::Full {
             what: "images",
             most,

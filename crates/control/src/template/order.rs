@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use dayfly_node_api::{BakeState, NodeCalls, NodeError, TemplateReport};
 use dayfly_types::ordered_template::is_ordered_name;
-use dayfly_types::{ErrorCode, OrderedTemplate, ProjectId, limits};
+use dayfly_types::{ErrorCode, OrderedTemplate, ProjectId, TemplateSize, limits};
 
+use crate::admission::turns::TurnTimeout;
 use crate::control::Control;
 use crate::input::Invalid;
 use crate::input::ids::NoRandomness;
 use crate::snapshot::read::FindSnapshotError;
-use crate::store::{OrderKind, OrderRow, StoreError};
+use crate::store::{OrderKind, OrderRow, OverQuota, StoreError};
 use crate::time::now_ms;
+
+/// Longer than an order that the node takes in, and a template that it gives up.
+const TURN_DEADLINE: Duration = limits::CREATE_DEADLINE;
 
 /// How old the last note of a use may be. More would be a write with every create.
 const USE_NOTE_AGE: Duration = Duration::from_secs(600);
@@ -32,6 +36,12 @@ pub enum OrderTemplateError {
         limits::PROJECT_BAKES_MAX
     )]
     Busy,
+    #[error("the template is being deleted; ask again in a moment")]
+    Going,
+    #[error(transparent)]
+    Over(#[from] OverQuota),
+    #[error(transparent)]
+    Turn(#[from] TurnTimeout),
     #[error("a tag means version {id}; let it mean another one first, or delete the tag")]
     Tagged { id: String },
     #[error("cannot use the snapshot")]
@@ -66,21 +76,71 @@ pub(crate) async fn ensure_not_busy(
     Ok(())
 }
 
+/// Refuses a template whose machine the project could not run as a sandbox beside those that it has:
+/// its bake takes as much of the host.
+pub(crate) async fn ensure_fits(
+    control: &Control,
+    project: &ProjectId,
+    size: TemplateSize,
+) -> Result<(), OrderTemplateError> {
+    let Some(row) = control.store.project(project).await? else {
+        return Ok(());
+    };
+    let (limits, used) = (row.limits, control.store.used(project).await?);
+    let (vcpus, memory) = (u64::from(size.vcpus.get()), u64::from(size.memory.get()));
+    OverQuota::check("vCPUs", limits.vcpus, used.vcpus, vcpus)?;
+    let what = "MiB of memory";
+    Ok(OverQuota::check(
+        what,
+        limits.memory_mb,
+        used.memory_mb,
+        memory,
+    )?)
+}
+
+/// The template of a row, of which there may be no bake yet. A failure is told to whoever waits, and
+/// tried again for whoever asks later.
+pub(crate) async fn find(
+    control: &Control,
+    row: &OrderRow,
+) -> Result<TemplateReport, OrderTemplateError> {
+    let name = &row.node_template;
+    let report = control.node.find_template(name).await?;
+    match &report.state {
+        BakeState::NotBaked => Ok(control.node.ensure_template(name).await?),
+        BakeState::Failed { .. } if !report.is_usable && control.failures_told.is_retry(name) => {
+            ensure_not_busy(control, &row.project).await?;
+            Ok(control.node.ensure_template(name).await?)
+        }
+        _ => Ok(report),
+    }
+}
+
+/// Has the node take an order in, unless the row is on its way out: what was given up stays so.
+pub(crate) async fn place(
+    control: &Control,
+    row: &OrderRow,
+    wanted: OrderedTemplate,
+) -> Result<TemplateReport, OrderTemplateError> {
+    let turns = &control.template_turns;
+    let _turn = turns.wait(&row.project, TURN_DEADLINE).await?;
+    match control.store.order(&row.project, &row.id).await? {
+        Some(_) => Ok(control.node.order_template(wanted).await?),
+        None => Err(OrderTemplateError::Going),
+    }
+}
+
 /// Has the node make what a row says, or says how far it is.
 pub(crate) async fn ask_node(
     control: &Control,
     row: &OrderRow,
     wanted: impl FnOnce() -> OrderedTemplate,
-) -> Result<TemplateReport, NodeError> {
-    match control.node.find_template(&row.node_template).await {
-        Ok(report) if report.state == BakeState::NotBaked => {
-            control.node.ensure_template(&row.node_template).await
+) -> Result<TemplateReport, OrderTemplateError> {
+    match find(control, row).await {
+        Err(OrderTemplateError::Node(error)) if error.code == ErrorCode::NotFound => {
+            place(control, row, wanted()).await
         }
-        Ok(report) => Ok(report),
-        Err(error) if error.code == ErrorCode::NotFound => {
-            control.node.order_template(wanted()).await
-        }
-        Err(error) => Err(error),
+        found => found,
     }
 }
 
@@ -97,8 +157,14 @@ pub(crate) async fn note_use(control: &Control, row: &OrderRow) {
     }
 }
 
-/// Has the node give up what is on its way out, and forgets it then.
+/// Has the node give up what is on its way out, and forgets it then. A row that was read a while ago
+/// may have gone, and another of its name have come.
 pub(crate) async fn give_up(control: &Control, row: &OrderRow) -> Result<(), OrderTemplateError> {
+    let turns = &control.template_turns;
+    let _turn = turns.wait(&row.project, TURN_DEADLINE).await?;
+    if !control.store.is_order_going(&row.project, &row.id).await? {
+        return Ok(());
+    }
     match control.node.forget_template(&row.node_template).await {
         Err(error) if error.code != ErrorCode::NotFound => return Err(error.into()),
         Ok(()) | Err(_) => {}

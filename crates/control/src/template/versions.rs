@@ -10,7 +10,7 @@ use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand, MadeIm
 use dayfly_types::ordered_template::BUILT_PREFIX;
 use dayfly_types::{
     DiskMib, ErrorCode, GuestDefaults, MemoryMib, OrderedSource, OrderedTemplate, ProjectId,
-    SnapshotId, TemplateName, Vcpus, limits,
+    SnapshotId, TemplateName, TemplateSize, Vcpus, limits,
 };
 
 use crate::control::Control;
@@ -69,21 +69,28 @@ impl NewVersion {
         let size = |field, error| Invalid::field(field, format!("does not fit: {error}"));
         let memory = body.memory_mb.map(MemoryMib::new).transpose();
         let vcpus = body.cpu.map(Vcpus::new).transpose();
+        let about = MadeImage {
+            digest: String::new(),
+            layers: Vec::new(),
+            defaults: defaults(body.user, body.directory, body.env)?,
+            entry_point: words("entry_point", body.entry_point.unwrap_or_default())?,
+            command: Vec::new(),
+            shell: Vec::new(),
+            on_build: None,
+            health: body.health_check.map(health_check).transpose()?,
+        };
+        if !about.is_short() {
+            return Err(Invalid::TooLarge {
+                what: "what is said of the use of the template",
+                limit: limits::IMAGE_USE_BYTES_MAX,
+            });
+        }
         Ok(Self {
             name: body.name,
             snapshot,
             memory: memory.map_err(|error| size("memory_mb", error))?,
             vcpus: vcpus.map_err(|error| size("cpu", error))?,
-            about: MadeImage {
-                digest: String::new(),
-                layers: Vec::new(),
-                defaults: defaults(body.user, body.directory, body.env)?,
-                entry_point: words("entry_point", body.entry_point.unwrap_or_default())?,
-                command: Vec::new(),
-                shell: Vec::new(),
-                on_build: None,
-                health: body.health_check.map(health_check).transpose()?,
-            },
+            about,
             document: OrderDocument {
                 description,
                 provenance,
@@ -190,8 +197,10 @@ pub(crate) async fn create(
     order::ensure_not_busy(control, maker.project).await?;
     let found = snapshot_read::find(control.node.as_ref(), maker.project, &new.snapshot).await;
     let snapshot = found.map_err(OrderTemplateError::Snapshot)?;
-    let below = control.node.find_template(&snapshot.template).await?;
-    let (row, wanted) = plan(maker, new, &snapshot, &below)?;
+    let (size, disk_mib) = sizes(control, &snapshot).await?;
+    let (row, wanted) = plan(maker, new, &snapshot, size, disk_mib)?;
+    let (memory, vcpus) = (wanted.memory, wanted.vcpus);
+    order::ensure_fits(control, maker.project, TemplateSize { memory, vcpus }).await?;
     let most = limits::PROJECT_TEMPLATE_VERSIONS_MAX;
     if !control.store.insert_order(&row, most).await? {
         return Err(OrderTemplateError::Full {
@@ -199,7 +208,7 @@ pub(crate) async fn create(
             most,
         });
     }
-    let report = match control.node.order_template(wanted).await {
+    let report = match order::place(control, &row, wanted).await {
         Ok(report) => report,
         Err(error) => {
             // A row without a template would only be in the way.
@@ -208,10 +217,29 @@ pub(crate) async fn create(
                 .mark_order_with_tags(maker.project, &row.id)
                 .await?;
             order::give_up(control, &row).await?;
-            return Err(error.into());
+            return Err(error);
         }
     };
     Ok(show(&row, Vec::new(), Some(report)))
+}
+
+/// What sandboxes of a snapshot have, and how large their disk is. Its template may have been deleted.
+async fn sizes(
+    control: &Control,
+    snapshot: &SnapshotReport,
+) -> Result<(TemplateSize, u64), OrderTemplateError> {
+    if let Some(size) = snapshot.size.filter(|_| snapshot.disk_mib > 0) {
+        return Ok((size, snapshot.disk_mib));
+    }
+    let below = control.node.find_template(&snapshot.template).await?;
+    let size = TemplateSize {
+        memory: below.memory,
+        vcpus: below.vcpus,
+    };
+    Ok((
+        snapshot.size.unwrap_or(size),
+        snapshot.disk_mib.max(below.disk_mib),
+    ))
 }
 
 /// The row of a new version, and what the node is asked for.
@@ -219,17 +247,17 @@ fn plan(
     maker: Maker<'_>,
     new: NewVersion,
     snapshot: &SnapshotReport,
-    below: &TemplateReport,
+    size: TemplateSize,
+    disk_mib: u64,
 ) -> Result<(OrderRow, OrderedTemplate), OrderTemplateError> {
     let random = hex::encode(ids::draw()?);
     let unfit = |what: &str| Invalid::field("from_snapshot", format!("has no {what}"));
     let node_template = TemplateName::parse(&format!("{BUILT_PREFIX}{random}"));
     let node_template = node_template.map_err(|_| unfit("name"))?;
-    let disk_mib = snapshot.disk_mib.max(below.disk_mib);
     let disk = DiskMib::new(disk_mib).map_err(|_| unfit("size"))?;
     let (memory, vcpus) = (
-        new.memory.unwrap_or(below.memory),
-        new.vcpus.unwrap_or(below.vcpus),
+        new.memory.unwrap_or(size.memory),
+        new.vcpus.unwrap_or(size.vcpus),
     );
     let row = OrderRow {
         id: format!("{VERSION_PREFIX}{random}"),

@@ -4,7 +4,7 @@ use dayfly_node_api::BakeState;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{World, template};
+use crate::support::{Setup, World, eventually, template};
 
 async fn snapshot(world: &World) -> String {
     let sandbox = world.create().await;
@@ -268,4 +268,113 @@ async fn a_project_has_few_bakes_at_once() {
         .post("/v1/templates/images", json!({"image": "debian:1"}))
         .await;
     assert_eq!(known.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_template_that_the_project_could_not_run_is_not_made() {
+    let world = World::start().await;
+    let limits = json!({"memory_mb": 1024, "vcpus": 2});
+    let made = world
+        .post("/v1/projects", json!({"id": "small", "limits": limits}))
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    let token = world.post("/v1/projects/small/tokens", json!({})).await;
+    let key = token.json()["token"].as_str().unwrap().to_owned();
+    let ensure = async |body: Value| {
+        world
+            .ask(&key, Method::POST, "/v1/templates/images", body)
+            .await
+    };
+    for body in [
+        json!({"image": "debian:12", "memory_mb": 2048}),
+        json!({"image": "debian:12", "cpu": 4}),
+    ] {
+        assert_eq!(ensure(body).await.refusal(), "quota_exceeded");
+    }
+    let fits = ensure(json!({"image": "debian:12", "memory_mb": 1024})).await;
+    assert_eq!(fits.status, StatusCode::OK, "{}", fits.text());
+    let sandbox = world
+        .ask(&key, Method::POST, "/v1/sandboxes", json!({}))
+        .await;
+    let id = sandbox.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/sandboxes/{id}/snapshots");
+    let taken = world.ask(&key, Method::POST, &path, json!({})).await;
+    let from = taken.json()["id"].as_str().unwrap().to_owned();
+    let body = json!({"name": "web", "from_snapshot": from, "memory_mb": 1024});
+    // The sandbox has half of it.
+    let refused = world.ask(&key, Method::POST, "/v1/templates", body).await;
+    assert_eq!(refused.refusal(), "quota_exceeded");
+    let body = json!({"name": "web", "from_snapshot": from});
+    let made = world.ask(&key, Method::POST, "/v1/templates", body).await;
+    assert_eq!(made.status, StatusCode::ACCEPTED, "{}", made.text());
+}
+
+#[tokio::test]
+async fn a_failure_is_told_to_whoever_waits_for_it() {
+    let world = World::start().await;
+    let id = version(&world, "web").await;
+    tag(&world, "web", "latest", &id).await;
+    let image = json!({"image": "debian:12"});
+    world.post("/v1/templates/images", image.clone()).await;
+    let failed = |name: String| {
+        let reason = "no".to_owned();
+        template(&name, BakeState::Failed { reason })
+    };
+    let names = world.node.template_names().into_iter();
+    let ordered = names.filter(|name| name.contains('.'));
+    world.node.set_templates(ordered.map(failed).collect());
+    for _ in 0..3 {
+        let told = world.post("/v1/templates/images", image.clone()).await;
+        assert_eq!(told.json()["state"], "failed", "{}", told.text());
+        for body in [json!({"template": "web"}), image.clone()] {
+            let refused = world.post("/v1/sandboxes", body).await;
+            assert_eq!(refused.refusal(), "template_failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_version_is_made_of_a_snapshot_whose_template_is_gone() {
+    let world = World::start().await;
+    let from = snapshot(&world).await;
+    world.node.set_templates(Vec::new());
+    let body = json!({"name": "web", "from_snapshot": from});
+    let made = world.post("/v1/templates", body).await;
+    assert_eq!(made.status, StatusCode::ACCEPTED, "{}", made.text());
+    assert_eq!(made.json()["memory_mb"], 512);
+}
+
+#[tokio::test]
+async fn what_is_said_of_the_use_of_a_template_is_short() {
+    let world = World::start().await;
+    let from = snapshot(&world).await;
+    let with = |length: usize| {
+        json!({"name": "web", "from_snapshot": from,
+        "entry_point": ["/serve", "x".repeat(length)]})
+    };
+    let refused = world.post("/v1/templates", with(65_536)).await;
+    assert_eq!(refused.refusal(), "too_large");
+    let made = world.post("/v1/templates", with(32_768)).await;
+    assert_eq!(made.status, StatusCode::ACCEPTED, "{}", made.text());
+}
+
+#[tokio::test]
+async fn a_template_that_no_project_has_is_given_up_after_a_while() {
+    let world = World::with(Setup::quick()).await;
+    let id = version(&world, "web").await;
+    let mine = format!("built.{}", &id[3..]);
+    let mut templates: Vec<_> = world.node.template_names();
+    templates.push("image.00".to_owned());
+    let ready = templates
+        .iter()
+        .map(|name| template(name, BakeState::Ready));
+    world.node.set_templates(ready.collect());
+    eventually("the stray is given up", async || {
+        let names = world.node.template_names();
+        !names.contains(&"image.00".to_owned())
+    })
+    .await;
+    let names = world.node.template_names();
+    assert!(names.contains(&mine), "{names:?}");
+    assert!(names.contains(&"base".to_owned()), "{names:?}");
 }

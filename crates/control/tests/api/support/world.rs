@@ -112,6 +112,7 @@ impl Setup {
             interval: Duration::from_millis(100),
             lost_after: Duration::from_millis(300),
             orphan_after: Duration::from_millis(300),
+            stray_after: Duration::from_millis(300),
             ..ReconcileSettings::default()
         };
         Self {
