@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::CWD;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
 
 use super::BootError;
 
@@ -30,6 +30,11 @@ const FOR_EVERYBODY: [&str; 2] = ["/dev/fuse", "/dev/net/tun"];
 const DEVICE_MODE: u32 = 0o666;
 /// Whose processes a user may measure: all of its own, and the kernel in them.
 const SETTINGS: [(&str, &str); 1] = [("/proc/sys/kernel/perf_event_paranoid", "1")];
+
+/// For root alone: a view of processes over which nothing is ever mounted. Over `/proc` the agent
+/// mounts the id of the boot, and the kernel lets a user who is not root mount a `/proc` of a
+/// container only where somebody sees all of one already.
+const WHOLE_VIEW: &str = "/run/dayfly/kernel";
 
 /// A directory of the writable disk on its way to a path of the guest's.
 #[derive(Debug)]
@@ -68,11 +73,21 @@ pub(super) fn prepare(stores: Vec<Store>) -> Vec<BootError> {
         let written = fs::write(path, value);
         written.map_err(BootError::at(format!("write {value} to {path}")))
     });
+    let view = show_whole_view().map_err(BootError::at("mount a second view of processes"));
     stores
         .chain(devices)
         .chain(settings)
+        .chain([view])
         .filter_map(Result::err)
         .collect()
+}
+
+fn show_whole_view() -> io::Result<()> {
+    let place = Path::new(WHOLE_VIEW).join("proc");
+    fs::create_dir_all(&place)?;
+    fs::set_permissions(WHOLE_VIEW, fs::Permissions::from_mode(0o700))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", &place, "proc", flags, c"")?)
 }
 
 fn attach(store: &Store) -> io::Result<()> {
