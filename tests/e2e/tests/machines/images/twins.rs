@@ -3,6 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use dayfly_api::CreateSandbox;
+
 use super::*;
 
 const TWINS: [&str; 2] = ["twin-one", "twin-two"];
@@ -10,9 +12,15 @@ const TWINS: [&str; 2] = ["twin-one", "twin-two"];
 const COMMON_BYTES: u64 = 28 << 20;
 const BLOCK: u64 = 512;
 
-/// A file of the newest version of a template.
+/// A file of the newest version of the template whose name begins so.
 fn file(daemon: &Daemon, template: &str, name: &str) -> Result<Metadata> {
-    let directory = daemon.path().join("node/templates").join(template);
+    let all = std::fs::read_dir(daemon.path().join("node/templates"))?;
+    let mut all = all.filter_map(|entry| Some(entry.ok()?.path()));
+    let begins = |path: &PathBuf| {
+        let found = path.file_name().map(|found| found.to_string_lossy());
+        found.is_some_and(|found| found.starts_with(template))
+    };
+    let directory = all.find(begins).context("no such template")?;
     let mut versions: Vec<PathBuf> = std::fs::read_dir(&directory)
         .with_context(|| directory.display().to_string())?
         .map(|entry| Ok(entry?.path()))
@@ -44,6 +52,9 @@ async fn images_with_a_common_layer_have_their_own_files_and_store_it_once() -> 
         let own = file(&daemon, &format!("image-{tag}"), "base.img")?;
         ensure!(own.blocks() * BLOCK < 1 << 20, "{}", own.blocks());
     }
+    is_built_on(&daemon, &client, TWINS[0]).await?;
+    let built = file(&daemon, "built.", "base-0.img")?;
+    ensure!(built.ino() == one.ino(), "the layer is stored once more");
     // The first goes with its recipe; the other, which has the layer too, works on.
     let recipe = daemon
         .path()
@@ -51,6 +62,32 @@ async fn images_with_a_common_layer_have_their_own_files_and_store_it_once() -> 
     std::fs::remove_file(recipe)?;
     has_its_files(&images, &client, TWINS[1]).await?;
     daemon.finish().await
+}
+
+/// A template of a Dockerfile, which takes the disk over from a snapshot.
+async fn is_built_on(daemon: &Daemon, client: &Client, tag: &str) -> Result<()> {
+    let context = tempfile::tempdir()?;
+    let text = format!("FROM image-{tag}\nUSER root\nWORKDIR /\nRUN echo built > /built\n");
+    std::fs::write(context.path().join("Dockerfile"), text)?;
+    let path = context.path().to_string_lossy().into_owned();
+    let words = ["--json", "template", "build", &path, "--tag", "twin"];
+    let child = daemon.command(&words)?.kill_on_drop(true).output();
+    let ended = tokio::time::timeout(patient(BAKED), child).await??;
+    ensure!(ended.status.success(), "{ended:?}");
+    let request = CreateSandbox {
+        template: Some("twin".to_owned()),
+        ..CreateSandbox::default()
+    };
+    let sandbox = client.create_when_ready(&request, |_| {}).await?.id;
+    let said = output(
+        client,
+        &sandbox,
+        "cat /built /name && cat /both > /dev/null",
+    )
+    .await?;
+    ensure!(said == format!("built\n{tag}"), "{said}");
+    client.delete_sandbox(&sandbox).await?;
+    Ok(())
 }
 
 async fn has_its_files(images: &Images, client: &Client, tag: &str) -> Result<()> {
