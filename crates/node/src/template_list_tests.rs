@@ -41,6 +41,8 @@ fn image() -> MadeImage {
         defaults: GuestDefaults::default(),
         entry_point: vec!["/serve".to_owned()],
         command: Vec::new(),
+        shell: Vec::new(),
+        on_build: None,
         health: None,
     }
 }

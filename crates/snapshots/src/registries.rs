@@ -65,7 +65,7 @@ impl RegistrySettings {
         let is_wrong = |projects: &Vec<String>| {
             let is_one = |one: &String| ProjectId::parse(one).is_ok();
             let are_some = (1..=REGISTRY_PROJECTS_MAX).contains(&projects.len());
-            !are_all(projects) && !(are_some && projects.iter().all(is_one))
+            !(are_all(projects) || are_some && projects.iter().all(is_one))
         };
         if self.projects.as_ref().is_some_and(is_wrong) {
             return Err(InvalidRegistries::Projects { host: host() });

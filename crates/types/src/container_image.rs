@@ -139,6 +139,8 @@ impl MadeImage {
             .chain(variables.flat_map(|(name, value)| [name, value]))
             .chain(&self.entry_point)
             .chain(&self.command)
+            .chain(&self.shell)
+            .chain(&self.on_build)
             .chain(health.unwrap_or_default());
         words.map(|word| word.len() + 1).sum::<usize>() <= limits::IMAGE_USE_BYTES_MAX
     }

@@ -87,6 +87,7 @@ impl FixedTemplate {
             initial_ram_disk: file("initrd")?,
             disks: DiskFiles {
                 base: file("base.img")?,
+                base_parts: Vec::new(),
                 sealed: vec![file("disk-0.raw")?],
                 empty_layer: file("empty.img")?,
             },

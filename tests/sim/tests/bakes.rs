@@ -25,8 +25,8 @@ use dayfly_node_api::BakeState;
 use dayfly_sim::World;
 use dayfly_sim::crash::MortalNode;
 use dayfly_snapshots::{
-    ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter, RecipeCatalog,
-    TemplateStore,
+    BaseFiles, ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter,
+    RecipeCatalog, TemplateStore,
 };
 use dayfly_types::{
     DiskMib, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, TemplateName, Vcpus,
@@ -108,7 +108,7 @@ impl Bakery {
 
     fn image(&self) -> FixedImage {
         FixedImage(ImageParts {
-            base: self.path("base"),
+            base: BaseFiles::whole(self.path("base")),
             kernel: self.path("kernel"),
             kernel_version: "6.12".to_owned(),
             modules: vec![self.path("a.ko")],

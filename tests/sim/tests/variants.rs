@@ -19,8 +19,8 @@ use dayfly_node_api::{
 use dayfly_sim::crash::MortalNode;
 use dayfly_sim::{World, snapshot, wanted};
 use dayfly_snapshots::{
-    ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter, RecipeCatalog,
-    TemplateStore,
+    BaseFiles, ImageError, ImageParts, ImageRecipe, OrderedTemplates, ProgressReporter,
+    RecipeCatalog, TemplateStore,
 };
 use dayfly_types::{
     DiskMib, ErrorCode, MemoryMib, OrderedSource, OrderedTemplate, ProjectId, SandboxState,
@@ -133,7 +133,7 @@ impl Bakery {
 
     fn baker(&self) -> Result<Arc<Baker>> {
         let image = FixedImage(ImageParts {
-            base: self.path("base"),
+            base: BaseFiles::whole(self.path("base")),
             kernel: self.path("kernel"),
             kernel_version: "6.12".to_owned(),
             modules: vec![self.path("a.ko")],

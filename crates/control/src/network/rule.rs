@@ -289,7 +289,7 @@ mod tests {
         assert!(
             unknown
                 .to_string()
-                .contains("package-registries, git-hosts")
+                .contains("package-registries, container-registries, git-hosts")
         );
         assert_eq!(parse(&RuleWish::text("preset:public")), Ok(Entry::Public));
     }

@@ -1,7 +1,9 @@
 //! The statements that look at rows of more than one project: finding whose a key or a
 //! link is, and repairing what a crash left. Nothing here may be called with a caller's wish.
 
-use dayfly_types::{NodeId, ProjectId, SandboxId};
+use std::collections::HashSet;
+
+use dayfly_types::{NodeId, ProjectId, SandboxId, TemplateName};
 
 use super::key::{KnownKey, RawKey};
 use super::ordered_templates::{OrderRow, RawOrder};
@@ -33,6 +35,7 @@ const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
     AND deleted_at_ms IS NULL \
     AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch) \
     AND state <> 'deleting'";
+const SELECT_ORDER_NAMES: &str = "SELECT node_template FROM ordered_templates";
 const SELECT_GOING_ORDERS: &str = "SELECT * FROM ordered_templates WHERE is_deleting = 1";
 const PURGE_SANDBOXES: &str = "DELETE FROM sandboxes WHERE deleted_at_ms < $1";
 const PURGE_KEYS: &str = "DELETE FROM idempotency_keys WHERE created_at_ms < $1";
@@ -77,6 +80,23 @@ const FREE_OLD_AUDIT: &str = "UPDATE projects SET audit_bytes = audit_bytes - CA
 pub(crate) const ADMIN_PREFIX: &str = "admin";
 
 impl Store {
+    /// What the node calls all that are ordered, or on their way out, whoever has them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn order_names(&self) -> Result<HashSet<TemplateName>, StoreError> {
+        let names: Vec<String> = sqlx::query_scalar(SELECT_ORDER_NAMES)
+            .fetch_all(&self.reader)
+            .await
+            .map_err(StoreError::during("list all templates of projects"))?;
+        let corrupt = StoreError::Corrupt {
+            table: "ordered_templates",
+            column: "node_template",
+        };
+        let names: Result<_, _> = names.iter().map(|name| TemplateName::parse(name)).collect();
+        names.map_err(|_| corrupt)
+    }
+
     /// Templates that the node has still to give up.
     ///
     /// # Errors

@@ -1,7 +1,5 @@
 //! Templates that projects have ordered, and the tags of their versions.
 
-use std::collections::HashSet;
-
 use dayfly_types::{ProjectId, TemplateName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,7 +20,6 @@ const SELECT_NAMED: &str = "SELECT * FROM ordered_templates WHERE project_id = $
     AND name = $3 AND is_deleting = 0 ORDER BY created_at_ms DESC, id DESC";
 const SELECT_ONE: &str = "SELECT * FROM ordered_templates WHERE project_id = $1 AND id = $2 \
     AND is_deleting = 0";
-const SELECT_NAMES: &str = "SELECT node_template FROM ordered_templates";
 const SELECT_GOING_ONE: &str = "SELECT COUNT(*) FROM ordered_templates WHERE project_id = $1 \
     AND id = $2 AND is_deleting = 1";
 const SELECT_TAGGED: &str = "SELECT ordered_templates.* FROM template_tags \
@@ -243,23 +240,6 @@ impl Store {
             .await
             .map_err(StoreError::during("see whether a template goes"))?;
         Ok(count > 0)
-    }
-
-    /// What the node calls all that are ordered, or on their way out, whoever has them.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn order_names(&self) -> Result<HashSet<TemplateName>, StoreError> {
-        let names: Vec<String> = sqlx::query_scalar(SELECT_NAMES)
-            .fetch_all(&self.reader)
-            .await
-            .map_err(StoreError::during("list all templates of projects"))?;
-        let corrupt = StoreError::Corrupt {
-            table: "ordered_templates",
-            column: "node_template",
-        };
-        let names: Result<_, _> = names.iter().map(|name| TemplateName::parse(name)).collect();
-        names.map_err(|_| corrupt)
     }
 
     /// The version that a tag means.

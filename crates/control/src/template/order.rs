@@ -112,7 +112,10 @@ pub(crate) async fn find(
             ensure_not_busy(control, &row.project).await?;
             Ok(control.node.ensure_template(name).await?)
         }
-        _ => Ok(report),
+        BakeState::Waiting
+        | BakeState::Baking { .. }
+        | BakeState::Ready
+        | BakeState::Failed { .. } => Ok(report),
     }
 }
 

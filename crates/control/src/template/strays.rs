@@ -12,12 +12,29 @@ use crate::control::Control;
 
 /// Those that were seen, and since when. A row may be about to be written, or to go.
 #[derive(Debug, Default)]
-pub(crate) struct Strays(Mutex<HashMap<TemplateName, Instant>>);
+pub(crate) struct Strays {
+    seen: Mutex<HashMap<TemplateName, Instant>>,
+    looked_at: Mutex<Option<Instant>>,
+}
 
 impl Strays {
+    /// Whether to look again; not at once after a start. A look asks the node for all templates.
+    fn is_time(&self, age: Duration) -> bool {
+        let mut looked_at = self
+            .looked_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let last = looked_at.get_or_insert_with(Instant::now);
+        let is_time = last.elapsed() >= age / 5;
+        if is_time {
+            *last = Instant::now();
+        }
+        is_time
+    }
+
     /// Notes those of now, and gives those that have been here for long.
     fn old(&self, now: &HashSet<TemplateName>, age: Duration) -> Vec<TemplateName> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|name, _| now.contains(name));
         let mut old = Vec::new();
         for name in now {
@@ -32,6 +49,9 @@ impl Strays {
 
 /// Has the node give up what has had no row for long. What was made from it stays.
 pub(crate) async fn forget(control: &Control) {
+    if !control.strays.is_time(control.reconcile.stray_after) {
+        return;
+    }
     // First the node: what is ordered after this has its row already.
     let Ok(reports) = control.node.templates().await else {
         return;

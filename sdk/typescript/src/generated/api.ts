@@ -823,6 +823,8 @@ export interface components {
         HintCode: "send_key" | "key_permissions" | "key_scopes" | "key_ended" | "revoke_keys" | "revoke_file_links" | "revoke_port_links" | "quota" | "make_room" | "server_health" | "health_remedy" | "known_names" | "no_names" | "metadata_example" | "time_example" | "new_idempotency_key" | "sandbox_status" | "sandbox_name_taken" | "template_baking" | "template_failed" | "snapshot_name_taken" | "snapshot_corrupt" | "snapshot_unfit" | "fork_wider" | "promote_child" | "tree_of_child" | "volume_users" | "grow_volume" | "smaller_volume" | "output_kept" | "silent_command" | "out_of_memory" | "no_memory_left" | "network_denied" | "network_changed" | "network_not_widened" | "context_busy" | "context_restarted" | "state_lost" | "silent_code" | "environment_of_sandbox" | "port_closed" | "nothing_listens" | "port_timeout";
         /** @description An image of a container that sandboxes can be made from. */
         ImageTemplate: {
+            /** @description The last arguments, or the program itself: what a build may put another in the place of. */
+            command?: string[];
             /** Format: int32 */
             cpu: number;
             /** @description The step of the bake, or why it failed. */
@@ -837,14 +839,19 @@ export interface components {
             env?: {
                 [key: string]: string;
             };
+            health_check?: components["schemas"]["TemplateHealthCheck"] | null;
             image: string;
             /** Format: int64 */
             memory_mb: number;
+            /** @description The first instruction that the image has for whoever builds on it (`ONBUILD`). */
+            on_build?: string | null;
             /**
              * Format: int32
              * @description 0 to 100.
              */
             percent: number;
+            /** @description What a build gives commands to that are one text, if the image says it. */
+            shell?: string[];
             state: components["schemas"]["TemplateState"];
             /** @description Whether sandboxes can be made from it now. */
             usable: boolean;
