@@ -51,7 +51,7 @@ async fn a_step_of_a_build_reaches_what_the_build_may_and_nothing_else() -> Resu
     ensure!(plain.text().is_empty(), "{:?}", plain.text());
     let sandbox = dayfly_e2e::create(&lab.client, "listed").await?.id;
     let refusal = output(&lab.client, &sandbox, "cat /listed/evil /listed/address").await?;
-    ensure!(refusal.contains("no_rule"), "{refusal}");
+    ensure!(refusal.contains("egress_denied"), "{refusal}");
     // What a build may reach ends with it.
     let before = lab.internet.arrivals();
     output(
