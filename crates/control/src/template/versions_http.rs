@@ -170,6 +170,7 @@ pub(crate) async fn delete_tag(
     TemplateParameter { name }: TemplateParameter,
     TagParameter { tag }: TagParameter,
 ) -> Result<StatusCode, ApiError> {
+    reference::check_tag(&tag)?;
     let store = &control.store;
     store
         .delete_tag(&caller.project, name.as_str(), &tag)
