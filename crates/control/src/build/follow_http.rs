@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Extension;
 use axum::extract::State;
@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dayfly_api::TemplateBuildEvent;
 use futures::Stream;
+use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName};
 use tokio::sync::watch;
 
 use super::http::BuildParameter;
@@ -25,13 +25,10 @@ use crate::control::Control;
 use crate::http::answer::SearchRefusals;
 use crate::http::auth::Caller;
 use crate::http::error::ApiError;
-use crate::http::parameter::{EventCursor, LooseFlag, Parameter as _, parameters};
+use crate::http::parameter::{EventCursor, LooseFlag, parameters};
 use crate::http::sse;
 
-static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: &str = "text/event-stream";
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// The end of followed lines, as both published clients look for it.
 const END_OF_LINES: &[u8] = b"event: done\ndata: end\n\n";
 /// What one of them takes for the end wherever it stands, and what is told instead.
@@ -64,23 +61,14 @@ pub(crate) async fn events(
     BuildEventParameter { after }: BuildEventParameter,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let last_seen = headers.get(&LAST_EVENT_ID);
-    let last_seen = last_seen.and_then(|value| value.to_str().ok());
-    let after = match (after, last_seen) {
-        (None, Some(number)) => Some(EventCursor::parse("after", number)?),
-        (after, _) => after,
-    };
+    let after = sse::beginning(after, &headers)?;
     let after = after
         .and_then(|after| u64::try_from(after).ok())
         .unwrap_or(0);
     let found = read::find(&control, &caller.project, &id).await?;
     let place = Place::take(&control, &caller)?;
     let source = Source::of(found, after);
-    Ok(sse::response(source.stream(
-        Shape::Events,
-        true,
-        Some(place),
-    )))
+    Ok(sse::response(source.stream(Shape::Events, true, place)))
 }
 
 /// What a build says, as lines of text. With `follow`, or for who accepts nothing but server-sent
@@ -102,11 +90,7 @@ pub(crate) async fn logs(
     if follow || wants_events {
         let place = Place::take(&control, &caller)?;
         let source = Source::of(found, 0);
-        return Ok(sse::response(source.stream(
-            Shape::Lines,
-            follow,
-            Some(place),
-        )));
+        return Ok(sse::response(source.stream(Shape::Lines, follow, place)));
     }
     let mut source = Source::of(found, 0);
     let mut text = String::new();
@@ -196,7 +180,7 @@ impl Source {
         let From::Live(_, watch) = &mut self.from else {
             return true;
         };
-        let changed = tokio::time::timeout(COMMENT_INTERVAL, watch.changed());
+        let changed = tokio::time::timeout(sse::COMMENT_INTERVAL, watch.changed());
         changed.await.is_ok()
     }
 
@@ -204,7 +188,7 @@ impl Source {
         self,
         shape: Shape,
         is_followed: bool,
-        place: Option<Place>,
+        place: Place,
     ) -> impl Stream<Item = Bytes> + Send + 'static {
         // Headers go out with the first byte.
         let pending = VecDeque::from([Bytes::from_static(sse::COMMENT)]);

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -41,8 +40,6 @@ use crate::time::now_ms;
 const LANGUAGE_DEFAULT: &str = "python";
 const LANGUAGE_CHARACTERS_MAX: usize = 32;
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 const CLOCK_ERROR_MS: i64 = 100;
 /// What a context says when it had to be started anew to end a run.
 const RESTARTED: &str = "ContextRestarted";
@@ -410,7 +407,7 @@ impl Streaming {
                 return Some(event);
             }
             let run = self.run.as_mut()?;
-            match tokio::time::timeout(COMMENT_INTERVAL, run.next()).await {
+            match tokio::time::timeout(sse::COMMENT_INTERVAL, run.next()).await {
                 Err(_) => return Some(Bytes::from_static(sse::COMMENT)),
                 Ok(Ok(Some(BridgeLine::End {
                     status,

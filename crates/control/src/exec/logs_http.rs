@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -28,8 +27,6 @@ use crate::http::parameter::{LooseFlag, OutputNames, Outputs, SandboxParameter, 
 use crate::http::sse;
 use crate::sandbox::read::locate;
 
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// A longer line comes in pieces of this many characters.
 const LINE_CHARACTERS_MAX: usize = 8 << 10;
 
@@ -117,7 +114,7 @@ fn followed(
     let first = futures::stream::iter([Bytes::from_static(sse::COMMENT)]);
     let lines = futures::stream::once(opening).flatten().boxed();
     let lines = futures::stream::unfold((lines, place), async |(mut lines, place)| {
-        let next = tokio::time::timeout(COMMENT_INTERVAL, lines.next()).await;
+        let next = tokio::time::timeout(sse::COMMENT_INTERVAL, lines.next()).await;
         let piece = match next {
             Ok(piece) => piece?,
             Err(_) => Bytes::from_static(sse::COMMENT),

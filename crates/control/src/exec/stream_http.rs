@@ -21,9 +21,6 @@ use crate::exec::process::exit_event;
 use crate::http::error::ApiError;
 use crate::http::sse;
 
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Where one stream is. It asks the node for more only when all that it has was taken.
 struct State {
     position: Position,
@@ -89,7 +86,7 @@ impl State {
                 return Some(event);
             }
             let events = self.events.as_mut()?;
-            let comment_at = Instant::now() + COMMENT_INTERVAL;
+            let comment_at = Instant::now() + sse::COMMENT_INTERVAL;
             let wake_at = self
                 .deadline
                 .map_or(comment_at, |deadline| deadline.min(comment_at));

@@ -5,6 +5,7 @@
 //! square of the line's length, the other sees nothing but LF LF.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -12,13 +13,18 @@ use bytes::Bytes;
 use dayfly_api::Advice;
 use futures::{Stream, StreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName};
 
 use super::error::ApiError;
+use super::parameter::{EventCursor, Parameter as _};
 
 /// One event, all of it.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
 /// A line that every client skips.
 pub(crate) const COMMENT: &[u8] = b": alive\n\n";
+/// After this much silence it shows that the connection lives.
+pub(crate) const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Data of the `error` event.
 #[derive(Debug, serde::Serialize)]
@@ -36,6 +42,17 @@ impl From<ApiError> for ErrorEvent {
             code: error.code.as_str(),
             advice: error.hint.map(|hint| *hint).into(),
         }
+    }
+}
+
+/// Behind which event a stream begins, by the parameter `after` or, without it, by the header that
+/// browsers send.
+pub(crate) fn beginning(after: Option<i64>, headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
+    let header = headers.get(&LAST_EVENT_ID);
+    let header = header.and_then(|value| value.to_str().ok());
+    match (after, header) {
+        (None, Some(cursor)) => EventCursor::parse("after", cursor).map(Some),
+        (after, _) => Ok(after),
     }
 }
 

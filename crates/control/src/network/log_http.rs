@@ -31,8 +31,6 @@ use crate::sandbox::read::locate;
 
 const LIMIT_MAX: u64 = 1000;
 const LIMIT_DEFAULT: u64 = 500;
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// Records that a stream asks for at once.
 const STREAM_RECORDS: usize = 256;
 /// How long a node may be away before a stream's reader is told.
@@ -151,7 +149,7 @@ impl Stream {
             let request = ReadNetworkLog {
                 after: self.after,
                 max: STREAM_RECORDS,
-                wait: COMMENT_INTERVAL,
+                wait: sse::COMMENT_INTERVAL,
             };
             match self.node.network_log(&self.id, request).await {
                 Ok(log) => {

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use dayfly_api::SandboxEvent;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 
 use crate::admission::limit::Permit;
 use crate::admission::rates::WatchUnderWay;
@@ -17,15 +17,12 @@ use crate::control::Control;
 use crate::http::answer::SearchRefusals;
 use crate::http::auth::Caller;
 use crate::http::error::ApiError;
-use crate::http::parameter::{EventCursor, Parameter, parameters};
+use crate::http::parameter::{EventCursor, parameters};
 use crate::http::sse;
 use crate::store::{EventRow, StoreError};
 use crate::tenancy::whose::{Whose, WhoseParameter};
 use crate::time::rfc3339;
 
-static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// After this much silence a comment shows that the connection lives.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 /// Events that are read at once.
 const PAGE: i64 = 256;
 /// After the database could not be read.
@@ -36,16 +33,6 @@ parameters! {
         /// The `cursor` of the last event that was seen; `0` for all that are kept. `Last-Event-ID`
         /// does the same. Default: only what happens from now on.
         after: Option<EventCursor>,
-    }
-}
-
-/// Where a stream begins. `None` is now.
-fn beginning(after: Option<i64>, headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
-    let header = headers.get(&LAST_EVENT_ID);
-    let header = header.and_then(|value| value.to_str().ok());
-    match (after, header) {
-        (None, Some(cursor)) => EventCursor::parse("after", cursor).map(Some),
-        (after, _) => Ok(after),
     }
 }
 
@@ -63,7 +50,7 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let whose = whose.of(&control, &caller).await?;
-    let after = beginning(after, &headers)?;
+    let after = sse::beginning(after, &headers)?;
     let share = control.rates.watch(&caller.project, Instant::now())?;
     let place = control.limits.watch(&caller.project)?;
     let after = match after {
@@ -122,7 +109,10 @@ impl Stream {
                     }
                 }
                 Ok(_) => {
-                    if tokio::time::timeout(COMMENT_INTERVAL, told).await.is_err() {
+                    if tokio::time::timeout(sse::COMMENT_INTERVAL, told)
+                        .await
+                        .is_err()
+                    {
                         return Bytes::from_static(sse::COMMENT);
                     }
                 }
