@@ -104,7 +104,8 @@ pub(crate) async fn check_memory(
             | GuestMemoryError::NotMapped
             | GuestMemoryError::PageTable(_)
             | GuestMemoryError::Read(_)
-            | GuestMemoryError::Write(_) => MemoryError::Mappings(error),
+            | GuestMemoryError::Write(_)
+            | GuestMemoryError::Track(_) => MemoryError::Mappings(error),
         })?;
         let mapped = mapped_bytes(pid, &image)?;
         if memory.bytes() != wanted || (mapped == 0 && top.is_none()) {

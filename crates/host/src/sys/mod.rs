@@ -18,6 +18,7 @@ mod namespaces;
 mod private_mapping;
 mod remote_memory;
 mod watch;
+mod written;
 
 pub(crate) use clock_state::clock_status;
 pub use descriptors::close_on_exec_from;
@@ -30,6 +31,9 @@ pub use namespaces::{Namespace, unshare};
 pub(crate) use private_mapping::PrivateMapping;
 pub(crate) use remote_memory::read_remote;
 pub(crate) use watch::watch_readable;
+#[cfg(test)]
+pub(crate) use written::open_faults;
+pub(crate) use written::{AddressRange, Written, note_writes, written_ranges};
 
 use std::io;
 

@@ -2,10 +2,10 @@
 //!
 //! An engine maps guest memory privately from one or more files, each page at the same place in
 //! its file as in the guest. A page that was written since is no file page any more, and the
-//! kernel says so in `pagemap`. Nothing has to run in the engine for that, and nothing is tracked
-//! while the guest runs.
+//! kernel says so in `pagemap`. Nothing has to run in the engine for that.
 //!
-//! The caller has paused the guest: what changes while this runs may or may not be in the copy.
+//! What changes while this runs may or may not be in a copy. So the caller pauses the guest, or
+//! asks a [`WriteTracker`] afterwards what has to be copied again.
 
 use std::fs::File;
 use std::io;
@@ -16,6 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::memory::parse_mapping_header;
 use crate::process::{ProcessError, read_process_file};
 use crate::sys::read_remote;
+
+mod pages;
+mod tracker;
+
+pub use pages::{Pages, join, merge_to, without};
+use pages::{cut, push};
+pub use tracker::WriteTracker;
 
 /// The page size of every machine we run on.
 pub const PAGE_BYTES: u64 = 4096;
@@ -50,6 +57,8 @@ pub enum GuestMemoryError {
     Read(#[source] io::Error),
     #[error("cannot write the memory layer")]
     Write(#[source] io::Error),
+    #[error("cannot find out what the guest writes")]
+    Track(#[source] io::Error),
 }
 
 /// Where a process has guest memory.
@@ -59,13 +68,6 @@ pub struct GuestMemory {
     /// The address of guest page 0.
     start: u64,
     bytes: u64,
-}
-
-/// Neighbouring pages, counted from the start of guest memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pages {
-    pub first: u64,
-    pub count: u64,
 }
 
 /// A change made to the copy only: in a page that begins with `prefix`, one byte gets a value.
@@ -214,52 +216,6 @@ fn is_changed(entry: u64) -> bool {
     entry & SWAPPED != 0 || (entry & PRESENT != 0 && entry & FILE_OR_SHARED == 0)
 }
 
-fn push(found: &mut Vec<Pages>, page: u64) {
-    match found.last_mut() {
-        Some(last) if last.first + last.count == page => last.count += 1,
-        _ => found.push(Pages {
-            first: page,
-            count: 1,
-        }),
-    }
-}
-
-/// Merges neighbours until at most `limit` are left, by taking in the smallest gaps between them.
-#[must_use]
-pub fn merge_to(mut pages: Vec<Pages>, limit: usize) -> Vec<Pages> {
-    let mut gap = 1;
-    while pages.len() > limit.max(1) {
-        let mut merged: Vec<Pages> = Vec::with_capacity(pages.len());
-        for next in pages {
-            match merged.last_mut() {
-                Some(last) if next.first - (last.first + last.count) <= gap => {
-                    last.count = next.first + next.count - last.first;
-                }
-                _ => merged.push(next),
-            }
-        }
-        pages = merged;
-        gap *= 2;
-    }
-    pages
-}
-
-/// Cuts ranges into steps of a copy.
-fn cut(pages: &[Pages]) -> Vec<Pages> {
-    let step = COPY_BYTES / PAGE_BYTES;
-    let mut jobs = Vec::new();
-    for range in pages {
-        let mut first = range.first;
-        let end = range.first + range.count;
-        while first < end {
-            let count = (end - first).min(step);
-            jobs.push(Pages { first, count });
-            first += count;
-        }
-    }
-    jobs
-}
-
 fn apply(piece: &mut [u8], patch: Patch<'_>) -> u64 {
     let mut count = 0;
     for page in piece.as_chunks_mut::<PAGE>().0 {
@@ -275,8 +231,6 @@ fn apply(piece: &mut [u8], patch: Patch<'_>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn pages(ranges: &[(u64, u64)]) -> Vec<Pages> {
@@ -328,26 +282,5 @@ mod tests {
             GuestMemory::find(pid, |path| path == "/no such file"),
             Err(GuestMemoryError::NotMapped)
         ));
-    }
-
-    proptest! {
-        #[test]
-        fn merging_keeps_every_page_and_the_limit(
-            steps in proptest::collection::vec((1u64..20, 1u64..5), 1..80),
-            limit in 1usize..20,
-        ) {
-            let mut at = 0;
-            let mut before = Vec::new();
-            for (gap, count) in steps {
-                before.push(Pages { first: at + gap, count });
-                at += gap + count;
-            }
-            let after = merge_to(before.clone(), limit);
-            prop_assert!(after.len() <= limit);
-            for range in before {
-                prop_assert!(after.iter().any(|wide| wide.first <= range.first
-                    && range.first + range.count <= wide.first + wide.count));
-            }
-        }
     }
 }
