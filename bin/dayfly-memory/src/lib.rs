@@ -10,6 +10,9 @@
 //! instruction has run; and when the library itself is missing, the driver finds in
 //! `/proc/PID/maps` that the layers are, and ends the engine.
 //!
+//! It also opens, and leaves open, what the node borrows to have the kernel note the guest's writes
+//! while a capture copies memory ahead; see [`sys::tracking`].
+//!
 //! Start reading at [`map`], the text that it is told what to do with.
 #![deny(unsafe_code)]
 

@@ -171,7 +171,6 @@ impl Engine for QemuEngine {
             volumes: &spec.volumes,
             origin: Origin::Restore {
                 memory_image: &image,
-                has_layers: !spec.memory_layers.is_empty(),
             },
         };
         let mut mounts = Mounts::new(slot);

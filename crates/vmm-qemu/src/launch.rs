@@ -56,8 +56,6 @@ pub(crate) enum Origin<'a> {
     },
     Restore {
         memory_image: &'a Path,
-        /// Whether a map of layers lies in the run directory.
-        has_layers: bool,
     },
 }
 
@@ -149,17 +147,18 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
     }
 }
 
-/// Memory layers are mapped by a library that is loaded before the engine's own. Without layers
-/// the engine runs without it.
+/// Memory layers are mapped by a library that is loaded before the engine's own, which also has
+/// the kernel ready to note what the guest writes. A machine whose memory becomes an image needs
+/// neither, and maps it shared.
 fn environment(launch: &Launch<'_>) -> Vec<(String, String)> {
-    let has_layers = matches!(
+    let becomes_image = matches!(
         launch.origin,
-        Origin::Restore {
-            has_layers: true,
+        Origin::Boot {
+            memory: BootMemory::Image,
             ..
         }
     );
-    if !has_layers {
+    if becomes_image {
         return Vec::new();
     }
     let map = launch.slot.engine_run_directory.join(MEMORY_MAP);
@@ -241,7 +240,7 @@ fn origin(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
                 kernel_arguments(launch.config.accelerator, counter_khz),
             );
         }
-        Origin::Restore { memory_image, .. } => {
+        Origin::Restore { memory_image } => {
             let memory = private_memory(size, &mounts.engine_path(memory_image));
             arguments.add_json("-object", &memory);
             // The kernel is in the memory image. `-S` holds the machine after its state is loaded,

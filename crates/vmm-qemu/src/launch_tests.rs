@@ -76,7 +76,6 @@ const BOOT_PRIVATELY: fn() -> Origin<'static> = || Origin::Boot {
 };
 const RESTORE: fn() -> Origin<'static> = || Origin::Restore {
     memory_image: Path::new("/t/python/memory.img"),
-    has_layers: false,
 };
 
 fn devices(command: &EngineCommand) -> Vec<&str> {
@@ -244,22 +243,20 @@ fn a_comma_in_a_path_starts_no_option() {
 }
 
 #[test]
-fn only_a_machine_with_layers_loads_the_library() {
-    assert!(write(Accelerator::Tcg, RESTORE()).environment.is_empty());
-    let layered = Origin::Restore {
-        memory_image: Path::new("/t/python/memory.img"),
-        has_layers: true,
-    };
-    let names: Vec<_> = write(Accelerator::Tcg, layered)
-        .environment
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "LD_PRELOAD=/usr/lib/dayfly/libdayfly_memory.so",
-            "DAYFLY_MEMORY_MAP=/run/memory.map"
-        ]
-    );
+fn every_machine_but_one_whose_memory_becomes_an_image_loads_the_library() {
+    assert!(write(Accelerator::Tcg, BOOT()).environment.is_empty());
+    for origin in [RESTORE(), BOOT_PRIVATELY()] {
+        let names: Vec<_> = write(Accelerator::Tcg, origin)
+            .environment
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "LD_PRELOAD=/usr/lib/dayfly/libdayfly_memory.so",
+                "DAYFLY_MEMORY_MAP=/run/memory.map"
+            ]
+        );
+    }
 }

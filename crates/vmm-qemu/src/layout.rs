@@ -69,13 +69,14 @@ impl Layout {
             BootMemory::Image => None,
             BootMemory::Private => Some(spec.machine.memory.bytes()),
         };
+        let memory_map = zeros_bytes.map(|bytes| memory_map(slot, bytes, &[]));
         let layout = Self {
             empty_layer: spec.disks.empty_layer.clone(),
             disk: spec.disk,
             spares: spares(spec.machine.spare_disks, &spec.volumes),
             links: links.made,
             handed_over: handed_over(&spec.volumes),
-            memory_map: None,
+            memory_map,
             zeros_bytes,
         };
         (spec, layout)
@@ -97,8 +98,7 @@ impl Layout {
             spares: spares(spec.machine.spare_disks, &spec.volumes),
             links: links.made,
             handed_over: handed_over(&spec.volumes),
-            memory_map: (!spec.memory_layers.is_empty())
-                .then(|| memory_map(slot, memory_bytes, &spec.memory_layers)),
+            memory_map: Some(memory_map(slot, memory_bytes, &spec.memory_layers)),
             zeros_bytes: (spec.memory_image == MemoryImage::Zeros).then_some(memory_bytes),
         };
         (spec, layout)

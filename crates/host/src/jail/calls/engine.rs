@@ -42,6 +42,7 @@ const OTHER_COMMANDS: &[u32] = &[
     0x4004_54d4, // TUNSETSNDBUF
     0x8004_54e0, // TUNSETSTEERINGEBPF, by which a restore says that there is no such program
     0x5401,      // TCGETS
+    0xc018_aa3f, // UFFDIO_API, of the library that has the guest's writes noted
 ];
 
 /// The most frequent commands come first: a filter tries them in order.
@@ -59,7 +60,14 @@ fn narrowed() -> Vec<Allowed> {
         let values: Vec<u32> = values.iter().copied().map(bits).collect();
         Allowed::with(call, argument, &values)
     };
+    // Opened by the library, for the node to borrow. It cannot hold up faults of the kernel.
+    const NOTES_WRITES: u32 = bits(libc::O_CLOEXEC | libc::O_NONBLOCK) | 1; // UFFD_USER_MODE_ONLY
     vec![
+        Allowed::with(
+            call("SYS_userfaultfd", libc::SYS_userfaultfd),
+            0,
+            &[NOTES_WRITES],
+        ),
         Allowed::with(call("SYS_clone", libc::SYS_clone), 0, &[THREAD]),
         allow(
             call("SYS_fcntl", libc::SYS_fcntl),

@@ -4,6 +4,8 @@
     reason = "a library that takes the place of mmap is made of nothing else"
 )]
 
+pub(crate) mod tracking;
+
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io::Write;
@@ -114,6 +116,7 @@ fn lay_over(start: *mut c_void, length: usize) {
             map_extent(start, &file, first * PAGE_BYTES, count * PAGE_BYTES);
         }
     }
+    tracking::open();
 }
 
 fn map_extent(start: *mut c_void, file: &File, offset: u64, bytes: u64) {
