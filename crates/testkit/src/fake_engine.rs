@@ -35,6 +35,7 @@ pub enum EngineOperation {
     Restore,
     Pause,
     Resume,
+    CopyAhead,
     Capture,
     PrepareSeal,
     Seal,

@@ -231,6 +231,16 @@ impl FakeVm {
     }
 }
 
+fn has_room(memory: &MemoryCapture) -> Result<(), EngineCaptureError> {
+    if memory.bytes_max < PAGE_BYTES {
+        return Err(EngineCaptureError::TooMuch {
+            wanted_bytes: PAGE_BYTES,
+            limit_bytes: memory.bytes_max,
+        });
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl Vm for FakeVm {
     fn process(&self) -> EngineProcess {
@@ -249,6 +259,22 @@ impl Vm for FakeVm {
         self.machine.waits.send_replace(false);
         self.machine.set_running(true);
         Ok(())
+    }
+
+    async fn copy_ahead(
+        &mut self,
+        memory: &MemoryCapture,
+    ) -> Result<Option<u64>, EngineCaptureError> {
+        let process = Some(self.machine.process);
+        let fault = self.shared.fault(EngineOperation::CopyAhead, process).await;
+        if self.machine.exit().is_some() {
+            return Err(EngineCaptureError::Gone);
+        }
+        fault.map_err(|error| EngineCaptureError::Refused(error.into()))?;
+        has_room(memory)?;
+        let written = self.save_memory(memory);
+        written.map_err(|error| EngineCaptureError::Memory(error.into()))?;
+        Ok(Some(PAGE_BYTES))
     }
 
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
@@ -284,12 +310,7 @@ impl Vm for FakeVm {
             ..Captured::default()
         };
         if let Some(memory) = &spec.memory {
-            if memory.bytes_max < PAGE_BYTES {
-                return Err(EngineCaptureError::TooMuch {
-                    wanted_bytes: PAGE_BYTES,
-                    limit_bytes: memory.bytes_max,
-                });
-            }
+            has_room(memory)?;
             let written = self.save_memory(memory);
             captured.extents = written.map_err(|error| EngineCaptureError::Memory(error.into()))?;
             captured.patched_pages = u64::from(memory.patch.is_some());

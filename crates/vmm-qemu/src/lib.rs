@@ -15,6 +15,7 @@ mod events;
 pub mod installed;
 mod launch;
 mod layout;
+mod memory;
 mod network;
 mod parked;
 pub mod probe;

@@ -5,21 +5,19 @@ use std::path::Path;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use dayfly_host::guest_memory::{GuestMemory, GuestMemoryError, Patch, merge_to};
 use dayfly_types::DiskMib;
-use dayfly_types::limits::{
-    ENGINE_COMMAND_DEADLINE, MEMORY_EXTENTS_MAX, SNAPSHOT_LAYERS_MAX, TEARDOWN_STEP_DEADLINE,
-};
+use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
     CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, MemoryCapture,
-    PAGE_BYTES, PageRange, SealError, Slot, Vm, VmEvent, VmExit, file_names,
+    SealError, Slot, Vm, VmEvent, VmExit, file_names,
 };
 use serde_json::{Value, json};
 
 use crate::disks::engine_path_of;
 use crate::error::{LayoutError, MonitorError};
 use crate::events::{Events, Heard, STOPPED_BY_ERROR};
-use crate::layout::{is_guest_memory, make_layer, make_state_file};
+use crate::layout::{make_layer, make_state_file};
+use crate::memory::{self, Ahead};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
 use crate::qmp::{LAYER_SUFFIX, Monitor};
 
@@ -34,6 +32,8 @@ pub(crate) struct QemuVm {
     watched: Watched,
     monitor: Option<Monitor>,
     events: Events,
+    /// What was copied for a capture that is yet to come.
+    ahead: Option<Ahead>,
 }
 
 impl QemuVm {
@@ -43,6 +43,7 @@ impl QemuVm {
             watched,
             monitor,
             events: Events::default(),
+            ahead: None,
         }
     }
 
@@ -188,6 +189,22 @@ impl Vm for QemuVm {
         Ok(())
     }
 
+    async fn copy_ahead(
+        &mut self,
+        memory: &MemoryCapture,
+    ) -> Result<Option<u64>, EngineCaptureError> {
+        let (pid, memory) = (self.watched.process().pid, memory.clone());
+        let ahead = self.ahead.take();
+        let round = move || memory::copy_ahead(pid, &memory, ahead);
+        let copied = tokio::task::spawn_blocking(round).await;
+        let copied = copied.map_err(|error| EngineCaptureError::Memory(error.into()))?;
+        let Some((ahead, bytes)) = copied? else {
+            return Ok(None);
+        };
+        self.ahead = Some(ahead);
+        Ok(Some(bytes))
+    }
+
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
         let target = engine_path_of(&self.slot, &spec.device_state)
             .map_err(|error| EngineCaptureError::Refused(error.into()))?;
@@ -215,7 +232,8 @@ impl Vm for QemuVm {
         };
         let pid = self.watched.process().pid;
         let start = Instant::now();
-        let saved = tokio::task::spawn_blocking(move || save_memory(pid, &memory)).await;
+        let ahead = self.ahead.take();
+        let saved = tokio::task::spawn_blocking(move || memory::save(pid, &memory, ahead)).await;
         let saved = saved.map_err(|error| EngineCaptureError::Memory(error.into()))?;
         let (extents, patched_pages) = saved?;
         Ok(Captured {
@@ -307,39 +325,6 @@ impl Vm for QemuVm {
             Err(error) => Err(ControlError::Refused(error.into())),
         }
     }
-}
-
-/// Finds what differs from the files that memory was mapped from, and copies it.
-fn save_memory(
-    pid: i32,
-    capture: &MemoryCapture,
-) -> Result<(Vec<PageRange>, u64), EngineCaptureError> {
-    let failed = |error: GuestMemoryError| EngineCaptureError::Memory(error.into());
-    let memory = GuestMemory::find(pid, is_guest_memory).map_err(failed)?;
-    // An engine that a guest has taken over may map whatever it likes.
-    if memory.bytes() != capture.bytes {
-        return Err(failed(GuestMemoryError::NotMapped));
-    }
-    let changed = memory.changed().map_err(failed)?;
-    let pages = merge_to(changed, MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX);
-    let wanted_bytes = pages.iter().map(|pages| pages.count * PAGE_BYTES).sum();
-    if wanted_bytes > capture.bytes_max {
-        return Err(EngineCaptureError::TooMuch {
-            wanted_bytes,
-            limit_bytes: capture.bytes_max,
-        });
-    }
-    let patch = capture.patch.as_ref().map(|patch| Patch {
-        prefix: &patch.prefix,
-        offset: patch.offset,
-        value: patch.value,
-    });
-    let patched = memory.copy(&pages, &capture.layer, patch).map_err(failed)?;
-    let extents = pages.iter().map(|pages| PageRange {
-        first: pages.first,
-        count: pages.count,
-    });
-    Ok((extents.collect(), patched))
 }
 
 fn file_size(path: &Path) -> io::Result<u64> {

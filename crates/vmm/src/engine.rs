@@ -12,7 +12,7 @@ use crate::error::{
     AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };
 use crate::slot::{EngineProcess, Slot};
-use crate::spec::{BootSpec, CaptureSpec, Captured, RestoreSpec};
+use crate::spec::{BootSpec, CaptureSpec, Captured, MemoryCapture, RestoreSpec};
 
 /// An engine product on this host.
 ///
@@ -61,8 +61,20 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
     /// Lets the guest's processors run. Repeating it changes nothing.
     async fn resume(&mut self) -> Result<(), ControlError>;
 
+    /// Copies memory for a capture that is yet to come, while the guest runs: what differs from
+    /// what was restored at the first call for a layer, what was written since the call before at
+    /// each further one. Answers how many bytes that were. `None` when this machine cannot tell what
+    /// it writes; then nothing was copied.
+    ///
+    /// A call that failed or was dropped begins anew, or leaves everything to the capture.
+    async fn copy_ahead(
+        &mut self,
+        memory: &MemoryCapture,
+    ) -> Result<Option<u64>, EngineCaptureError>;
+
     /// Writes the device state, and the memory that differs from what was restored. The machine
     /// must be paused and stays so. Nothing is synced to disk; that can wait until it runs again.
+    /// What [`Vm::copy_ahead`] has copied to the same layer is not copied again.
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError>;
 
     /// Makes an empty disk layer of that name in the run directory and has the engine open it, so

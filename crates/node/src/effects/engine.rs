@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
     AdoptError, BootError, BootSpec, Capabilities, CaptureSpec, Captured, ControlError, Engine,
-    EngineCaptureError, EngineProcess, ParkError, ParkedVm, RestoreError, RestoreSpec, SealError,
-    Slot, Vm, VmEvent, VmExit,
+    EngineCaptureError, EngineProcess, MemoryCapture, ParkError, ParkedVm, RestoreError,
+    RestoreSpec, SealError, Slot, Vm, VmEvent, VmExit,
 };
 
 use super::{Effect, Effects};
@@ -104,6 +104,15 @@ impl Vm for ObservedVm {
     async fn resume(&mut self) -> Result<(), ControlError> {
         let work = self.inner.resume();
         self.effects.around_async(Effect::EngineResume, work).await
+    }
+
+    async fn copy_ahead(
+        &mut self,
+        memory: &MemoryCapture,
+    ) -> Result<Option<u64>, EngineCaptureError> {
+        let work = self.inner.copy_ahead(memory);
+        let effect = Effect::EngineCopyAhead;
+        self.effects.around_async(effect, work).await
     }
 
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {

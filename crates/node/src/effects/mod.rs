@@ -50,6 +50,7 @@ effects! {
     EngineRestore = "engine.restore",
     EnginePause = "engine.pause",
     EngineResume = "engine.resume",
+    EngineCopyAhead = "engine.copy_ahead",
     EngineCapture = "engine.capture",
     EnginePrepareSeal = "engine.prepare_seal",
     EngineSeal = "engine.seal",

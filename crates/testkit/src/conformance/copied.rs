@@ -90,6 +90,34 @@ async fn over_its_limit(vm: &mut dyn Vm, capture: &CaptureSpec) -> Claim {
     Ok(())
 }
 
+/// A machine that is copied ahead runs on, and each round copies no more than there is. The copy
+/// that is made of it afterwards is as whole as any. An engine that cannot tell what its guest
+/// writes says so each time.
+async fn copied_ahead(slot: &Slot, vm: &mut dyn Vm, capture: &CaptureSpec) -> Claim {
+    let Some(memory) = &capture.memory else {
+        return Ok(());
+    };
+    let limited = MemoryCapture {
+        bytes_max: 0,
+        ..memory.clone()
+    };
+    let first = match vm.copy_ahead(&limited).await {
+        Err(EngineCaptureError::TooMuch { .. }) => vm.copy_ahead(memory).await?,
+        Ok(None) => None,
+        other => return Err(format!("copied beyond its limit: {other:?}").into()),
+    };
+    let again = vm.copy_ahead(memory).await?;
+    ensure!(
+        first.is_some() == again.is_some(),
+        "copied {first:?} bytes, then {again:?}"
+    );
+    ensure!(
+        first.is_none_or(|bytes| bytes > 0 && bytes <= memory.bytes),
+        "copied {first:?} bytes"
+    );
+    ensure_running(slot).await
+}
+
 /// Captures the machine, which goes on. Gives the copy, and how many pages were saved for it.
 async fn copy(
     slot: &Slot,
@@ -117,6 +145,9 @@ async fn copy(
         !vm.waits_for_room().await?,
         "a paused machine waits for room"
     );
+    vm.resume().await?;
+    copied_ahead(slot, vm, &capture).await?;
+    vm.pause().await?;
     let captured = vm.capture(&capture).await?;
     let sealed = vm.seal_disk("disk-2.img").await?;
     ensure_still(slot).await?;
