@@ -53,6 +53,10 @@ impl Agent {
         lease_ms: Option<u64>,
         mark: Option<&CopyMark>,
     ) -> Result<Response, GuestError> {
+        // What is synced before the freeze need not be synced behind it, when user code stands still.
+        if self.machine.is_guest() {
+            rustix::fs::sync();
+        }
         if let Some(group) = &self.machine.user_group
             && let Err(error) = group.freeze()
         {

@@ -8,4 +8,5 @@ pub mod admission;
 pub mod egress;
 pub mod expiry;
 pub mod lifecycle;
+pub mod rounds;
 pub mod wall_clock;

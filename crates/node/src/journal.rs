@@ -111,6 +111,12 @@ impl SandboxRecord {
         }
     }
 
+    /// What its engine gets of the processors.
+    #[must_use]
+    pub(crate) fn cpu_limit(&self) -> CpuMillis {
+        self.cpu.unwrap_or(self.machine.vcpus.into())
+    }
+
     #[must_use]
     pub const fn state(&self) -> SandboxState {
         self.phase.state()

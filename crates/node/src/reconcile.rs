@@ -349,7 +349,15 @@ async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Result<Option<Box<
         Err(error) => return Err(doubt(record, &error)),
     };
     match parts.engine.adopt(&slot, machine.engine.process).await {
-        Ok(vm) => Ok(Some(vm)),
+        Ok(vm) => {
+            // A capture that was cut short may have left it with less.
+            let limited = parts.slots.limit_cpu(slot.index, record.cpu_limit()).await;
+            if let Err(error) = limited {
+                let error = crate::error_chain(&error);
+                tracing::warn!(sandbox_id = %record.id, error, "cannot limit the processor time");
+            }
+            Ok(Some(vm))
+        }
         Err(AdoptError::Gone) => Ok(None),
         Err(error) => Err(doubt(record, &error)),
     }

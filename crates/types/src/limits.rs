@@ -108,6 +108,13 @@ pub const FORK_PARALLEL_MAX: usize = 4;
 pub const SNAPSHOTS_MAX: usize = 1000;
 /// How long freezing, saving and thawing may take together.
 pub const CAPTURE_DEADLINE: Duration = Duration::from_secs(60);
+/// Before a capture stops the machine, memory is copied in rounds until no more than this is left.
+pub const AHEAD_LEFT_BYTES: u64 = 2 << 20;
+/// More rounds than this would only be a guest that cannot be held back.
+pub const AHEAD_ROUNDS_MAX: u32 = 24;
+/// What a guest gets of one processor while it writes faster than it is copied, in thousandths, step
+/// by step.
+pub const AHEAD_CPU_MILLIS: &[u64] = &[300, CPU_MILLIS_MIN];
 /// How long a guest stays frozen when nobody tells it to go on.
 pub const QUIESCE_LEASE: Duration = Duration::from_secs(20);
 /// Ranges of pages in one memory map. Each is a mapping of the engine, of which the kernel allows

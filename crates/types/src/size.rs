@@ -79,6 +79,12 @@ size!(
     CpuMillis, u32, "CPU in thousandths", limits::CPU_MILLIS_MIN, limits::VCPUS_MAX * 1000
 );
 
+impl From<Vcpus> for CpuMillis {
+    fn from(vcpus: Vcpus) -> Self {
+        Self(u32::from(vcpus.get()) * 1000)
+    }
+}
+
 /// How large a machine is that is captured whole. Neither can change while it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TemplateSize {

@@ -1,10 +1,11 @@
 //! Capturing a running sandbox without ending it.
 //!
 //! ```text
-//! unmount volumes, prepare the next disk layer        user code runs
+//! copy memory, again and again what was written       user code runs
+//! unmount volumes, prepare the next disk layer
 //! freeze user processes, sync                         frozen
 //!   stop the engine                                   paused
-//!     device state, changed memory, seal the disk
+//!     device state, memory of the last moment, seal the disk
 //!   let the engine run
 //! thaw user processes                                 user code runs
 //! make the files durable, publish, remount
@@ -24,7 +25,7 @@ use dayfly_snapshots::capture::{
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, SandboxState, SnapshotId, limits};
-use dayfly_vmm::{CaptureSpec, Captured, MemoryCapture, PagePatch, Slot, file_names as slot_files};
+use dayfly_vmm::{CaptureSpec, Captured, PagePatch, Slot, file_names as slot_files};
 
 use super::CaptureWish;
 use super::bring_up::unix_nanos;
@@ -116,8 +117,17 @@ impl Owner {
         let agent = self.running_agent()?;
         self.check_chain()?;
         let _pin = self.parts.pins.pin(&wish.id);
-        self.unmount_volumes(&agent).await?;
-        let taken = self.take(&agent, &wish.id, room).await;
+        let slot = self.slot().await?;
+        self.begin_capture(&wish.id).await?;
+        let mut ready = self.copy_ahead(&slot, &wish.id, &room).await;
+        if ready.is_ok() {
+            ready = self.unmount_volumes(&agent).await;
+        }
+        if let Err(error) = ready {
+            self.abandon(&wish.id).await;
+            return Err(error);
+        }
+        let taken = self.take(&agent, &slot, &wish.id, room).await;
         // The machine may lie on the capture from here on, whatever becomes of it; who collects
         // garbage must know before the pin goes.
         self.publish_now();
@@ -224,15 +234,14 @@ impl Owner {
     async fn take(
         &mut self,
         agent: &AgentClient,
+        slot: &Slot,
         id: &SnapshotId,
         room: CaptureRoom,
     ) -> Result<Taken, NodeError> {
-        let slot = self.slot().await?;
-        self.begin_capture(id).await?;
         let prepared = self.prepare_seal(id).await;
         let taken = match prepared {
             Ok(()) => {
-                self.freeze_and_save(agent, &slot, id, Afterwards::GoesOn, room)
+                self.freeze_and_save(agent, slot, id, Afterwards::GoesOn, room)
                     .await
             }
             Err(error) => Err(error),
@@ -371,19 +380,14 @@ impl Owner {
         afterwards: Afterwards,
         room: CaptureRoom,
     ) -> Result<Taken, NodeError> {
-        let directory = self.parts.captures.unfinished(id);
+        let mark = PagePatch {
+            prefix: copy_mark::page_prefix(nonce).to_vec(),
+            offset: copy_mark::FLAG_OFFSET,
+            value: copy_mark::FLAG_COPY,
+        };
         let spec = CaptureSpec {
             device_state: slot.run_directory.join(slot_files::DEVICE_STATE),
-            memory: Some(MemoryCapture {
-                layer: directory.join(file_names::MEMORY_LAYER),
-                bytes: self.record.machine.memory.bytes(),
-                bytes_max: room.memory_bytes_max,
-                patch: Some(PagePatch {
-                    prefix: copy_mark::page_prefix(nonce).to_vec(),
-                    offset: copy_mark::FLAG_OFFSET,
-                    value: copy_mark::FLAG_COPY,
-                }),
-            }),
+            memory: Some(self.memory_of_capture(id, &room, Some(mark))),
         };
         let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;

@@ -15,6 +15,7 @@
 //! decides which changes are legal. Start reading at [`owner`].
 
 mod activity;
+mod ahead;
 pub(crate) mod bring_up;
 pub(crate) mod capture;
 mod connect;
