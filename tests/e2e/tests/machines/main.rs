@@ -45,6 +45,7 @@ mod local_group;
 mod lost_answers;
 mod metering;
 mod network;
+mod pauses;
 mod posture;
 mod purge;
 mod recipes;

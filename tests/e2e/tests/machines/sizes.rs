@@ -36,7 +36,7 @@ async fn has_memory(client: &Client, id: &str, mib: u64) -> Result<()> {
 }
 
 /// Creates as a client that waits does.
-async fn create_when_baked(client: &Client, request: &CreateSandbox) -> Result<Sandbox> {
+pub(crate) async fn create_when_baked(client: &Client, request: &CreateSandbox) -> Result<Sandbox> {
     until("it is created", patient(BAKED), || async {
         match client.create_sandbox(request).await {
             Ok(sandbox) => Some(Ok(sandbox)),
