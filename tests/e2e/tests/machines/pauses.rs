@@ -61,7 +61,12 @@ async fn goes_on(client: &Client, id: &str, rounds: u64) -> Result<()> {
         (now >= before + rounds || is_torn(client, id).await).then_some(())
     })
     .await?;
-    let torn = output(client, id, "cat /tmp/torn /tmp/program.out 2>/dev/null || true").await?;
+    let torn = output(
+        client,
+        id,
+        "cat /tmp/torn /tmp/program.out 2>/dev/null || true",
+    )
+    .await?;
     ensure!(torn.trim().is_empty(), "{id}: {torn}");
     Ok(())
 }
@@ -79,7 +84,9 @@ async fn a_guest_that_writes_without_end_is_captured_in_one_instant() -> Result<
     start(&client, &source, WRITER, 60).await?;
     goes_on(&client, &source, 16).await?;
     for _ in 0..2 {
-        let forked = client.fork_sandbox(&source, &ForkSandbox::default()).await?;
+        let forked = client
+            .fork_sandbox(&source, &ForkSandbox::default())
+            .await?;
         tell("60 MiB written without end", &forked.capture);
         let child = forked.children.first().context("no child")?;
         goes_on(&client, &child.id, 16).await?;
@@ -181,7 +188,9 @@ async fn a_pause_does_not_grow_with_what_changed() -> Result<()> {
     // In turns, so that none of them has a better hour. The first of each is not counted.
     for turn in 0..=TURNS {
         for (_, sandbox, forks, snapshots) in &mut sessions {
-            let forked = client.fork_sandbox(sandbox, &ForkSandbox::default()).await?;
+            let forked = client
+                .fork_sandbox(sandbox, &ForkSandbox::default())
+                .await?;
             let child = forked.children.first().context("no child")?;
             client.delete_sandbox(&child.id).await?;
             let snapshot = client
