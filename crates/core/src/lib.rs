@@ -1,4 +1,5 @@
-//! Rules without I/O and without a clock: lifecycle, admission, expiry, egress, clocks.
+//! Rules without I/O and without a clock: lifecycle, admission, whose turn it is,
+//! expiry, egress, clocks.
 //!
 //! Time and randomness are arguments. Everything here is a pure function, so that property tests
 //! and simulations can cover it. Start reading at [`lifecycle`].
@@ -7,6 +8,7 @@
 pub mod admission;
 pub mod egress;
 pub mod expiry;
+pub mod fair_line;
 pub mod lifecycle;
 pub mod rounds;
 pub mod wall_clock;

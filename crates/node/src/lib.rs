@@ -9,6 +9,7 @@
 pub mod bake;
 pub mod baker;
 mod boots;
+mod bring_up_line;
 mod calls;
 pub mod capacity;
 mod console;

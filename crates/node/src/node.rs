@@ -23,6 +23,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::bring_up_line::BringUpLine;
 use crate::calls;
 use crate::capacity::{HostResources, Ledger, Reserve};
 use crate::disk_lane::off_runtime;
@@ -136,11 +137,13 @@ impl Node {
         let volumes =
             VolumeStore::open(config.volumes_directory.clone()).map_err(StartError::Volumes)?;
         let known = Identity::open(config.identity_file.clone()).map_err(StartError::Identity)?;
+        let bring_up_line = BringUpLine::of_host(ports.resources.processors());
         let pool = Pool::new(
             Arc::clone(&engine),
             Arc::clone(&slots),
             Arc::clone(&ports.templates),
             config.pool,
+            Arc::clone(&bring_up_line),
         );
         let parts = Arc::new(Parts {
             engine,
@@ -160,6 +163,7 @@ impl Node {
             effects,
             pins: Arc::default(),
             boots: Arc::default(),
+            bring_up_line,
             pause_guard: ports.pause_guard,
             network_logs: ports.network_logs,
             egress_spool: ports.egress_spool,

@@ -28,6 +28,7 @@ pub(crate) fn origin_of_template(parts: &Parts, template: Arc<ReadyTemplate>) ->
         event: IdentityEvent::Create,
         volumes: Vec::new(),
         grow: None,
+        turn: None,
     }
 }
 
@@ -146,6 +147,7 @@ pub(crate) async fn origin_of_disk(
         event: IdentityEvent::Create,
         volumes: Vec::new(),
         grow: None,
+        turn: None,
     })
 }
 
@@ -194,5 +196,6 @@ fn origin_of_files(
         event,
         volumes: Vec::new(),
         grow: None,
+        turn: None,
     }
 }

@@ -11,6 +11,7 @@ use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::boots::Boots;
+use crate::bring_up_line::BringUpLine;
 use crate::capacity::{Booking, Ledger, Promise};
 use crate::effects::{Captures, Effects};
 use crate::egress::{EgressGate, EgressSpool, NetworkLogs};
@@ -49,6 +50,7 @@ pub(crate) struct Parts {
     pub(crate) volumes: Arc<VolumeStore>,
     pub(crate) pins: Arc<Pins>,
     pub(crate) boots: Arc<Boots>,
+    pub(crate) bring_up_line: Arc<BringUpLine>,
     pub(crate) pause_guard: PauseGuard,
     pub(crate) egress: Arc<dyn EgressGate>,
     pub(crate) network_logs: Arc<NetworkLogs>,

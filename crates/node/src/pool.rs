@@ -1,8 +1,9 @@
 //! Slots and engines made ahead of time, so that a create waits for neither.
 //!
 //! A parked engine has started, mapped its template's memory and waits; nothing of a guest has
-//! run in it. It is used once, for one sandbox. The pool fills itself in the background, and only
-//! while no create is under way: a refill must not slow down what it is meant to speed up.
+//! run in it. It is used once, for one sandbox. The pool fills itself in the background, while no
+//! create is under way or most of the host's processors have none: a refill must not slow down what
+//! it is meant to speed up, and creates that come steadily must not keep it away for ever.
 //!
 //! Each parked engine costs a slot and a process, so they wait for the templates of the start, and
 //! for as many others as [`limits::POOL_TEMPLATES_MAX`] says: those that were used last.
@@ -19,6 +20,7 @@ use dayfly_vmm::{
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::bring_up_line::BringUpLine;
 use crate::templates::{ReadyTemplate, TemplateSource};
 
 /// How many to keep.
@@ -104,6 +106,7 @@ pub struct Pool {
     slots: Arc<dyn SlotProvider>,
     templates: Arc<dyn TemplateSource>,
     targets: PoolTargets,
+    bring_ups: Arc<BringUpLine>,
     shelf: Mutex<Shelf>,
     wanted: Notify,
     creates_under_way: AtomicUsize,
@@ -132,18 +135,19 @@ impl Drop for CreateUnderWay {
 }
 
 impl Pool {
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         engine: Arc<dyn Engine>,
         slots: Arc<dyn SlotProvider>,
         templates: Arc<dyn TemplateSource>,
         targets: PoolTargets,
+        bring_ups: Arc<BringUpLine>,
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             slots,
             templates,
             targets,
+            bring_ups,
             shelf: Mutex::new(Shelf::default()),
             wanted: Notify::new(),
             creates_under_way: AtomicUsize::new(0),
@@ -363,9 +367,10 @@ impl Pool {
         self.empty().await;
     }
 
-    /// Makes one thing that is missing. `Ok(false)`: nothing is, or a create is under way.
+    /// Makes one thing that is missing. `Ok(false)`: nothing is, or a create needs the host.
     async fn refill_one(&self) -> Result<bool, TakeError> {
-        if self.creates_under_way.load(Ordering::Relaxed) > 0 {
+        let has_creates = self.creates_under_way.load(Ordering::Relaxed) > 0;
+        if has_creates && !self.bring_ups.has_spare() {
             return Ok(false);
         }
         if self.drop_outdated().await {

@@ -21,7 +21,7 @@ use crate::disk_lane::off_runtime;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::Node;
 use crate::origin::{origin_of_capture, origin_of_disk, origin_of_early, origin_of_template};
-use crate::sandbox::bring_up::Origin;
+use crate::sandbox::bring_up::{Origin, Start};
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
 use crate::snapshot_reports::snapshot_report;
@@ -138,6 +138,9 @@ impl Node {
             return same_project(handle.clone(), wanted);
         }
         self.check_sharing(wanted, sandboxes.values())?;
+        if !matches!(origin.start, Start::Boot { .. }) {
+            origin.turn = Some(self.parts.bring_up_line.join(&wanted.project)?);
+        }
         let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
         sandboxes.insert(wanted.id.clone(), handle.clone());
         drop(sandboxes);

@@ -92,6 +92,16 @@ pub const DISK_BOOTS_MAX: usize = 2;
 /// The same of one project, so that none keeps the others out.
 pub const DISK_BOOTS_OF_PROJECT_MAX: usize = 1;
 const _: () = assert!(DISK_BOOTS_OF_PROJECT_MAX < DISK_BOOTS_MAX);
+/// Machines of one node that are brought up at the same time, for each of its processors. More of
+/// them would share the processors evenly and all be late.
+pub const BRING_UPS_PER_PROCESSOR: usize = 1;
+/// Bring-ups that wait for their turn: more than a node has memory for.
+pub const BRING_UPS_WAITING_MAX: usize = 1024;
+/// The same of one project, so that none fills the line.
+pub const BRING_UPS_WAITING_OF_PROJECT_MAX: usize = BRING_UPS_WAITING_MAX / 4;
+/// How long a bring-up waits for its turn. The published clients give up after 30 seconds, and who
+/// is told before that can ask again.
+pub const BRING_UP_WAIT_DEADLINE: Duration = Duration::from_secs(24);
 /// How long one step of a teardown may take before the next is tried.
 pub const TEARDOWN_STEP_DEADLINE: Duration = Duration::from_secs(5);
 /// Requests that wait in front of one sandbox's owner.

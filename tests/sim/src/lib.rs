@@ -36,6 +36,7 @@ const HOUSEKEEPING_PERIOD: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct SimulatedHost {
     pub memory_mib: u64,
+    pub processors: usize,
     /// What is free now; a test may change it at any time.
     pub disk_mib: Arc<AtomicU64>,
 }
@@ -46,7 +47,7 @@ impl HostResources for SimulatedHost {
     }
 
     fn processors(&self) -> usize {
-        8
+        self.processors
     }
 
     fn disk_available_mib(&self) -> u64 {
@@ -164,6 +165,8 @@ pub struct World {
     pub engine: Arc<FakeEngine>,
     pub host: SimulatedHost,
     pub pool: PoolTargets,
+    /// Whether projects may be beside each other, although guests are only emulated.
+    pub shares_emulation: bool,
     templates: Mutex<Arc<dyn TemplateSource>>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
@@ -184,12 +187,14 @@ impl World {
             slots,
             host: SimulatedHost {
                 memory_mib: 768 * sandboxes + 10,
+                processors: 8,
                 disk_mib: Arc::new(AtomicU64::new(1 << 30)),
             },
             pool: PoolTargets {
                 slots: 0,
                 engines: 0,
             },
+            shares_emulation: false,
             templates: Mutex::new(Arc::new(FixedTemplate::new(directory.path())?)),
             directory,
             stop: CancellationToken::new(),
@@ -243,7 +248,7 @@ impl World {
                 disk_mib: 0,
             },
             pool: self.pool,
-            allow_shared_emulation: false,
+            allow_shared_emulation: self.shares_emulation,
             boot_id: format!("boot-{}", self.boots.load(Ordering::SeqCst)),
             restarts: 0,
         };

@@ -23,6 +23,7 @@ use super::permit::permit;
 use super::stages::Stages;
 use crate::bake::start_program;
 use crate::boots::BootTurn;
+use crate::bring_up_line::BringUpTurn;
 use crate::console::console_of;
 use crate::disk_lane::DiskLane;
 use crate::effects::Effect;
@@ -119,6 +120,8 @@ pub(crate) struct Origin {
     pub(crate) volumes: Vec<VolumeDisk>,
     /// The size that the writable disk must have, when it is another than what is restored.
     pub(crate) grow: Option<DiskMib>,
+    /// Held until it runs, unless it boots, which has turns of its own.
+    pub(crate) turn: Option<BringUpTurn>,
 }
 
 /// How a machine comes to life.
@@ -207,7 +210,11 @@ pub(crate) async fn bring_up(
     origin: &Origin,
     supply: Supply,
 ) -> Result<BroughtUp, BringUpError> {
-    let mut stages = Stages::begin(unix_nanos(parts.clock.as_ref()));
+    let now = unix_nanos(parts.clock.as_ref());
+    let mut stages = match &origin.turn {
+        Some(turn) => Stages::begin_behind("line", turn.waited(), now),
+        None => Stages::begin(now),
+    };
     let (mut vm, agent) = match &origin.start {
         Start::Boot { .. } => boot(parts, disk, record, origin, &mut stages).await?,
         Start::RestorePlain | Start::Restore => {

@@ -21,6 +21,9 @@ impl Owner {
             self.release_volumes().await;
             return Err(error);
         }
+        if let Some(turn) = &mut origin.turn {
+            turn.come().await?;
+        }
         self.start_machine(origin).await
     }
 

@@ -133,11 +133,11 @@ impl Owner {
         let is_boot = matches!(origin.start, Start::Boot { .. });
         let under_way = (!is_boot).then(|| self.parts.pool.create_begins());
         let next = self.create_unless_deleted(&mut origin).await;
+        // Its turn ends here, with the bring-up.
+        drop(origin);
         if let Some(under_way) = under_way {
             under_way.linger();
         }
-        // Its turn to boot ends here, with the boot.
-        drop(origin);
         self.run(next, incoming).await;
     }
 

@@ -15,6 +15,7 @@ use super::disk::Needs;
 use super::handle::wrong_state;
 use super::owner::Owner;
 use super::report::unavailable;
+use crate::bring_up_line::BringUpTurn;
 use crate::capacity::Promise;
 use crate::effects::Effect;
 use crate::failure::node_error;
@@ -155,6 +156,7 @@ impl Owner {
         let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
         let are_mounted = purpose == Some(CapturePurpose::Hibernation);
         self.add_volumes(&mut origin, are_mounted).await?;
+        origin.turn = Some(self.turn().await?);
         self.change(LifecycleEvent::Wake).await?;
         self.start_from(origin, promise).await
     }
@@ -166,13 +168,22 @@ impl Owner {
         self.parts.admit(demand)
     }
 
+    /// Waits until the machine may be brought up. Before anything is changed for it, because it may
+    /// be refused.
+    async fn turn(&self) -> Result<BringUpTurn, NodeError> {
+        let mut turn = self.parts.bring_up_line.join(&self.record.project)?;
+        turn.come().await?;
+        Ok(turn)
+    }
+
     /// Restores what was prepared. After a failure the sandbox sleeps on, unless its machine may
     /// have written to a volume that its memory still has mounted: memory that is older than its
     /// disk must not run again.
-    async fn start_from(&mut self, origin: Origin, promise: Promise) -> Result<(), NodeError> {
+    async fn start_from(&mut self, mut origin: Origin, promise: Promise) -> Result<(), NodeError> {
         self.promise = Some(promise);
         let under_way = self.parts.pool.create_begins();
         let started = self.start_machine(&origin).await;
+        drop(origin.turn.take());
         under_way.linger();
         if let Err(error) = started {
             let writes = |volume: &VolumeDisk| volume.is_mounted && !volume.read_only;
@@ -208,13 +219,17 @@ impl Owner {
             return Err(wrong_state(self.record.state()));
         }
         // Everything that can be refused is refused while there still is a machine to go on with.
+        let turn = self.turn().await?;
         let promise = match self.promise.take() {
             Some(promise) => promise,
             None => self.promised()?,
         };
         let prepared = self.prepare_rollback(to).await;
         let origin = match prepared {
-            Ok(origin) => origin,
+            Ok(origin) => Origin {
+                turn: Some(turn),
+                ..origin
+            },
             Err(error) => {
                 // A sandbox that sleeps has no promise to keep.
                 if self.record.state() != SandboxState::Hibernated {

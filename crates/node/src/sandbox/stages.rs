@@ -1,6 +1,6 @@
 //! The timed parts of a create. Stages are measured, not guessed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dayfly_node_api::Stage;
 
@@ -33,10 +33,23 @@ impl Stages {
         }
     }
 
+    /// The same behind a stage that took so long and ends at this moment.
+    pub(crate) fn begin_behind(name: &str, took: Duration, unix_nanos: u64) -> Self {
+        let mut stages = Self::begin(unix_nanos);
+        let micros = whole_micros(took);
+        stages.began_us = stages.began_us.saturating_sub(micros);
+        stages.start = stages.start.checked_sub(took).unwrap_or(stages.start);
+        stages.laps.push(Stage {
+            name: name.to_owned(),
+            micros,
+        });
+        stages
+    }
+
     /// Ends the stage that ran until now.
     pub(crate) fn end(&mut self, name: &str) {
         let now = Instant::now();
-        let micros = u64::try_from(now.duration_since(self.last).as_micros()).unwrap_or(u64::MAX);
+        let micros = whole_micros(now.duration_since(self.last));
         self.laps.push(Stage {
             name: name.to_owned(),
             micros,
@@ -53,5 +66,27 @@ impl Stages {
             began_us: Some(self.began_us),
             stages: self.laps,
         }
+    }
+}
+
+fn whole_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_before_counts_and_moves_the_beginning() {
+        let waited = Duration::from_millis(40);
+        let mut stages = Stages::begin_behind("line", waited, 1_000_000_000);
+        stages.end("engine");
+        assert!(stages.total_ms() >= 40);
+        let laps = stages.into_laps();
+        assert_eq!(laps.began_us, Some(960_000));
+        let names: Vec<&str> = laps.stages.iter().map(|lap| lap.name.as_str()).collect();
+        assert_eq!(names, ["line", "engine"]);
+        assert_eq!(laps.stages[0].micros, 40_000);
     }
 }

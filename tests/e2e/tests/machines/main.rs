@@ -7,6 +7,7 @@ mod backup;
 mod builds;
 mod builds_in_server;
 mod builds_pace;
+mod burst;
 mod calls;
 mod canary;
 mod cases;

@@ -45,6 +45,7 @@ async fn a_create_has_its_stages_under_the_callers_span() -> Result<()> {
     let server = ["POST /v1/sandboxes", "control.start", CALL, CALL];
     for stage in [
         "node.admit",
+        "node.line",
         "node.engine",
         "node.restore",
         "guest.agent",
