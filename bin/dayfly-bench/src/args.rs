@@ -22,6 +22,8 @@ pub(crate) enum BenchCommand {
     Exec(BenchArguments),
     /// How long a fork stops its parent, when its children respond, and what memory they add.
     Fork(ForkBenchArguments),
+    /// Many creates at once, each to the response of its first `true`.
+    Burst(BurstBenchArguments),
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +54,29 @@ pub(crate) struct ForkBenchArguments {
     /// How many parents, one after the other.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) rounds: u64,
+    #[arg(long, default_value = "base")]
+    pub(crate) template: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BurstBenchArguments {
+    /// Uses the daemon that runs on this directory, or starts one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// How many creates a burst has.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) n: usize,
+    /// How many of them are under way at most; with fewer than --n, each is deleted when it is done.
+    #[arg(long, value_name = "K", default_value_t = 50)]
+    pub(crate) at_once: usize,
+    /// Begins so many in a second, and deletes each when it is done.
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<f64>,
+    /// How many bursts of each kind, in turns.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) rounds: usize,
     #[arg(long, default_value = "base")]
     pub(crate) template: String,
     #[arg(long)]

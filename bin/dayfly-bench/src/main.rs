@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod arrivals;
 mod bare;
+mod burst;
+mod burst_report;
 mod create;
 mod daemon;
 mod engine_memory;
@@ -59,6 +62,10 @@ async fn measure(command: &BenchCommand) -> Result<()> {
         BenchCommand::Fork(arguments) => {
             let report = fork::run(arguments).await?;
             print(arguments.json, &report, fork_report::render)?;
+        }
+        BenchCommand::Burst(arguments) => {
+            let report = burst::run(arguments).await?;
+            print(arguments.json, &report, burst_report::render)?;
         }
     }
     Ok(())

@@ -41,4 +41,6 @@ fn what_it_does_not_know_is_wrong_usage_and_no_samples_are_a_failure() {
     assert_eq!(none.status.code(), Some(125));
     let said = String::from_utf8(none.stderr).unwrap();
     assert_eq!(said, "error: --n must be at least 1\n");
+    let slow = ["burst", "--data-dir", "/nonexistent", "--rate", "0"];
+    assert_eq!(bench(&slow).status.code(), Some(125));
 }
