@@ -76,6 +76,16 @@ pub(super) async fn check(
     writing: &mut Writing,
 ) -> Result<Result<(), OverQuota>, StoreError> {
     let limits = projects::limits(project, writing).await?;
+    let of_sandboxes = [
+        limits.sandboxes,
+        limits.vcpus,
+        limits.memory_mb,
+        limits.disk_mb,
+    ];
+    if of_sandboxes.iter().all(Option::is_none) {
+        // Adding up looks at every sandbox of the project, and nobody else writes meanwhile.
+        return Ok(Ok(()));
+    }
     let query = sqlx::query_as(USED).bind(project.as_str());
     let used: (i64, i64, i64, i64) = writing.fetch_one(query).await?;
     let used = Used::from(used);
