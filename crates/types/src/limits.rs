@@ -422,7 +422,7 @@ pub const SUSPEND_REASON_CHARACTERS_MAX: usize = 256;
 pub const TOKEN_LABEL_CHARACTERS_MAX: usize = 128;
 pub const TOKEN_TTL_SECONDS_MAX: u64 = 3650 * 24 * 3600;
 /// Creates and forks of one project that are under way at once.
-pub const CREATES_AT_ONCE_MAX: usize = 32;
+pub const CREATES_AT_ONCE_MAX: usize = 64;
 /// Streams that follow something, of one project, at once.
 pub const WATCHES_AT_ONCE_MAX: usize = 128;
 /// Entries of the audit record about the use of keys that are over, of one project.
