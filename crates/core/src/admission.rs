@@ -28,6 +28,24 @@ pub struct Committed {
     pub disk_booked_mib: u64,
 }
 
+impl Committed {
+    /// With a part more.
+    pub fn add(&mut self, part: Self) {
+        self.memory_mib += part.memory_mib;
+        self.disk_mib += part.disk_mib;
+        self.disk_used_mib += part.disk_used_mib;
+        self.disk_booked_mib += part.disk_booked_mib;
+    }
+
+    /// Without a part that was added before.
+    pub fn take_away(&mut self, part: Self) {
+        self.memory_mib -= part.memory_mib;
+        self.disk_mib -= part.disk_mib;
+        self.disk_used_mib -= part.disk_used_mib;
+        self.disk_booked_mib -= part.disk_booked_mib;
+    }
+}
+
 /// One sandbox's worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {

@@ -59,6 +59,8 @@ pub struct Ledger {
 struct Accounts {
     next: u64,
     promises: BTreeMap<u64, Account>,
+    /// What all promises come to, kept so that a create costs the same beside any number of them.
+    promised: Committed,
     volumes: VolumeAccount,
     booked_mib: u64,
 }
@@ -75,6 +77,17 @@ impl Account {
     fn owed_mib(&self) -> u64 {
         self.demand.disk_mib.saturating_sub(self.used_mib)
     }
+
+    /// Its part of what is committed.
+    fn part(&self) -> Committed {
+        Committed {
+            memory_mib: self.demand.memory_mib,
+            disk_mib: self.demand.disk_mib,
+            // What is written beyond the promise is owed to nobody.
+            disk_used_mib: self.used_mib.min(self.demand.disk_mib),
+            ..Committed::default()
+        }
+    }
 }
 
 /// The volumes of a node together.
@@ -87,18 +100,28 @@ pub struct VolumeAccount {
 
 impl Accounts {
     fn committed(&self) -> Committed {
-        let mut committed = Committed {
-            disk_mib: self.volumes.promised_mib,
-            disk_used_mib: self.volumes.used_mib,
-            disk_booked_mib: self.booked_mib,
-            ..Committed::default()
-        };
-        for account in self.promises.values() {
-            committed.memory_mib += account.demand.memory_mib;
-            committed.disk_mib += account.demand.disk_mib;
-            committed.disk_used_mib += account.used_mib.min(account.demand.disk_mib);
-        }
+        let mut committed = self.promised;
+        committed.disk_mib += self.volumes.promised_mib;
+        committed.disk_used_mib += self.volumes.used_mib;
+        committed.disk_booked_mib += self.booked_mib;
         committed
+    }
+
+    /// Changes one promise, if it is still there, and the sum with it.
+    fn change(&mut self, number: u64, change: impl FnOnce(&mut Account)) {
+        if let Some(account) = self.promises.get_mut(&number) {
+            let before = account.part();
+            change(account);
+            let after = account.part();
+            self.promised.add(after);
+            self.promised.take_away(before);
+        }
+    }
+
+    fn close(&mut self, number: u64) {
+        if let Some(account) = self.promises.remove(&number) {
+            self.promised.take_away(account.part());
+        }
     }
 
     fn open(&mut self, demand: Demand) -> u64 {
@@ -109,6 +132,7 @@ impl Accounts {
             directory: None,
             used_mib: 0,
         };
+        self.promised.add(account.part());
         self.promises.insert(number, account);
         number
     }
@@ -133,16 +157,16 @@ impl Promise {
 
     /// Says where the disk is that was promised, so that what is written of it can be seen.
     pub fn is_kept_in(&self, directory: PathBuf) {
-        if let Some(account) = self.ledger.lock().promises.get_mut(&self.number) {
+        self.ledger.lock().change(self.number, |account| {
             account.directory = Some(directory);
             account.used_mib = 0;
-        }
+        });
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        self.ledger.lock().promises.remove(&self.number);
+        self.ledger.lock().close(self.number);
     }
 }
 
@@ -168,11 +192,8 @@ impl Drop for Booking {
     fn drop(&mut self) {
         let mut accounts = self.ledger.lock();
         accounts.booked_mib = accounts.booked_mib.saturating_sub(self.mib);
-        let sealed = self
-            .seals
-            .and_then(|number| accounts.promises.get_mut(&number));
-        if let Some(account) = sealed {
-            account.used_mib = 0;
+        if let Some(number) = self.seals {
+            accounts.change(number, |account| account.used_mib = 0);
         }
     }
 }
@@ -188,7 +209,7 @@ impl Ledger {
     }
 
     fn lock(&self) -> MutexGuard<'_, Accounts> {
-        // Each change below is one assignment, so a panic elsewhere leaves no half of one.
+        // Nothing in a change below can panic, so a panic elsewhere leaves no half of one.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -308,11 +329,11 @@ impl Ledger {
             let used_mib = written_mib(&directory);
             let mut accounts = self.lock();
             // Meanwhile the promise may be gone, or be kept elsewhere.
-            if let Some(account) = accounts.promises.get_mut(&number)
-                && account.directory.as_ref() == Some(&directory)
-            {
-                account.used_mib = used_mib;
-            }
+            accounts.change(number, |account| {
+                if account.directory.as_ref() == Some(&directory) {
+                    account.used_mib = used_mib;
+                }
+            });
         }
     }
 
@@ -326,6 +347,8 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -419,5 +442,55 @@ mod tests {
         });
         assert!(ledger.book(201).is_err());
         assert!(ledger.promise(disk_of(200)).is_ok());
+    }
+
+    impl Ledger {
+        /// What is committed, added up over every promise.
+        fn added_up(&self) -> Committed {
+            let accounts = self.lock();
+            let mut sum = Committed {
+                disk_mib: accounts.volumes.promised_mib,
+                disk_used_mib: accounts.volumes.used_mib,
+                disk_booked_mib: accounts.booked_mib,
+                ..Committed::default()
+            };
+            for account in accounts.promises.values() {
+                sum.add(account.part());
+            }
+            sum
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_committed_is_the_sum_of_all_promises(
+            steps in proptest::collection::vec((0..6_u8, 0..20_usize, 0..900_u64), 1..120)
+        ) {
+            let (ledger, _) = ledger(1 << 30, 0);
+            let mut promises = Vec::new();
+            let mut bookings = Vec::new();
+            for (kind, place, mib) in steps {
+                let place = place % (promises.len().max(1));
+                match kind {
+                    0 => promises.push(ledger.promise(disk_of(mib)).unwrap()),
+                    1 => promises.push(ledger.note(disk_of(mib))),
+                    2 if !promises.is_empty() => drop(promises.swap_remove(place)),
+                    // As if somebody had looked.
+                    3 if !promises.is_empty() => {
+                        let number = promises[place].number;
+                        ledger.lock().change(number, |account| account.used_mib = mib);
+                    }
+                    4 => {
+                        let mut booking = ledger.book(mib).unwrap();
+                        booking.seals(promises.get(place));
+                        bookings.push(booking);
+                    }
+                    _ => drop(bookings.pop()),
+                }
+                prop_assert_eq!(ledger.view().1, ledger.added_up());
+            }
+            drop((promises, bookings));
+            prop_assert_eq!(ledger.view().1, Committed::default());
+        }
     }
 }
