@@ -153,9 +153,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Reads captures again that could not be read, and has their sandboxes say that they are there.
 fn look_for_captures(parts: &Parts) {
-    let handles: Vec<SandboxHandle> = parts.sandboxes().values().cloned().collect();
-    let waiting: Vec<SandboxHandle> = handles
-        .into_iter()
+    let waiting: Vec<SandboxHandle> = parts
+        .all_sandboxes()
         .filter(|handle| handle.report().unavailable.is_some())
         .collect();
     let missed = waiting
@@ -174,7 +173,8 @@ fn look_for_captures(parts: &Parts) {
 pub(crate) fn roots(parts: &Parts) -> HashSet<SnapshotId> {
     // Pins first: an operation hands over from a pin to a record, never the other way.
     let mut roots: HashSet<SnapshotId> = parts.pins.all().into_iter().collect();
-    for handle in parts.sandboxes().values() {
+    // One that appears meanwhile may be missed: the collector asks twice before it takes anything.
+    for handle in parts.all_sandboxes() {
         roots.extend(handle.published.borrow().captures.iter().cloned());
     }
     roots

@@ -40,6 +40,7 @@ mod port_wait;
 pub mod reconcile;
 pub mod reserve;
 mod sandbox;
+mod sandbox_table;
 pub mod slots;
 mod snapshot_reports;
 mod state_answers;

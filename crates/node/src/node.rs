@@ -41,6 +41,7 @@ use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
 use crate::reserve::ReserveFile;
 use crate::sandbox::{OpenCall, Request, SandboxHandle};
+use crate::sandbox_table::SandboxTable;
 use crate::templates::{BakeWish, TemplateSource};
 use crate::variant_bounds;
 use crate::volumes::VolumeStore;
@@ -219,13 +220,7 @@ impl Node {
         &self,
         is_wanted: impl Fn(&SandboxHandle) -> bool,
     ) -> Result<Vec<ResourceUse>, NodeError> {
-        let wanted: Vec<SandboxHandle> = self
-            .parts
-            .sandboxes()
-            .values()
-            .filter(|handle| is_wanted(handle))
-            .cloned()
-            .collect();
+        let wanted: Vec<SandboxHandle> = self.parts.all_sandboxes().filter(is_wanted).collect();
         let ledger = Arc::clone(&self.parts.ledger);
         let read = move || wanted.iter().filter_map(|one| one.load(&ledger)).collect();
         let loads = tokio::task::spawn_blocking(read).await;
@@ -247,15 +242,15 @@ impl Node {
     }
 
     /// Emulation is not a boundary between tenants.
-    pub(crate) fn check_sharing<'a>(
+    pub(crate) fn check_sharing(
         &self,
         wanted: &EnsureSandbox,
-        mut others: impl Iterator<Item = &'a SandboxHandle>,
+        others: &SandboxTable,
     ) -> Result<(), NodeError> {
         if self.isolation() == Isolation::Hardware || self.config.allow_shared_emulation {
             return Ok(());
         }
-        if others.any(|handle| handle.report().project != wanted.project) {
+        if others.has_other_than(&wanted.project) {
             let text = "guests of this node are only emulated, and another project is on it; \
                         emulation does not keep projects apart";
             return Err(NodeError::new(ErrorCode::EmulationNotShared, text));
@@ -411,12 +406,8 @@ impl NodeSandboxes for Node {
 
     async fn sandboxes(&self) -> Result<Vec<SandboxReport>, NodeError> {
         let now = self.parts.clock.now();
-        Ok(self
-            .parts
-            .sandboxes()
-            .values()
-            .map(|handle| handle.report_at(now))
-            .collect())
+        let all = self.parts.all_sandboxes();
+        Ok(all.map(|handle| handle.report_at(now)).collect())
     }
 
     async fn loads(&self, project: &ProjectId) -> Result<Vec<ResourceUse>, NodeError> {

@@ -22,6 +22,7 @@ use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
 use crate::reserve::ReserveFile;
 use crate::sandbox::SandboxHandle;
+use crate::sandbox_table::{self, SandboxTable};
 use crate::templates::TemplateSource;
 use crate::volumes::{VolumeError, VolumeStore};
 
@@ -106,7 +107,7 @@ impl Drop for Pin {
 /// Every sandbox of this node, and who wants to hear of them.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    sandboxes: Mutex<HashMap<SandboxId, SandboxHandle>>,
+    sandboxes: Mutex<SandboxTable>,
     announcements: broadcast::Sender<Arc<SandboxReport>>,
 }
 
@@ -121,11 +122,13 @@ impl Default for Registry {
 }
 
 impl Parts {
-    pub(crate) fn sandboxes(&self) -> MutexGuard<'_, HashMap<SandboxId, SandboxHandle>> {
-        self.registry
-            .sandboxes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn sandboxes(&self) -> MutexGuard<'_, SandboxTable> {
+        sandbox_table::lock(&self.registry.sandboxes)
+    }
+
+    /// Every sandbox, a page at a time: nobody waits for the whole.
+    pub(crate) fn all_sandboxes(&self) -> impl Iterator<Item = SandboxHandle> {
+        sandbox_table::all_of(&self.registry.sandboxes)
     }
 
     /// Books room for one more machine, or says what is short.
@@ -168,9 +171,6 @@ impl Parts {
     }
 
     pub(crate) fn reports(&self) -> Vec<Arc<SandboxReport>> {
-        self.sandboxes()
-            .values()
-            .map(SandboxHandle::report)
-            .collect()
+        self.all_sandboxes().map(|handle| handle.report()).collect()
     }
 }

@@ -137,7 +137,7 @@ impl Node {
         if let Some(handle) = sandboxes.get(&wanted.id) {
             return same_project(handle.clone(), wanted);
         }
-        self.check_sharing(wanted, sandboxes.values())?;
+        self.check_sharing(wanted, &sandboxes)?;
         if !matches!(origin.start, Start::Boot { .. }) {
             origin.turn = Some(self.parts.bring_up_line.join(&wanted.project)?);
         }
