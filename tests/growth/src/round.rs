@@ -1,0 +1,84 @@
+//! All measurements with one number of sandboxes.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use crate::api::Api;
+use crate::home::Home;
+use crate::report::Measured;
+use crate::{background, control, hot, process, seed};
+
+/// What is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) count: u32,
+    pub(crate) running: u32,
+    pub(crate) samples: u32,
+}
+
+/// Measures in this process, which must be fresh.
+pub(crate) fn measure(plan: Plan) -> Result<Measured> {
+    process::raise_descriptor_limit()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(measure_here(plan))
+}
+
+async fn measure_here(plan: Plan) -> Result<Measured> {
+    let home = Home::new()?;
+    seed::fill(&home, plan).await?;
+    let before_kib = process::resident_kib()?;
+    let began = Instant::now();
+    let node = home.start_node().await?;
+    let node_start_us = micros(began);
+    let found = node.node.reconciled();
+    ensure!(found.adopted == usize::try_from(plan.count)?, "{found:?}");
+    let node_kib = process::resident_kib()?.saturating_sub(before_kib);
+    let (control, adoption) = control::start(&home, &node, plan.count).await?;
+    let api = Api::of(&control);
+    let hot = hot::measure(&api, plan.samples).await?;
+    let metrics = {
+        let mut times = crate::times::Times::default();
+        for _ in 0..20 {
+            times.add(api.metrics().await?);
+            // One that comes sooner gets what the last one got.
+            tokio::time::sleep(std::time::Duration::from_millis(501)).await;
+        }
+        times.figures()
+    };
+    let sweep = background::sweep(&control).await?.figures();
+    let exec_beside_sweeps = background::exec_beside_sweeps(&control, &api, plan.samples).await?;
+    let idle_cpu_thousandths = background::idle_cpu_thousandths().await?;
+    let lateness = background::lateness(&node, &api).await?;
+    let began = Instant::now();
+    ensure!(
+        api.all().await? == usize::try_from(plan.count)?,
+        "some are not listed"
+    );
+    let list_all_us = micros(began);
+    let all_kib = process::resident_kib()?.saturating_sub(before_kib);
+    control.end();
+    node.kill().await?;
+    Ok(Measured {
+        count: plan.count,
+        running: plan.running,
+        hot,
+        metrics,
+        sweep,
+        exec_beside_sweeps,
+        lateness,
+        list_all_us,
+        idle_cpu_thousandths,
+        node_start_us,
+        adoption_us: u64::try_from(adoption.as_micros())?,
+        node_kib,
+        all_kib,
+    })
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
