@@ -128,7 +128,7 @@ CREATE INDEX port_links_by_port ON port_links (sandbox_id, port);
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
     created_at_ms BIGINT NOT NULL
-, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0, disk_mb_max BIGINT, state TEXT NOT NULL DEFAULT 'active', state_reason TEXT NOT NULL DEFAULT '');
+, sandboxes_max BIGINT, vcpus_max BIGINT, memory_mb_max BIGINT, snapshot_mb_max BIGINT, volume_mb_max BIGINT, requests_per_second BIGINT, keeps_output BIGINT NOT NULL DEFAULT 0, events_seq BIGINT NOT NULL DEFAULT 0, audit_seq BIGINT NOT NULL DEFAULT 0, audit_bytes BIGINT NOT NULL DEFAULT 0, disk_mb_max BIGINT, state TEXT NOT NULL DEFAULT 'active', state_reason TEXT NOT NULL DEFAULT '', sandboxes_used BIGINT NOT NULL DEFAULT 0, vcpus_used BIGINT NOT NULL DEFAULT 0, memory_mb_used BIGINT NOT NULL DEFAULT 0, disk_mib_used BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE sandbox_meters (
     sandbox_id TEXT PRIMARY KEY REFERENCES sandboxes (id) ON DELETE CASCADE,
@@ -173,7 +173,8 @@ CREATE TABLE sandboxes (
 
 CREATE INDEX sandboxes_alive_by_age ON sandboxes (created_at_ms, id) WHERE deleted_at_ms IS NULL;
 
-CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id) WHERE deleted_at_ms IS NULL;
+CREATE INDEX sandboxes_alive_by_node ON sandboxes (node_id, created_at_ms, id)
+    WHERE deleted_at_ms IS NULL;
 
 CREATE INDEX sandboxes_alive_by_project ON sandboxes (project_id, created_at_ms, id) WHERE deleted_at_ms IS NULL;
 

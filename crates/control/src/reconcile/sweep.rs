@@ -15,7 +15,7 @@ use crate::conditions::{Condition, Conditions};
 use crate::control::Control;
 use crate::sandbox::adopt;
 use crate::sandbox::delete::delete_on_node;
-use crate::store::{PurgeBefore, SandboxRow, StoreError};
+use crate::store::{Cursor, PurgeBefore, SandboxRow, StoreError};
 use crate::template::{order, strays};
 use crate::tenancy::project_end;
 use crate::time::{milliseconds, now_ms};
@@ -25,6 +25,8 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Deletes that one comparison asks the node for at once.
 const DELETES_MAX: usize = 8;
+/// Rows that one comparison reads at once. Between two such reads others have their turn.
+const ROWS: i64 = 200;
 
 /// What one comparison remembers for the next.
 #[derive(Debug, Default)]
@@ -104,12 +106,21 @@ impl Sweep {
         reports: &[SandboxReport],
         listed: &HashSet<SandboxId>,
     ) -> Result<(), StoreError> {
-        let rows = control.store.sandboxes_of_node(&control.node_id).await?;
-        futures::stream::iter(&rows)
-            .map(Ok)
-            .try_for_each_concurrent(DELETES_MAX, |row| repair_row(control, row, asked, listed))
-            .await?;
-        let wanted: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
+        let mut wanted: HashSet<SandboxId> = HashSet::new();
+        let mut after = None;
+        loop {
+            let (store, node) = (&control.store, &control.node_id);
+            let rows = store.sandboxes_of_node(node, after.as_ref(), ROWS).await?;
+            futures::stream::iter(&rows)
+                .map(Ok)
+                .try_for_each_concurrent(DELETES_MAX, |row| repair_row(control, row, asked, listed))
+                .await?;
+            let Some(last) = rows.last() else {
+                break;
+            };
+            after = Some(Cursor::of(last));
+            wanted.extend(rows.into_iter().map(|row| row.id));
+        }
         self.adopt_orphans(control, reports, &wanted).await?;
         self.finish_deletions(control);
         self.purge(control).await
@@ -121,14 +132,14 @@ impl Sweep {
         &mut self,
         control: &Arc<Control>,
         reports: &[SandboxReport],
-        wanted: &HashSet<&SandboxId>,
+        wanted: &HashSet<SandboxId>,
     ) -> Result<(), StoreError> {
         let unwanted: Vec<&SandboxReport> = reports
             .iter()
             .filter(|report| !wanted.contains(&report.id))
             .collect();
-        self.orphans
-            .retain(|id, _| unwanted.iter().any(|report| report.id == *id));
+        let ids: HashSet<&SandboxId> = unwanted.iter().map(|report| &report.id).collect();
+        self.orphans.retain(|id, _| ids.contains(id));
         for report in unwanted {
             let first_seen = *self
                 .orphans

@@ -10,7 +10,7 @@ use crate::store::{Cursor, StoreError};
 use crate::tenancy::whose::Whose;
 
 /// Rows that are read at once, so that a choosy list of many does not hold them all.
-const BATCH: i64 = 500;
+const BATCH: usize = 500;
 
 /// Which sandboxes are wanted. Nothing said: all.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,20 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Whether it takes whatever comes.
+    fn takes_any(&self) -> bool {
+        self.status.is_none() && self.template.is_none() && self.metadata.is_empty()
+    }
+
+    /// How many rows are worth reading while this many have been found: a short page of any must
+    /// not cost what a long one does. One more than asked for, which says that there are others.
+    fn batch(&self, found: usize) -> usize {
+        match self.limit {
+            Some(limit) if self.takes_any() => BATCH.min(limit.saturating_sub(found) + 1),
+            Some(_) | None => BATCH,
+        }
+    }
+
     fn fits(&self, sandbox: &Sandbox) -> bool {
         let is = |wanted: &Option<String>, has: &str| wanted.as_ref().is_none_or(|it| it == has);
         let has_label = |(key, value): (&String, &String)| sandbox.metadata.get(key) == Some(value);
@@ -48,11 +62,13 @@ pub(crate) async fn list(
     let mut after = wanted.after.clone();
     loop {
         let store = &control.store;
+        let batch = wanted.batch(items.len());
+        let most = i64::try_from(batch).unwrap_or(i64::MAX);
         let rows = match whose {
-            Whose::One(project) => store.sandboxes_after(project, after.as_ref(), BATCH).await,
-            Whose::Everybody => store.all_sandboxes_after(after.as_ref(), BATCH).await,
+            Whose::One(project) => store.sandboxes_after(project, after.as_ref(), most).await,
+            Whose::Everybody => store.all_sandboxes_after(after.as_ref(), most).await,
         }?;
-        let is_last = rows.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
+        let is_last = rows.len() < batch;
         for row in rows {
             // State is the node's last word, so it cannot be chosen by the database.
             let mut sandbox = present_now(control, &row);

@@ -11,7 +11,7 @@ use super::port_links::{PortLinkRow, RawPortLink, links_with_sandboxes};
 use super::project_state::RawState;
 use super::projects::RawLimits;
 use super::row::{RawSandbox, SandboxRow};
-use super::{KeyRow, Store, StoreError};
+use super::{Cursor, KeyRow, Store, StoreError};
 use crate::tenancy::scope::{Reach, Scopes};
 
 const ENSURE_PROJECT: &str =
@@ -30,7 +30,8 @@ const REVOKE_OTHERS: &str = "UPDATE api_keys SET revoked_at_ms = $3 \
 // Touches nothing where there is nothing to do: so a full disk keeps nobody from starting.
 const RESTORE_KEY: &str = "UPDATE api_keys SET revoked_at_ms = NULL \
     WHERE hash = $1 AND revoked_at_ms IS NOT NULL";
-const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE node_id = $1 AND deleted_at_ms IS NULL";
+pub(super) const SELECT_ALIVE: &str = "SELECT * FROM sandboxes WHERE node_id = $1 AND deleted_at_ms IS NULL \
+    AND (created_at_ms, id) > ($2, $3) ORDER BY created_at_ms, id LIMIT $4";
 const SELECT_UNCONFIRMED: &str = "SELECT * FROM sandboxes WHERE node_id = $1 \
     AND deleted_at_ms IS NULL \
     AND (egress_confirmed <> egress_epoch OR egress_reserved <> egress_epoch) \
@@ -236,13 +237,22 @@ impl Store {
         links_with_sandboxes(deleted)
     }
 
-    /// Every row that says a node should have something.
+    /// Rows that say a node should have something, oldest first: from the beginning or behind a place,
+    /// at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn sandboxes_of_node(&self, node: &NodeId) -> Result<Vec<SandboxRow>, StoreError> {
+    pub async fn sandboxes_of_node(
+        &self,
+        node: &NodeId,
+        after: Option<&Cursor>,
+        limit: i64,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
         let raw: Vec<RawSandbox> = sqlx::query_as(SELECT_ALIVE)
             .bind(node.as_str())
+            .bind(after.map_or(i64::MIN, |cursor| cursor.created_at_ms))
+            .bind(after.map_or("", |cursor| cursor.id.as_str()))
+            .bind(limit)
             .fetch_all(&self.reader)
             .await
             .map_err(StoreError::during("list a node's sandboxes"))?;

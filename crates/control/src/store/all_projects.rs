@@ -232,6 +232,10 @@ mod tests {
         let store = Store::open(&place.path().join("database")).await.unwrap();
         for (statement, index) in [
             (SANDBOXES, "sandboxes_alive_by_age"),
+            (
+                super::super::across_projects::SELECT_ALIVE,
+                "sandboxes_alive_by_node (node_id=? AND (created_at_ms,id)>(?,?))",
+            ),
             (EVENTS, "events_by_number (number>?)"),
             (AUDIT, "audit_records_by_age (at_ms>? AND at_ms<?)"),
             (

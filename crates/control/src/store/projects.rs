@@ -32,6 +32,17 @@ pub(super) const NEXT_AUDIT: &str = "UPDATE projects SET audit_seq = audit_seq +
 pub(super) const FREE_AUDIT: &str =
     "UPDATE projects SET audit_bytes = audit_bytes - $2 WHERE id = $1";
 pub(super) const AUDIT_BYTES: &str = "SELECT audit_bytes FROM projects WHERE id = $1";
+/// All that were not deleted, asleep or not: a wake must not find its place taken.
+pub(super) const USED: &str = "SELECT sandboxes_used, vcpus_used, memory_mb_used, disk_mib_used \
+    FROM projects WHERE id = $1";
+/// Counts a sandbox in, or out with -1, unless it was deleted: around every change of its row that
+/// may change that.
+pub(super) const COUNT_SANDBOX: &str = "UPDATE projects SET sandboxes_used = sandboxes_used + $3, \
+    vcpus_used = vcpus_used + $3 * sandboxes.cpu, \
+    memory_mb_used = memory_mb_used + $3 * sandboxes.memory_mb, \
+    disk_mib_used = disk_mib_used + $3 * sandboxes.disk_mib FROM sandboxes \
+    WHERE projects.id = $1 AND sandboxes.project_id = $1 AND sandboxes.id = $2 \
+    AND sandboxes.deleted_at_ms IS NULL";
 const SET_LIMITS: &str = "UPDATE projects SET sandboxes_max = $2, vcpus_max = $3, \
     memory_mb_max = $4, snapshot_mb_max = $5, volume_mb_max = $6, requests_per_second = $7, \
     disk_mb_max = $8, keeps_output = $9 WHERE id = $1";

@@ -1,17 +1,11 @@
 //! Whether a project has room for more sandboxes.
 
-use dayfly_types::ProjectId;
+use dayfly_types::{ProjectId, SandboxId};
 
 use super::projects;
 use super::row::SandboxRow;
 use super::writer::Writing;
 use super::{Store, StoreError};
-
-// All that were not deleted, asleep or not: a wake must not find its place taken.
-const USED: &str = "SELECT COUNT(*), CAST(COALESCE(SUM(cpu), 0) AS BIGINT), \
-    CAST(COALESCE(SUM(memory_mb), 0) AS BIGINT), \
-    CAST(COALESCE(SUM(disk_mib), 0) AS BIGINT) FROM sandboxes \
-    WHERE project_id = $1 AND deleted_at_ms IS NULL";
 
 /// What the sandboxes of a project use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,17 +70,7 @@ pub(super) async fn check(
     writing: &mut Writing,
 ) -> Result<Result<(), OverQuota>, StoreError> {
     let limits = projects::limits(project, writing).await?;
-    let of_sandboxes = [
-        limits.sandboxes,
-        limits.vcpus,
-        limits.memory_mb,
-        limits.disk_mb,
-    ];
-    if of_sandboxes.iter().all(Option::is_none) {
-        // Adding up looks at every sandbox of the project, and nobody else writes meanwhile.
-        return Ok(Ok(()));
-    }
-    let query = sqlx::query_as(USED).bind(project.as_str());
+    let query = sqlx::query_as(projects::USED).bind(project.as_str());
     let used: (i64, i64, i64, i64) = writing.fetch_one(query).await?;
     let used = Used::from(used);
     let vcpus = rows.iter().map(|row| u64::from(row.cpu)).sum();
@@ -104,17 +88,43 @@ pub(super) async fn check(
     Ok(fits)
 }
 
+/// Which way a sandbox is counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Count {
+    In,
+    Out,
+}
+
+/// Counts a sandbox as it is in its row now, unless that says that it was deleted. Out before a
+/// change of its row, and in behind it, in one transaction.
+pub(super) async fn count(
+    which: Count,
+    project: &ProjectId,
+    sandbox: &SandboxId,
+    writing: &mut Writing,
+) -> Result<(), StoreError> {
+    let times = match which {
+        Count::In => 1_i64,
+        Count::Out => -1,
+    };
+    let query = sqlx::query(projects::COUNT_SANDBOX)
+        .bind(project.as_str())
+        .bind(sandbox.as_str())
+        .bind(times);
+    writing.execute(query).await.map(drop)
+}
+
 impl Store {
     /// What the sandboxes of a project use.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn used(&self, project: &ProjectId) -> Result<Used, StoreError> {
-        let used: (i64, i64, i64, i64) = sqlx::query_as(USED)
+        let used: (i64, i64, i64, i64) = sqlx::query_as(projects::USED)
             .bind(project.as_str())
             .fetch_one(&self.reader)
             .await
-            .map_err(StoreError::during("add up what a project uses"))?;
+            .map_err(StoreError::during("read what a project uses"))?;
         Ok(used.into())
     }
 }

@@ -5,6 +5,7 @@ use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState};
 
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
+use super::quota::Count;
 use super::row::{
     Ending, RawSandbox, SandboxRow, SandboxStatus, bigint, corrupt, read_ending, text,
 };
@@ -236,6 +237,7 @@ impl Store {
         let operation = "take back a sandbox";
         let mut writing = self.writer.begin_in_turn(project, operation).await?;
         let statements = [idempotency::DELETE, DELETE];
+        quota::count(Count::Out, project, id, &mut writing).await?;
         // Whoever follows events was told that it is being made.
         if run(&statements, project, id, &mut writing).await? > 0 {
             let event = event(project, id, SandboxState::Deleted.as_str(), now_ms);
@@ -278,6 +280,7 @@ impl Store {
         }
         let mut writing = self.writer.begin("write a sandbox's state").await?;
         let before = meter::before(&report.project, &report.id, &mut writing).await?;
+        quota::count(Count::Out, &report.project, &report.id, &mut writing).await?;
         let query = sqlx::query(APPLY)
             .bind(report.project.as_str())
             .bind(report.id.as_str())
@@ -291,6 +294,7 @@ impl Store {
             .bind(bigint(report.disk_mib))
             .bind(report.ended.map(|reason| text(&Ending::from(reason))));
         let rows = writing.execute(query).await?;
+        quota::count(Count::In, &report.project, &report.id, &mut writing).await?;
         if rows > 0 {
             let event = NewEvent {
                 reason: report
@@ -381,6 +385,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut writing = self.writer.begin("mark a sandbox as deleted").await?;
         let mut before = meter::before(project, id, &mut writing).await?;
+        quota::count(Count::Out, project, id, &mut writing).await?;
         let query = sqlx::query_as(MARK_DELETED)
             .bind(project.as_str())
             .bind(id.as_str())
@@ -481,5 +486,6 @@ async fn insert_row(row: &SandboxRow, writing: &mut Writing) -> Result<(), Store
         .bind(row.created_at_ms)
         .bind(row.name.as_ref().map(SandboxName::as_str))
         .bind(text(&row.environment));
-    writing.execute(query).await.map(drop)
+    writing.execute(query).await?;
+    quota::count(Count::In, &row.project, &row.id, writing).await
 }

@@ -30,6 +30,7 @@ mod gateway;
 mod gateway_bytes;
 mod gateway_http2;
 mod gateway_links;
+mod growth;
 mod key_ends;
 mod lifecycle;
 mod local_key;

@@ -98,7 +98,7 @@ fn project() -> ProjectId {
 }
 
 /// What the node says: one vCPU and 512 MiB.
-fn report(id: &SandboxId) -> SandboxReport {
+pub(crate) fn report(id: &SandboxId) -> SandboxReport {
     made(EnsureSandbox {
         id: id.clone(),
         project: project(),

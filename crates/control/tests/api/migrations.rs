@@ -92,6 +92,8 @@ async fn a_database_of_the_first_release_is_brought_up_to_date() {
     assert_eq!(row.lifetime.ttl_seconds, Some(600));
     assert_eq!(row.lifetime.idle_seconds, None);
     assert_eq!(row.lifetime.on_timeout, IdleAction::Delete);
+    let used = store.used(&project).await.unwrap();
+    assert_eq!((used.sandboxes, used.vcpus, used.memory_mb), (1, 1, 512));
     let spec = row.spec;
     assert_eq!(
         (spec.from_snapshot, spec.fork_parent, row.fork_tree),
