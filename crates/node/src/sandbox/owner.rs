@@ -161,11 +161,15 @@ impl Owner {
         if matches!(next, Next::Serve) {
             self.serve(&mut incoming).await;
         }
+        // A look at all captures for each of many deletes would cost more than the deletes.
+        let may_leave_garbage = !captures_of(&self.record).is_empty();
         self.tear_down(&mut incoming).await;
         self.parts.forget(&self.record.id);
         self.parts.network_logs.forget(&self.record.id);
         self.publish_now();
-        self.parts.housekeeping.notify_one();
+        if may_leave_garbage {
+            self.parts.housekeeping.notify_one();
+        }
         for waiter in self.delete_waiters.drain(..) {
             // A caller that stopped waiting does not need the answer.
             let _ = waiter.send(());
