@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::as_text;
+use crate::disk_pace::DiskPaceArguments;
 use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
@@ -199,6 +200,8 @@ pub(crate) struct RunArguments {
         default_value_t = EGRESS_BYTES_PER_SECOND
     )]
     pub(crate) egress_rate: u64,
+    #[command(flatten)]
+    pub(crate) disk_pace: DiskPaceArguments,
     /// HTTP proxy that connections of sandboxes to public addresses go through, by CONNECT:
     /// http://ADDRESS:PORT. Default: none.
     #[arg(long, value_name = "URL", env = "DAYFLYD_EGRESS_PROXY")]

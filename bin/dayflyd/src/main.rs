@@ -13,6 +13,7 @@ mod bounded_file;
 mod commands;
 mod container_images;
 mod crash_point;
+mod disk_pace;
 mod doctor;
 mod egress;
 mod egress_proxy;

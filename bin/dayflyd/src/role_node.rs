@@ -24,7 +24,7 @@ use dayfly_snapshots::{
 use dayfly_types::ordered_template::is_ordered_name;
 use dayfly_types::{Clock, TemplateName};
 use dayfly_vmm::{Accelerator, Engine, SlotProvider};
-use dayfly_vmm_qemu::{EngineVersion, QemuEngine, create_empty_layer};
+use dayfly_vmm_qemu::{DiskPace, EngineVersion, QemuEngine, create_empty_layer};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArguments;
@@ -60,7 +60,7 @@ async fn serve(given: &HandOver, voice: &Voice) -> Result<()> {
     slow_sync::delay_from_environment();
     let host_slots = open_slots(&directory, &instance)?;
     let slots: Arc<dyn SlotProvider> = Arc::new(host_slots.clone());
-    let host = HostEngine::find(&directory, &slots).await?;
+    let host = HostEngine::find(&directory, &slots, arguments.disk_pace.pace()).await?;
     let cgroups = host_slots.cgroups();
     let egress = Egress::open(arguments, &directory, &instance, cgroups.clone())?;
     let containers = container_images::open(arguments, &directory, &instance, cgroups, &egress);
@@ -129,7 +129,11 @@ struct HostEngine {
 }
 
 impl HostEngine {
-    async fn find(directory: &DataDirectory, slots: &Arc<dyn SlotProvider>) -> Result<Self> {
+    async fn find(
+        directory: &DataDirectory,
+        slots: &Arc<dyn SlotProvider>,
+        pace: DiskPace,
+    ) -> Result<Self> {
         let builds = EngineBuilds::of(directory);
         let (version, root) = builds.install().await?;
         let record = engine::probe_file(directory);
@@ -139,7 +143,7 @@ impl HostEngine {
         let is_probed = remembered.is_some() || !engine::has_device();
         let accelerator = remembered.unwrap_or(Accelerator::Tcg);
         let config = engine_builds::config(root.path, &root.id, version, accelerator);
-        let engine = QemuEngine::new(config, Arc::clone(slots));
+        let engine = QemuEngine::new(config, Arc::clone(slots)).with_disk_pace(pace);
         let engine = engine.with_kept(builds.kept(accelerator)?);
         Ok(Self {
             engine: Arc::new(engine),

@@ -298,6 +298,11 @@ pub const EGRESS_WILDCARD_NAMES_PER_MINUTE: usize = 60;
 /// Bytes that one sandbox may send to the outside in a second, and as many that it may receive:
 /// one gigabit. The default of a setting of the node.
 pub const EGRESS_BYTES_PER_SECOND: u64 = 125_000_000;
+/// Bytes that one sandbox may read from its disks and write to them in a second, and how many reads
+/// and writes: a quarter of what one ordinary SSD of a server does, so that three that take all they
+/// can leave a share. The defaults of settings of the node.
+pub const DISK_BYTES_PER_SECOND: u64 = 256 << 20;
+pub const DISK_OPERATIONS_PER_SECOND: u64 = 20_000;
 /// Records that are kept of one sandbox; the oldest go first, with a mark.
 pub const EGRESS_RECORDS_MAX: usize = 4096;
 /// Records of one kind and reason in a second; the next one says how many were left out.

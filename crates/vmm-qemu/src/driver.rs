@@ -14,6 +14,7 @@ use dayfly_vmm::{
 
 use crate::capabilities::capabilities;
 use crate::counter::counter_khz;
+use crate::disk_pace::DiskPace;
 use crate::error::MonitorError;
 use crate::events::{CANNOT_RUN, SHUT_DOWN, STOPPED_BY_ERROR};
 use crate::launch::{Launch, Mounts, Origin, command};
@@ -50,6 +51,7 @@ pub struct QemuEngine {
     slots: Arc<dyn SlotProvider>,
     capabilities: Capabilities,
     counter_khz: Option<u64>,
+    disk_pace: DiskPace,
 }
 
 /// An earlier build, for what it saved.
@@ -72,7 +74,15 @@ impl QemuEngine {
             slots,
             capabilities,
             counter_khz,
+            disk_pace: DiskPace::default(),
         }
+    }
+
+    /// Holds each machine's disks to a rate, from its start on. One that runs already keeps to what it was held to.
+    #[must_use]
+    pub fn with_disk_pace(mut self, pace: DiskPace) -> Self {
+        self.disk_pace = pace;
+        self
     }
 
     /// Has earlier builds beside the installed one, oldest first.
@@ -138,7 +148,13 @@ impl Engine for QemuEngine {
         };
         let command = command(&launch, Mounts::new(slot));
         let mut started = start(self.slots.as_ref(), slot, command).await?;
-        if let Err(error) = check_running(&mut started.monitor).await {
+        let spare_disks = spec.machine.spare_disks;
+        let paced = self.disk_pace.impose(&mut started.monitor, spare_disks);
+        let running = match paced.await {
+            Ok(()) => check_running(&mut started.monitor).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = running {
             end(&mut started.watched).await;
             return Err(error.into());
         }
@@ -186,11 +202,16 @@ impl Engine for QemuEngine {
             end(&mut started.watched).await;
             return Err(error.into());
         }
-        if let Err(error) = started
-            .monitor
-            .prepare_migration(ENGINE_COMMAND_DEADLINE)
-            .await
-        {
+        let spare_disks = spec.machine.spare_disks;
+        let paced = self.disk_pace.impose(&mut started.monitor, spare_disks);
+        let prepared = match paced.await {
+            Ok(()) => {
+                let monitor = &mut started.monitor;
+                monitor.prepare_migration(ENGINE_COMMAND_DEADLINE).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = prepared {
             end(&mut started.watched).await;
             return Err(error.into());
         }

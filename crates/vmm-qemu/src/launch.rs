@@ -311,12 +311,24 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
         );
     }
     // The guest finds its disks by serial, never by order.
-    arguments.add("-device", disk_device(BASE_NODE, "base"));
-    arguments.add("-device", disk_device("writable", "rw"));
-    for index in 0..launch.machine.spare_disks {
-        let name = format!("spare{index}");
-        arguments.add("-device", disk_device(&name, &name));
+    for node in disk_nodes(launch.machine.spare_disks) {
+        let serial = if node == WRITABLE_NODE { "rw" } else { &node };
+        arguments.add("-device", disk_device(&node, serial));
     }
+}
+
+/// The nodes that the guest has as disks, in their order.
+pub(crate) fn disk_nodes(spare_disks: u8) -> impl Iterator<Item = String> {
+    let spare = (0..spare_disks).map(|index| format!("spare{index}"));
+    [BASE_NODE, WRITABLE_NODE]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(spare)
+}
+
+/// What the engine calls the disk that it makes of a node.
+pub(crate) fn disk_id(node: &str) -> String {
+    format!("disk-{node}")
 }
 
 /// The read-only disk. The parts of one lie over each other: the map of each says what is its own,
@@ -345,7 +357,8 @@ fn base(arguments: &mut Arguments, disks: &DiskFiles, mounts: &mut Mounts) {
 /// guest is told, since waiting would not mend them.
 fn disk_device(node: &str, serial: &str) -> String {
     let errors = "werror=enospc,rerror=report";
-    format!("virtio-blk-device,id=disk-{node},drive={node},serial={serial},{errors}")
+    let id = disk_id(node);
+    format!("virtio-blk-device,id={id},drive={node},serial={serial},{errors}")
 }
 
 /// A layer that many engines read at once. `backing` is absent for a format that has none, and

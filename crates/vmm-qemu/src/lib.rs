@@ -8,6 +8,7 @@
 pub mod bare;
 pub mod capabilities;
 mod counter;
+pub mod disk_pace;
 pub mod disks;
 pub mod driver;
 pub mod error;
@@ -31,6 +32,7 @@ pub mod monitor_lines {
 }
 
 pub use bare::BareSlots;
+pub use disk_pace::DiskPace;
 pub use disks::{EmptyLayerError, create_empty_layer};
 pub use driver::{KeptQemu, QemuConfig, QemuEngine};
 pub use error::MonitorError;

@@ -26,6 +26,7 @@ mod exec_durable;
 mod exec_exit;
 mod exec_terminal;
 mod export;
+mod fairness;
 mod file_trees;
 mod files;
 mod fork;
