@@ -12,6 +12,8 @@ use crate::api::Api;
 use crate::control::OwnControl;
 use crate::home::OwnNode;
 use crate::process;
+use crate::report::Background;
+use crate::round::{Plan, micros};
 use crate::times::{Figures, Times};
 
 /// How often each pass is timed.
@@ -24,8 +26,43 @@ const TTL: Duration = Duration::from_secs(3);
 /// When a node gives up waiting for a delete of its own.
 const END_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Looks that are timed, each later than the server keeps what it read for the one before.
+const LOOKS: usize = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(501);
+
+pub(crate) async fn measure(
+    node: &OwnNode,
+    control: &OwnControl,
+    api: &Api,
+    plan: Plan,
+) -> Result<Background> {
+    let began = Instant::now();
+    let listed = api.all().await?;
+    ensure!(
+        listed == usize::try_from(plan.count)?,
+        "{listed} are listed"
+    );
+    Ok(Background {
+        list_all_us: micros(began),
+        metrics: metrics(api).await?,
+        sweep: sweep(control).await?,
+        exec_beside_sweeps: exec_beside_sweeps(control, api, plan.samples).await?,
+        idle_cpu_thousandths: idle_cpu_thousandths().await?,
+        lateness: lateness(node, api).await?,
+    })
+}
+
+async fn metrics(api: &Api) -> Result<Figures> {
+    let mut times = Times::default();
+    for _ in 0..LOOKS {
+        times.add(api.metrics().await?);
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    Ok(times.figures())
+}
+
 /// One comparison of rows and node, as control makes every 30 seconds.
-pub(crate) async fn sweep(control: &OwnControl) -> Result<Times> {
+async fn sweep(control: &OwnControl) -> Result<Figures> {
     let mut times = Times::default();
     for _ in 0..PASSES {
         let of = Arc::clone(&control.control);
@@ -35,15 +72,11 @@ pub(crate) async fn sweep(control: &OwnControl) -> Result<Times> {
             .await??;
         times.add(began.elapsed());
     }
-    Ok(times)
+    Ok(times.figures())
 }
 
 /// Execs while comparisons are made without a pause.
-pub(crate) async fn exec_beside_sweeps(
-    control: &OwnControl,
-    api: &Api,
-    samples: u32,
-) -> Result<Figures> {
+async fn exec_beside_sweeps(control: &OwnControl, api: &Api, samples: u32) -> Result<Figures> {
     let (ids, _) = api.page(1).await?;
     let of = Arc::clone(&control.control);
     let sweeps = control.spawn(async move {
@@ -62,7 +95,7 @@ pub(crate) async fn exec_beside_sweeps(
 }
 
 /// The share of one CPU that node and control take while nobody asks for anything, in thousandths.
-pub(crate) async fn idle_cpu_thousandths() -> Result<u64> {
+async fn idle_cpu_thousandths() -> Result<u64> {
     let (began, before) = (Instant::now(), process::cpu_time()?);
     tokio::time::sleep(QUIET).await;
     let used = process::cpu_time()?.saturating_sub(before);
@@ -72,7 +105,7 @@ pub(crate) async fn idle_cpu_thousandths() -> Result<u64> {
 }
 
 /// How late sandboxes with a time to live are gone from the node.
-pub(crate) async fn lateness(node: &OwnNode, api: &Api) -> Result<Figures> {
+async fn lateness(node: &OwnNode, api: &Api) -> Result<Figures> {
     let mut waits = Vec::new();
     for _ in 0..DEADLINES {
         let (id, _) = api.create(TTL.as_secs()).await?;

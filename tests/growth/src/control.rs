@@ -11,7 +11,7 @@ use dayfly_control::tenancy::scope::{Reach, Scopes};
 use dayfly_control::{Control, PresentedKey, ReconcileSettings, Server};
 use dayfly_node_api::{NodeCalls as _, NodeClient, server, socket};
 use dayfly_types::{CellName, NodeId, ProjectId};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::home::{Home, OwnNode};
@@ -28,7 +28,7 @@ pub(crate) struct OwnControl {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: SocketAddr,
     pub(crate) key: String,
-    runtime: Runtime,
+    runtime: OwnRuntime,
 }
 
 /// Starts one on a database that lost its rows, and waits until it has adopted all sandboxes.
@@ -59,7 +59,10 @@ pub(crate) async fn start(
         address,
         metrics,
         key,
-        runtime,
+        runtime: OwnRuntime {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        },
     };
     own.wait_for_rows(count).await?;
     Ok((own, began.elapsed()))
@@ -119,16 +122,14 @@ impl OwnControl {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
-        self.runtime.spawn(work).await.context("the work panicked")
+        self.spawn(work).await.context("the work panicked")
     }
 
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.runtime.spawn(work)
-    }
-
-    /// Ends it. A runtime may not be dropped where others run.
-    pub(crate) fn end(self) {
-        self.runtime.shutdown_background();
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.handle.spawn(work)
     }
 
     async fn wait_for_rows(&self, count: u32) -> Result<()> {
@@ -145,6 +146,21 @@ impl OwnControl {
                 used.sandboxes
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// A runtime may not be dropped where others run, as it would be when a measurement fails.
+#[derive(Debug)]
+struct OwnRuntime {
+    handle: Handle,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }

@@ -8,13 +8,16 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dayfly_host::HostClock;
 use dayfly_node::egress::{EgressSpool, NetworkLogs, NoEgress};
+use dayfly_node::{BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable};
 use dayfly_node::{
     Effects, HOUSEKEEPING_PERIOD, Node, NodeConfig, NodePorts, PauseGuard, PoolTargets, Reserve,
 };
+use dayfly_node_api::{BakeState, TemplateReport};
 use dayfly_sim::{FixedTemplate, SimulatedHost};
 use dayfly_testkit::{FakeEngine, FakeSlots};
-use dayfly_types::NodeId;
-use tokio::runtime::Runtime;
+use dayfly_types::{NodeId, RunMeaning, TemplateName};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// More than any blocking task of a node takes.
@@ -34,7 +37,8 @@ pub(crate) struct Home {
 #[derive(Debug)]
 pub(crate) struct OwnNode {
     pub(crate) node: Arc<Node>,
-    runtime: Runtime,
+    handle: Handle,
+    runtime: Option<Runtime>,
 }
 
 impl Home {
@@ -90,7 +94,7 @@ impl Home {
         let ports = NodePorts {
             engine: Arc::clone(&self.engine) as _,
             slots: Arc::clone(&self.slots) as _,
-            templates: Arc::new(FixedTemplate::new(self.directory.path())?),
+            templates: Arc::new(ToldTemplate(FixedTemplate::new(self.directory.path())?)),
             clock: Arc::new(HostClock),
             resources: Box::new(host),
             pause_guard: PauseGuard::default(),
@@ -105,7 +109,11 @@ impl Home {
             .build()?;
         let start = Node::start(config, ports, CancellationToken::new());
         let node = runtime.spawn(start).await.context("the start panicked")??;
-        Ok(OwnNode { node, runtime })
+        Ok(OwnNode {
+            node,
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 }
 
@@ -115,20 +123,85 @@ impl OwnNode {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
-        self.runtime.spawn(work).await.context("the work panicked")
+        self.handle.spawn(work).await.context("the work panicked")
     }
 
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(work);
+        self.handle.spawn(work);
     }
 
     /// Ends it as a crash does: nothing of it goes on, and its machines do.
-    pub(crate) async fn kill(self) -> Result<()> {
-        let Self { node, runtime } = self;
-        drop(node);
+    pub(crate) async fn kill(mut self) -> Result<()> {
+        let runtime = self.runtime.take().context("it was ended before")?;
+        drop(self);
         let end = move || runtime.shutdown_timeout(BLOCKING_LIMIT);
         tokio::task::spawn_blocking(end)
             .await
             .context("the node does not end")
+    }
+}
+
+impl Drop for OwnNode {
+    fn drop(&mut self) {
+        // A runtime may not be dropped where others run, as it would be when a measurement fails.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The simulated template, of which control is told as well.
+#[derive(Debug)]
+struct ToldTemplate(FixedTemplate);
+
+impl TemplateSource for ToldTemplate {
+    fn reports(&self) -> Vec<TemplateReport> {
+        let ready = self.0.all_ready().into_iter();
+        ready
+            .map(|template| TemplateReport {
+                name: template.name.clone(),
+                description: String::new(),
+                alias_of: None,
+                memory: template.restore.machine.memory,
+                vcpus: template.restore.machine.vcpus,
+                disk_mib: template.restore.machine.disk.into(),
+                run: RunMeaning::default(),
+                contexts: Vec::new(),
+                state: BakeState::Ready,
+                is_usable: true,
+                size_bytes: 0,
+                baked_at: None,
+                image: None,
+                variants: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn all_ready(&self) -> Vec<Arc<ReadyTemplate>> {
+        self.0.all_ready()
+    }
+
+    fn ready(&self, name: &TemplateName) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        self.0.ready(name)
+    }
+
+    fn version(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<Arc<ReadyTemplate>, TemplateUnavailable> {
+        self.0.version(name, version)
+    }
+
+    fn disk_of(
+        &self,
+        name: &TemplateName,
+        version: &str,
+    ) -> Result<BootableTemplate, TemplateUnavailable> {
+        self.0.disk_of(name, version)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes()
     }
 }

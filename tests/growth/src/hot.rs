@@ -9,8 +9,8 @@ use crate::api::Api;
 use crate::report::Call;
 use crate::times::{Figures, Times};
 
-/// As many as a person looks at.
-const PAGE: usize = 20;
+/// No more than there are of the fewest, so that all pages are of one length.
+const PAGE: usize = 10;
 /// Longer than a measurement.
 const TTL_SECONDS: u64 = 3600;
 /// Calls that are not counted: connections are opened, and caches are filled.

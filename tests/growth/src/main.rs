@@ -41,6 +41,9 @@ struct Arguments {
     /// What a hot path may cost at most, in times of what it costs with the fewest sandboxes.
     #[arg(long, default_value_t = 1.3)]
     at_most: f64,
+    /// Measures nothing but what callers wait for.
+    #[arg(long)]
+    hot_only: bool,
     /// Measures one number in this process and prints what came of it as JSON.
     #[arg(long, hide = true)]
     one: Option<u32>,
@@ -53,6 +56,7 @@ fn main() -> Result<ExitCode> {
             count,
             running: arguments.running.min(count),
             samples: arguments.samples,
+            hot_only: arguments.hot_only,
         };
         let measured = round::measure(plan)?;
         report::print(&serde_json::to_string(&measured)?)?;
@@ -75,6 +79,7 @@ fn in_a_process(count: u32, arguments: &Arguments) -> Result<Measured> {
         .args(["--one", &count.to_string()])
         .args(["--running", &arguments.running.to_string()])
         .args(["--samples", &arguments.samples.to_string()])
+        .args(arguments.hot_only.then_some("--hot-only"))
         .stderr(Stdio::inherit())
         .output()?;
     ensure!(done.status.success(), "{count} sandboxes: {}", done.status);

@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) count: u32,
     pub(crate) running: u32,
     pub(crate) samples: u32,
+    /// Nothing but what callers wait for.
+    pub(crate) hot_only: bool,
 }
 
 /// Measures in this process, which must be fresh.
@@ -40,45 +42,26 @@ async fn measure_here(plan: Plan) -> Result<Measured> {
     let (control, adoption) = control::start(&home, &node, plan.count).await?;
     let api = Api::of(&control);
     let hot = hot::measure(&api, plan.samples).await?;
-    let metrics = {
-        let mut times = crate::times::Times::default();
-        for _ in 0..20 {
-            times.add(api.metrics().await?);
-            // One that comes sooner gets what the last one got.
-            tokio::time::sleep(std::time::Duration::from_millis(501)).await;
-        }
-        times.figures()
+    let background = if plan.hot_only {
+        None
+    } else {
+        Some(background::measure(&node, &control, &api, plan).await?)
     };
-    let sweep = background::sweep(&control).await?.figures();
-    let exec_beside_sweeps = background::exec_beside_sweeps(&control, &api, plan.samples).await?;
-    let idle_cpu_thousandths = background::idle_cpu_thousandths().await?;
-    let lateness = background::lateness(&node, &api).await?;
-    let began = Instant::now();
-    ensure!(
-        api.all().await? == usize::try_from(plan.count)?,
-        "some are not listed"
-    );
-    let list_all_us = micros(began);
     let all_kib = process::resident_kib()?.saturating_sub(before_kib);
-    control.end();
+    drop(control);
     node.kill().await?;
     Ok(Measured {
         count: plan.count,
         running: plan.running,
         hot,
-        metrics,
-        sweep,
-        exec_beside_sweeps,
-        lateness,
-        list_all_us,
-        idle_cpu_thousandths,
         node_start_us,
         adoption_us: u64::try_from(adoption.as_micros())?,
         node_kib,
         all_kib,
+        background,
     })
 }
 
-fn micros(since: Instant) -> u64 {
+pub(crate) fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
