@@ -120,6 +120,7 @@ pub(crate) async fn take_over(
     found: &mut Reconciled,
 ) -> bool {
     let is_of_this_boot = record.boot_id == parts.boot_id;
+    let on_disk = record.clone();
     keep_deadline(parts, &mut record);
     undo_older_failure(&mut record);
     let vm = match record.state() {
@@ -138,7 +139,7 @@ pub(crate) async fn take_over(
         }
         // A restore that was cut short: whatever there is of a machine goes, the capture stays.
         SandboxState::Hibernated | SandboxState::Waking => {
-            sleep_on(parts, &mut record).await;
+            sleep_on(parts, &mut record, &on_disk).await;
             None
         }
         SandboxState::Failed => {
@@ -289,7 +290,7 @@ const OLDER_CAPTURE_FAILURE: &str = "the capture that it slept in cannot be read
 
 /// Leaves a sandbox asleep, with nothing of a machine. Whether its capture can be read now is not
 /// written down: that is found out whenever somebody asks.
-async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
+async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord, on_disk: &SandboxRecord) {
     // Asleep already, it keeps the slot of the machine that was captured until that is ended.
     let had_machine = record.state() == SandboxState::Waking && record.phase.process().is_some();
     release(parts, record).await;
@@ -310,7 +311,10 @@ async fn sleep_on(parts: &Arc<Parts>, record: &mut SandboxRecord) {
     } else if record.state() == SandboxState::Waking {
         advance(record, LifecycleEvent::WakeUndone);
     }
-    write(parts, record);
+    // Each write of a sleeper's record is durable, and a host may have tens of thousands.
+    if record != on_disk {
+        write(parts, record);
+    }
 }
 
 fn write(parts: &Parts, record: &SandboxRecord) {
