@@ -24,6 +24,7 @@ pub mod jail;
 mod kernel_switches;
 pub mod leftovers;
 pub mod memory;
+pub mod memory_pressure;
 pub mod mounts;
 pub mod net;
 pub mod netns;

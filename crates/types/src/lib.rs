@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub mod capture;
+pub mod class;
 pub mod clock;
 pub mod code;
 pub mod container_image;
@@ -33,6 +34,7 @@ pub mod trace;
 pub mod volume;
 
 pub use backoff::Backoff;
+pub use class::{SandboxClass, SleepReason};
 pub use clock::{Clock, Moment};
 pub use code::ErrorCode;
 pub use context_path::{ContextPath, InvalidContextPath};

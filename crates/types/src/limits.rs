@@ -45,6 +45,33 @@ const _: () = assert!(VARIANTS_OF_PROJECT_MAX < VARIANTS_OF_TEMPLATE_MAX);
 pub const POOL_TEMPLATES_MAX: usize = 4;
 /// What an engine may use beside guest memory: translation buffer, device state, threads.
 pub const ENGINE_OVERHEAD_MIB: u64 = 256;
+/// The least that a shared sandbox is promised: what the engine and the kernel of an idle guest of
+/// the built-in templates take of their own, measured, and as much again.
+pub const WORKING_SET_MIB_MIN: u64 = 48;
+/// The least that a shared sandbox is promised of its disk, if the disk is not smaller.
+pub const SHARED_DISK_MIB_MIN: u64 = 64;
+/// The largest ratio that an operator can set between the size of shared sandboxes and what they
+/// are promised.
+pub const SHARE_MAX: u64 = 64;
+/// How often a node that shares looks at the memory of its host and at what shared sandboxes do.
+pub const PRESSURE_PERIOD: Duration = Duration::from_secs(1);
+/// How long a shared sandbox must have done nothing before it is put to sleep for others. A user
+/// who thinks for a moment does not wake it with every request.
+pub const PRESSURE_IDLE_MIN: Duration = Duration::from_secs(10);
+/// Between two sandboxes that are put to sleep because something waits for memory: what the first
+/// gave back shows in what the kernel says of the last seconds before the second goes.
+pub const PRESSURE_PAUSE: Duration = Duration::from_secs(2);
+/// How long one that could not be put to sleep is left alone.
+pub const PRESSURE_RETRY: Duration = Duration::from_secs(30);
+/// How long a create or a wake waits at most for others to fall asleep.
+pub const RELIEF_DEADLINE: Duration = Duration::from_secs(15);
+/// Hundredths of the last ten seconds in which something waited for memory, from which a host whose
+/// memory is nearly used is under pressure.
+pub const PRESSURE_STALL_PERCENT: u64 = 10;
+/// Stall within a window of the second kind that wakes the node, in microseconds. The kernel takes
+/// windows of half a second to ten seconds.
+pub const PRESSURE_TRIGGER_STALL: Duration = Duration::from_millis(100);
+pub const PRESSURE_TRIGGER_WINDOW: Duration = Duration::from_secs(1);
 /// Processes and threads of one engine on the host.
 pub const ENGINE_PIDS_MAX: u64 = 64;
 /// Open files of one engine.

@@ -30,7 +30,7 @@ pub use namespaces::{Namespace, unshare};
 #[cfg(test)]
 pub(crate) use private_mapping::PrivateMapping;
 pub(crate) use remote_memory::read_remote;
-pub(crate) use watch::watch_readable;
+pub(crate) use watch::{watch_readable, watch_urgent};
 #[cfg(test)]
 pub(crate) use written::open_faults;
 pub(crate) use written::{AddressRange, Written, note_writes, written_ranges};
