@@ -3,14 +3,21 @@
 //! Guests may touch all the memory that they were promised, at any time. A node that counted only
 //! pages in use would have to kill a running sandbox to keep its word to another. The same holds
 //! for disks: what a sandbox or a volume has not written yet is still its own.
+//!
+//! A shared sandbox is promised a working set, and counts with what it has touched where that is
+//! more. Since it may touch more at any time, a node that shares also looks at what its host really
+//! has left; [`crate::pressure`] says when some of them must sleep.
 
-use dayfly_types::limits;
+use dayfly_types::{SandboxClass, limits};
 
 /// What a node has and keeps back, in MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     pub memory_total_mib: u64,
     pub memory_reserve_mib: u64,
+    /// What the host could give now, of a node that shares; another has promised no more than there
+    /// is.
+    pub memory_available_mib: Option<u64>,
     /// What the file system has left now, beyond what committed disks have already taken.
     pub disk_available_mib: u64,
     /// Kept for the journal, the database and whatever else the host writes.
@@ -21,6 +28,8 @@ pub struct Capacity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Committed {
     pub memory_mib: u64,
+    /// Of `memory_mib`, what nobody has touched yet, and so is still in what the host could give.
+    pub memory_owed_mib: u64,
     pub disk_mib: u64,
     /// Of `disk_mib`, what is written already, and so missing from what the file system has left.
     pub disk_used_mib: u64,
@@ -32,6 +41,7 @@ impl Committed {
     /// With a part more.
     pub fn add(&mut self, part: Self) {
         self.memory_mib += part.memory_mib;
+        self.memory_owed_mib += part.memory_owed_mib;
         self.disk_mib += part.disk_mib;
         self.disk_used_mib += part.disk_used_mib;
         self.disk_booked_mib += part.disk_booked_mib;
@@ -40,6 +50,7 @@ impl Committed {
     /// Without a part that was added before.
     pub fn take_away(&mut self, part: Self) {
         self.memory_mib -= part.memory_mib;
+        self.memory_owed_mib -= part.memory_owed_mib;
         self.disk_mib -= part.disk_mib;
         self.disk_used_mib -= part.disk_used_mib;
         self.disk_booked_mib -= part.disk_booked_mib;
@@ -53,7 +64,42 @@ pub struct Demand {
     pub disk_mib: u64,
 }
 
+/// How many times over the sizes of shared sandboxes are promised. One is as often as they are
+/// there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharing {
+    pub memory: u64,
+    pub disk: u64,
+}
+
+impl Sharing {
+    /// Every sandbox has what it is promised in full.
+    pub const NONE: Self = Self { memory: 1, disk: 1 };
+
+    /// Whether there are shared sandboxes here. Disks alone do not make any: what is not there
+    /// cannot be had by putting somebody to sleep.
+    #[must_use]
+    pub const fn is_on(self) -> bool {
+        self.memory > 1
+    }
+}
+
 impl Demand {
+    /// What a guest of this size is promised.
+    #[must_use]
+    pub fn of(class: SandboxClass, sharing: Sharing, memory_mib: u64, disk_mib: u64) -> Self {
+        let full = Self::of_guest(memory_mib, disk_mib);
+        if class.is_reserved() || !sharing.is_on() {
+            return full;
+        }
+        let part =
+            |whole: u64, ratio: u64, least: u64| (whole / ratio.max(1)).max(least).min(whole);
+        Self {
+            memory_mib: part(full.memory_mib, sharing.memory, limits::WORKING_SET_MIB_MIN),
+            disk_mib: part(full.disk_mib, sharing.disk, limits::SHARED_DISK_MIB_MIN),
+        }
+    }
+
     /// A guest of this size with its engine.
     #[must_use]
     pub const fn of_guest(memory_mib: u64, disk_mib: u64) -> Self {
@@ -82,10 +128,7 @@ pub fn admit(
     committed: Committed,
     demand: Demand,
 ) -> Result<Committed, Refusal> {
-    let memory_left = capacity
-        .memory_total_mib
-        .saturating_sub(capacity.memory_reserve_mib)
-        .saturating_sub(committed.memory_mib);
+    let memory_left = memory_left(capacity, committed);
     if demand.memory_mib > memory_left {
         return Err(Refusal::Memory {
             wanted_mib: demand.memory_mib,
@@ -101,9 +144,34 @@ pub fn admit(
     }
     Ok(Committed {
         memory_mib: committed.memory_mib + demand.memory_mib,
+        memory_owed_mib: committed.memory_owed_mib + demand.memory_mib,
         disk_mib: committed.disk_mib + demand.disk_mib,
         ..committed
     })
+}
+
+/// What is neither kept back nor promised; where the host has less to give than that, what it has
+/// beside its floor and what is owed.
+#[must_use]
+pub fn memory_left(capacity: Capacity, committed: Committed) -> u64 {
+    let unpromised = capacity
+        .memory_total_mib
+        .saturating_sub(capacity.memory_reserve_mib)
+        .saturating_sub(committed.memory_mib);
+    let Some(available) = capacity.memory_available_mib else {
+        return unpromised;
+    };
+    let real = available
+        .saturating_sub(memory_floor(capacity))
+        .saturating_sub(committed.memory_owed_mib);
+    unpromised.min(real)
+}
+
+/// What a host that shares must always be able to give: half of what is kept for it, because the
+/// host itself uses some of that.
+#[must_use]
+pub const fn memory_floor(capacity: Capacity) -> u64 {
+    capacity.memory_reserve_mib / 2
 }
 
 /// What is neither kept back, nor promised and not yet written, nor booked.
@@ -144,6 +212,7 @@ pub const fn book(
 pub fn release(committed: Committed, demand: Demand) -> Committed {
     Committed {
         memory_mib: committed.memory_mib.saturating_sub(demand.memory_mib),
+        memory_owed_mib: committed.memory_owed_mib.saturating_sub(demand.memory_mib),
         disk_mib: committed.disk_mib.saturating_sub(demand.disk_mib),
         ..committed
     }
@@ -168,6 +237,7 @@ mod tests {
             for (kind, mib) in steps {
                 let capacity = Capacity {
                     memory_total_mib: 1 << 40, memory_reserve_mib: 0,
+                    memory_available_mib: None,
                     disk_available_mib: available, disk_reserve_mib: reserve,
                 };
                 match kind {
@@ -205,6 +275,7 @@ mod tests {
         ) {
             let capacity = Capacity {
                 memory_total_mib: total, memory_reserve_mib: reserve,
+                memory_available_mib: None,
                 disk_available_mib: disk, disk_reserve_mib: reserve,
             };
             let mut committed = Committed::default();
@@ -223,5 +294,67 @@ mod tests {
             }
             prop_assert_eq!(committed, Committed::default());
         }
+
+        /// Whatever was touched and whatever the host does beside, nobody is let in at the cost of
+        /// the floor or of what others were promised.
+        #[test]
+        fn who_shares_is_let_in_only_on_what_the_host_has(
+            available in 0u64..100_000, reserve in 0u64..10_000, ratio in 1u64..=64,
+            steps in proptest::collection::vec((any::<bool>(), 128u64..8192, 0u64..8192), 0..60),
+        ) {
+            let sharing = Sharing { memory: ratio, disk: 1 };
+            let mut committed = Committed::default();
+            let mut available = available;
+            for (is_shared, memory, touched) in steps {
+                let class = if is_shared { SandboxClass::Shared } else { SandboxClass::Reserved };
+                let capacity = Capacity {
+                    memory_total_mib: 1 << 40, memory_reserve_mib: reserve,
+                    memory_available_mib: Some(available),
+                    disk_available_mib: 1 << 40, disk_reserve_mib: 0,
+                };
+                let demand = Demand::of(class, sharing, memory, 0);
+                prop_assert!(demand.memory_mib <= Demand::of_guest(memory, 0).memory_mib);
+                prop_assert!(demand.memory_mib >= limits::WORKING_SET_MIB_MIN);
+                if let Ok(after) = admit(capacity, committed, demand) {
+                    committed = after;
+                    prop_assert!(committed.memory_owed_mib + memory_floor(capacity) <= available);
+                }
+                // Somebody touches what it was promised.
+                let touched = touched.min(committed.memory_owed_mib);
+                committed.memory_owed_mib -= touched;
+                available -= touched;
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_sandbox_is_promised_a_part_and_never_less_than_it_needs() {
+        let sharing = Sharing {
+            memory: 8,
+            disk: 16,
+        };
+        let of = |class, memory, disk| Demand::of(class, sharing, memory, disk);
+        let full = Demand::of_guest(512, 4096);
+        assert_eq!(of(SandboxClass::Reserved, 512, 4096), full);
+        let part = of(SandboxClass::Shared, 512, 4096);
+        assert_eq!((part.memory_mib, part.disk_mib), (96, 256));
+        let small = Demand::of(
+            SandboxClass::Shared,
+            Sharing {
+                memory: 64,
+                disk: 64,
+            },
+            128,
+            32,
+        );
+        assert_eq!(
+            (small.memory_mib, small.disk_mib),
+            (limits::WORKING_SET_MIB_MIN, 32)
+        );
+        // A host that does not share any more keeps nobody to less.
+        assert_eq!(
+            Demand::of(SandboxClass::Shared, Sharing::NONE, 512, 4096),
+            full
+        );
     }
 }

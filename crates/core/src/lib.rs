@@ -10,5 +10,6 @@ pub mod egress;
 pub mod expiry;
 pub mod fair_line;
 pub mod lifecycle;
+pub mod pressure;
 pub mod rounds;
 pub mod wall_clock;

@@ -217,6 +217,7 @@ impl Ledger {
         Capacity {
             memory_total_mib: self.resources.memory_total_mib(),
             memory_reserve_mib: self.reserve.memory_mib,
+            memory_available_mib: None,
             disk_available_mib: self.resources.disk_available_mib(),
             disk_reserve_mib: self.reserve.disk_mib,
         }
