@@ -71,8 +71,6 @@ const BLOCKS: [&str; 27] = [
     "bake/",
     "baker.rs",
     "baker_variants.rs",
-    // Memory and free space: the kernel has both at hand.
-    "capacity.rs",
     "console.rs",
     "disk_watch.rs",
     "effects/captures.rs",
@@ -82,6 +80,8 @@ const BLOCKS: [&str; 27] = [
     "egress/spool_files.rs",
     "egress/spool_tests.rs",
     "glimpse.rs",
+    // Kernel files, and free space, which the kernel has at hand.
+    "host_resources.rs",
     "housekeeping.rs",
     "identity.rs",
     "journal.rs",

@@ -20,6 +20,7 @@ use crate::egress_proxy::EgressProxy;
 use crate::egress_uplink::EgressUplink;
 use crate::internal_network;
 use crate::registries::RegistriesParser;
+use crate::sharing::SharingArguments;
 use crate::sign_in;
 
 /// Gives AI agents disposable computers: every sandbox is a microVM restored from a snapshot.
@@ -157,6 +158,8 @@ pub(crate) struct RunArguments {
     /// Disk kept for the host, in MiB. Default: a twentieth of what is free, at least 1024.
     #[arg(long, value_name = "MIB", env = "DAYFLYD_DISK_RESERVE")]
     pub(crate) disk_reserve: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sharing: SharingArguments,
     /// Let several projects share this host although its guests are only emulated. Emulation does
     /// not keep projects apart.
     #[arg(long, env = "DAYFLYD_ALLOW_SHARED_EMULATION")]

@@ -37,6 +37,7 @@ mod role_control;
 mod role_node;
 mod settings;
 mod settings_file;
+mod sharing;
 mod sign_in;
 mod slow_sync;
 mod stop;

@@ -365,6 +365,7 @@ fn node_config(
         reserve_file: Some(directory.node().join("reserve")),
         housekeeping_period: dayfly_node::HOUSEKEEPING_PERIOD,
         reserve,
+        sharing: arguments.sharing.into(),
         pool: PoolTargets {
             slots: arguments.parked_slots,
             engines: arguments.parked_engines,

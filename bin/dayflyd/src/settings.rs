@@ -13,6 +13,7 @@ use crate::args::{Arguments, RunArguments};
 use crate::egress_uplink::EgressUplink;
 use crate::local_access;
 use crate::settings_file::{self, Line};
+use crate::sharing;
 use crate::sign_in;
 use crate::tls::CertificateText;
 use crate::traces;
@@ -163,6 +164,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<Option<CertificateText>>
          proxy on another host speaks TLS",
         arguments.listen
     );
+    sharing::check(arguments.sharing)?;
     sign_in::check(arguments.sign_in.as_ref())?;
     let tls = [
         ("tls_listen", arguments.tls_listen.is_some()),
@@ -279,6 +281,16 @@ mod tests {
         }
         for address in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert!(checked(&["--listen", address]).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn disks_are_shared_only_among_shared_sandboxes() {
+        assert!(checked(&["--memory-share", "8", "--disk-share", "16"]).is_ok());
+        let error = format!("{:#}", checked(&["--disk-share", "16"]).unwrap_err());
+        assert!(error.contains("memory_share"), "{error}");
+        for wrong in ["0", "65", "1.5"] {
+            assert!(resolve(&given(&["--memory-share", wrong])).is_err());
         }
     }
 

@@ -58,5 +58,6 @@ pub use stream_call::{NodeStream, NodeTransfer};
 pub use traced::{NodeTiming, traced};
 pub use types::{
     BakeState, EgressCount, EgressStatus, EnsureSandbox, KeptSandbox, NodeStatus, PoolStatus,
-    ResourceUse, SandboxReport, Stage, TemplateReport, VariantReport, VariantRequest,
+    ResourceUse, SandboxReport, SharingStatus, Stage, TemplateReport, VariantReport,
+    VariantRequest,
 };

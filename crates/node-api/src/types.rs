@@ -7,8 +7,8 @@ use dayfly_types::egress::{Decision, DenyReason, EgressPolicy, EgressRecordKind}
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, EndReason, Generation, Isolation, LifetimeRules,
-    MemoryMib, NodeId, ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState,
-    SnapshotId, TemplateName, TemplateSize, Vcpus,
+    MemoryMib, NodeId, ProjectId, RunMeaning, SandboxClass, SandboxCondition, SandboxId,
+    SandboxState, SleepReason, SnapshotId, TemplateName, TemplateSize, Vcpus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,9 @@ pub struct EnsureSandbox {
     /// When its row was written, Unix milliseconds; kept for the same reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at_ms: Option<i64>,
+    /// How much of its size it is promised. Who says nothing wants all of it.
+    #[serde(default, skip_serializing_if = "SandboxClass::is_reserved")]
+    pub class: SandboxClass,
 }
 
 /// What a sandbox that runs costs the host.
@@ -122,6 +125,11 @@ pub struct SandboxReport {
     /// Why the node ends it, or has ended it, by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<EndReason>,
+    #[serde(default, skip_serializing_if = "SandboxClass::is_reserved")]
+    pub class: SandboxClass,
+    /// Why it sleeps, if neither its user nor its rules asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_reason: Option<SleepReason>,
 }
 
 /// A sandbox of which a node has no more than an entry that it cannot read or take over now. It is
@@ -251,6 +259,38 @@ pub struct NodeStatus {
     pub restarts: u64,
     #[serde(default)]
     pub egress: EgressStatus,
+    #[serde(default)]
+    pub sharing: SharingStatus,
+}
+
+/// How a node shares its host, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharingStatus {
+    /// How many times over the memory of shared sandboxes is promised. One: there are none here.
+    pub memory: u64,
+    /// The same of their disks.
+    pub disk: u64,
+    /// What the host could give when it was looked at last.
+    pub memory_available_mib: Option<u64>,
+    /// What is short now, for a person.
+    pub pressure: Option<String>,
+    /// Sandboxes that were put to sleep for others since the node process began.
+    pub put_to_sleep: u64,
+    /// Tries of that which came to nothing.
+    pub not_put_to_sleep: u64,
+}
+
+impl Default for SharingStatus {
+    fn default() -> Self {
+        Self {
+            memory: 1,
+            disk: 1,
+            memory_available_mib: None,
+            pressure: None,
+            put_to_sleep: 0,
+            not_put_to_sleep: 0,
+        }
+    }
 }
 
 /// What the egress process did since the node process began.

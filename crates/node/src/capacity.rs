@@ -4,41 +4,24 @@
 //! much of it is written already: the rest is still owed, and nothing else may take it. Whatever
 //! needs room beside the promises, a capture, a merge or a new volume, books the most that it can
 //! write before it begins.
+//!
+//! On a host that shares, a shared sandbox is promised a part of its memory and counts with what it
+//! has touched where that is more. How much that is, and what the host has left, is noted here by
+//! [`crate::relief`] at a steady pace, so that nobody who asks for room has to look.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dayfly_core::admission::{self, Capacity, Committed, Demand, Refusal};
+use dayfly_core::admission::{self, Capacity, Committed, Demand, Refusal, Sharing};
+use dayfly_core::pressure::MemoryStall;
+use dayfly_host::memory_pressure::StallTrigger;
+use dayfly_types::SandboxClass;
 
 use crate::written::written_mib;
 
-/// Reads what the host has. Behind a trait so that a simulated node can have any size.
-pub trait HostResources: Send + Sync + std::fmt::Debug + 'static {
-    fn memory_total_mib(&self) -> u64;
-    fn processors(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
-    }
-    /// Free space of the data directory.
-    fn disk_available_mib(&self) -> u64;
-}
-
-/// The host itself.
-#[derive(Debug)]
-pub struct RealResources {
-    pub data_directory: PathBuf,
-}
-
-impl HostResources for RealResources {
-    fn memory_total_mib(&self) -> u64 {
-        dayfly_host::memory::host_memory().map_or(0, |memory| memory.total_bytes >> 20)
-    }
-
-    fn disk_available_mib(&self) -> u64 {
-        dayfly_host::files::disk_space(&self.data_directory)
-            .map_or(0, |space| space.available_bytes >> 20)
-    }
-}
+pub use crate::host_resources::{EngineLoad, HostResources, RealResources};
 
 /// What is kept for the host, in MiB.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +35,9 @@ pub struct Reserve {
 pub struct Ledger {
     resources: Box<dyn HostResources>,
     reserve: Reserve,
+    sharing: Sharing,
+    /// What the host had left when it was looked at last, on a host that shares.
+    memory_available_mib: AtomicU64,
     accounts: Mutex<Accounts>,
 }
 
@@ -68,12 +54,23 @@ struct Accounts {
 #[derive(Debug)]
 struct Account {
     demand: Demand,
+    class: SandboxClass,
+    /// What it has touched of memory when somebody looked last.
+    memory_used_mib: u64,
     /// Where its disk is, once it has one.
     directory: Option<PathBuf>,
     used_mib: u64,
 }
 
 impl Account {
+    /// A shared sandbox may touch more than it was promised, and what it has it keeps.
+    fn memory_mib(&self) -> u64 {
+        match self.class {
+            SandboxClass::Reserved => self.demand.memory_mib,
+            SandboxClass::Shared => self.demand.memory_mib.max(self.memory_used_mib),
+        }
+    }
+
     fn owed_mib(&self) -> u64 {
         self.demand.disk_mib.saturating_sub(self.used_mib)
     }
@@ -81,7 +78,8 @@ impl Account {
     /// Its part of what is committed.
     fn part(&self) -> Committed {
         Committed {
-            memory_mib: self.demand.memory_mib,
+            memory_mib: self.memory_mib(),
+            memory_owed_mib: self.demand.memory_mib.saturating_sub(self.memory_used_mib),
             disk_mib: self.demand.disk_mib,
             // What is written beyond the promise is owed to nobody.
             disk_used_mib: self.used_mib.min(self.demand.disk_mib),
@@ -124,11 +122,13 @@ impl Accounts {
         }
     }
 
-    fn open(&mut self, demand: Demand) -> u64 {
+    fn open(&mut self, class: SandboxClass, demand: Demand) -> u64 {
         let number = self.next;
         self.next += 1;
         let account = Account {
             demand,
+            class,
+            memory_used_mib: 0,
             directory: None,
             used_mib: 0,
         };
@@ -204,8 +204,26 @@ impl Ledger {
         Self {
             resources,
             reserve,
+            sharing: Sharing::NONE,
+            memory_available_mib: AtomicU64::new(0),
             accounts: Mutex::default(),
         }
+    }
+
+    /// The same account on a host that shares.
+    #[must_use]
+    pub fn shared(mut self, sharing: Sharing) -> Self {
+        self.sharing = sharing;
+        if sharing.is_on() {
+            self.look_at_host();
+        }
+        self
+    }
+
+    /// How this host shares.
+    #[must_use]
+    pub fn sharing(&self) -> Sharing {
+        self.sharing
     }
 
     fn lock(&self) -> MutexGuard<'_, Accounts> {
@@ -217,7 +235,10 @@ impl Ledger {
         Capacity {
             memory_total_mib: self.resources.memory_total_mib(),
             memory_reserve_mib: self.reserve.memory_mib,
-            memory_available_mib: None,
+            memory_available_mib: self
+                .sharing
+                .is_on()
+                .then(|| self.memory_available_mib.load(Ordering::SeqCst)),
             disk_available_mib: self.resources.disk_available_mib(),
             disk_reserve_mib: self.reserve.disk_mib,
         }
@@ -238,10 +259,28 @@ impl Ledger {
     /// # Errors
     /// [`Refusal`]; nothing was promised.
     pub fn promise(self: &Arc<Self>, demand: Demand) -> Result<Promise, Refusal> {
+        self.promise_to(SandboxClass::Reserved, demand)
+    }
+
+    /// What a guest of this size is promised here.
+    #[must_use]
+    pub fn demand(&self, class: SandboxClass, memory_mib: u64, disk_mib: u64) -> Demand {
+        Demand::of(class, self.sharing, memory_mib, disk_mib)
+    }
+
+    /// As [`Ledger::promise`], to a sandbox of a class.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing was promised.
+    pub fn promise_to(
+        self: &Arc<Self>,
+        class: SandboxClass,
+        demand: Demand,
+    ) -> Result<Promise, Refusal> {
         let capacity = self.capacity();
         let mut accounts = self.lock();
         admission::admit(capacity, accounts.committed(), demand)?;
-        let number = accounts.open(demand);
+        let number = accounts.open(class, demand);
         drop(accounts);
         Ok(Promise {
             ledger: Arc::clone(self),
@@ -250,8 +289,8 @@ impl Ledger {
     }
 
     /// Notes a sandbox that runs already, whether or not it would be admitted now.
-    pub fn note(self: &Arc<Self>, demand: Demand) -> Promise {
-        let number = self.lock().open(demand);
+    pub fn note(self: &Arc<Self>, class: SandboxClass, demand: Demand) -> Promise {
+        let number = self.lock().open(class, demand);
         Promise {
             ledger: Arc::clone(self),
             number,
@@ -301,6 +340,43 @@ impl Ledger {
     /// Notes what the node's volumes are promised and have written.
     pub fn set_volumes(&self, volumes: VolumeAccount) {
         self.lock().volumes = volumes;
+    }
+
+    /// Looks what the host has left of its memory. Blocks for a moment.
+    pub(crate) fn look_at_host(&self) {
+        let available = self.resources.memory_available_mib();
+        self.memory_available_mib.store(available, Ordering::SeqCst);
+    }
+
+    /// How much the host stalls on memory. Blocks for a moment.
+    pub(crate) fn memory_stall(&self) -> Option<MemoryStall> {
+        self.resources.memory_stall()
+    }
+
+    /// What an engine has used. Blocks for a moment.
+    pub(crate) fn engine_load(&self, pid: i32) -> Option<EngineLoad> {
+        self.resources.engine_load(pid)
+    }
+
+    pub(crate) fn stall_trigger(&self) -> Option<StallTrigger> {
+        self.resources.stall_trigger()
+    }
+
+    /// What taking a promise back would give of memory.
+    pub(crate) fn memory_mib(&self, promise: PromiseNumber) -> u64 {
+        let accounts = self.lock();
+        accounts
+            .promises
+            .get(&promise.0)
+            .map_or(0, Account::memory_mib)
+    }
+
+    /// Notes what the holders of these promises have touched of memory.
+    pub(crate) fn note_memory(&self, used: &[(PromiseNumber, u64)]) {
+        let mut accounts = self.lock();
+        for (number, used_mib) in used {
+            accounts.change(number.0, |account| account.memory_used_mib = *used_mib);
+        }
     }
 
     /// Where the disks are that were promised.
@@ -358,6 +434,10 @@ mod tests {
 
     impl HostResources for Disk {
         fn memory_total_mib(&self) -> u64 {
+            1 << 20
+        }
+
+        fn memory_available_mib(&self) -> u64 {
             1 << 20
         }
 
@@ -474,7 +554,7 @@ mod tests {
                 let place = place % (promises.len().max(1));
                 match kind {
                     0 => promises.push(ledger.promise(disk_of(mib)).unwrap()),
-                    1 => promises.push(ledger.note(disk_of(mib))),
+                    1 => promises.push(ledger.note(SandboxClass::Reserved, disk_of(mib))),
                     2 if !promises.is_empty() => drop(promises.swap_remove(place)),
                     // As if somebody had looked.
                     3 if !promises.is_empty() => {
@@ -493,5 +573,27 @@ mod tests {
             drop((promises, bookings));
             prop_assert_eq!(ledger.view().1, Committed::default());
         }
+    }
+
+    #[test]
+    fn a_shared_promise_counts_with_what_was_touched_where_that_is_more() {
+        let (ledger, _) = ledger(1000, 0);
+        let ledger = Arc::into_inner(ledger).unwrap();
+        let sharing = Sharing { memory: 8, disk: 8 };
+        let ledger = Arc::new(ledger.shared(sharing));
+        let demand = ledger.demand(SandboxClass::Shared, 512, 80);
+        let shared = ledger.promise_to(SandboxClass::Shared, demand).unwrap();
+        let reserved = ledger.promise(disk_of(1)).unwrap();
+        let memory = |ledger: &Ledger| {
+            let (_, committed) = ledger.view();
+            (committed.memory_mib, committed.memory_owed_mib)
+        };
+        assert_eq!(memory(&ledger), (97, 97));
+        ledger.note_memory(&[(shared.number(), 40), (reserved.number(), 1)]);
+        assert_eq!(memory(&ledger), (97, 56));
+        ledger.note_memory(&[(shared.number(), 600), (reserved.number(), 30)]);
+        assert_eq!(memory(&ledger), (601, 0));
+        drop(shared);
+        assert_eq!(memory(&ledger), (1, 0));
     }
 }

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use dayfly_guest_client::{
-    AgentClient, AttachSpec, CallError, ExecInput, ExecSession, GuestSocket,
-};
+use dayfly_guest_client::{AgentClient, AttachSpec, CallError, ExecInput, GuestSocket};
 use dayfly_guest_proto as guest;
 use dayfly_node_api::{
     AttachExec, ContextLines, EnsureExec, ExecEvents, FileBytes, NodeError, StdinWrite,
@@ -15,7 +13,8 @@ use dayfly_types::limits::{AGENT_CALL_DEADLINE, CONTEXT_LINE_BYTES_MAX, EXECS_MA
 use dayfly_types::{ErrorCode, ExecId};
 use futures::StreamExt;
 
-use crate::calls::{call_failed, lost, stream_failed};
+use crate::calls::{call_failed, stream_failed};
+use crate::followed::{Offsets, Place, follow};
 use crate::sandbox::OpenCall;
 
 /// Where templates with contexts have their bridge.
@@ -33,6 +32,7 @@ const TOO_MANY_RETRY: Duration = Duration::from_secs(1);
 /// Starts an exec, or finds the one that was started with this id, and gives its events.
 pub(crate) async fn start(
     agent: &AgentClient,
+    place: Place,
     request: EnsureExec,
     call: OpenCall,
 ) -> Result<ExecEvents, NodeError> {
@@ -50,16 +50,17 @@ pub(crate) async fn start(
         let info = agent.describe_exec(&id).await.map_err(call_failed)?;
         if info.takes_stdin {
             let rest = bytes.slice(clamp(info.stdin_bytes, bytes.len())..);
-            send_apart(session.input(), rest, !keeps_open);
+            send_apart(session.input(), rest, !keeps_open, call.beside());
         }
     }
-    Ok(events(session, call))
+    Ok(follow(place, id, Offsets::BEGINNING, session, call))
 }
 
 /// Sends input apart from the output: a process that writes before it reads must not wait for
-/// itself.
-fn send_apart(input: ExecInput, bytes: Bytes, is_last: bool) {
+/// itself. Until it has taken all, this is a call of its own.
+fn send_apart(input: ExecInput, bytes: Bytes, is_last: bool, call: OpenCall) {
     tokio::spawn(async move {
+        let _call = call;
         // It may end without reading all of its input; that is its own business.
         if input.write_stdin(bytes).await.is_ok() && is_last {
             let _ = input.close_stdin().await;
@@ -67,21 +68,10 @@ fn send_apart(input: ExecInput, bytes: Bytes, is_last: bool) {
     });
 }
 
-fn events(session: ExecSession, call: OpenCall) -> ExecEvents {
-    futures::stream::unfold(Some((session, call)), |open| async move {
-        let (mut session, call) = open?;
-        match session.next().await {
-            Ok(Some(event)) => Some((Ok(checked_event(event)), Some((session, call)))),
-            Ok(None) => None,
-            Err(error) => Some((Err(lost(&error)), None)),
-        }
-    })
-    .boxed()
-}
-
 /// Gives the output of an exec that was started before.
 pub(crate) async fn attach(
     agent: &AgentClient,
+    place: Place,
     request: AttachExec,
     call: OpenCall,
 ) -> Result<(ExecInfo, ExecEvents), NodeError> {
@@ -92,7 +82,12 @@ pub(crate) async fn attach(
     };
     let attached = agent.attach_exec(&request.exec, spec).await;
     let (info, session) = attached.map_err(exec_failed)?;
-    Ok((checked(info), events(session, call)))
+    let offsets = Offsets {
+        stdout: request.stdout_offset,
+        stderr: request.stderr_offset,
+    };
+    let events = follow(place, request.exec, offsets, session, call);
+    Ok((checked(info), events))
 }
 
 /// Sends input to an exec and gives how much it has taken in total.
@@ -202,7 +197,7 @@ fn checked(mut info: ExecInfo) -> ExecInfo {
     info
 }
 
-fn checked_event(mut event: ExecEvent) -> ExecEvent {
+pub(crate) fn checked_event(mut event: ExecEvent) -> ExecEvent {
     if let ExecEvent::Exited(end) = &mut event {
         end.exit.limits_hit.truncate(LIMIT_KINDS);
     }

@@ -39,6 +39,8 @@ impl NodeListeners for Node {
 
 /// Connects to a TCP port of the sandbox, and wakes it for that.
 pub(crate) async fn connect(handle: &SandboxHandle, port: u16) -> Result<PortStream, NodeError> {
+    // Before the look whether it sleeps: from here on it does not for others.
+    let visit = handle.activity.visit();
     let agent = agent_for_visitor(handle).await?;
     let socket = agent.connect_port(port).await.map_err(|error| {
         let refusal = call_failed(error);
@@ -49,7 +51,10 @@ pub(crate) async fn connect(handle: &SandboxHandle, port: u16) -> Result<PortStr
         NodeError::new(ErrorCode::NotFound, text)
     })?;
     let (outside, inside) = tokio::io::duplex(BUFFER_BYTES);
-    tokio::spawn(join(socket, inside));
+    tokio::spawn(async move {
+        join(socket, inside).await;
+        drop(visit);
+    });
     Ok(Box::new(outside))
 }
 

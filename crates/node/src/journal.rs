@@ -18,8 +18,8 @@ use dayfly_types::capture::MachineOrigin;
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, Generation, LifetimeRules, Moment, ProjectId, SandboxId, SandboxState,
-    SnapshotId, TemplateName,
+    CpuMillis, DiskMib, Generation, LifetimeRules, Moment, ProjectId, SandboxClass, SandboxId,
+    SandboxState, SleepReason, SnapshotId, TemplateName,
 };
 use dayfly_vmm::MachineSpec;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,15 @@ pub struct SandboxRecord {
     /// A write to its disk failed, and its guest was told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disk_damaged: bool,
+    /// How much of its size it is promised. A record of before has all of it.
+    #[serde(default, skip_serializing_if = "SandboxClass::is_reserved")]
+    pub class: SandboxClass,
+    /// Why it sleeps, or is about to, if nobody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_reason: Option<SleepReason>,
+    /// It sleeps for others with a command under way, and goes on as soon as there is room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_restless: bool,
     /// What its machine runs in. An older program did not note it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineIdentity>,

@@ -74,6 +74,9 @@ pub(crate) fn sample(byte: u8) -> SandboxRecord {
         metadata: BTreeMap::new(),
         created_at_ms: None,
         disk_damaged: false,
+        class: SandboxClass::Reserved,
+        sleep_reason: None,
+        is_restless: false,
         engine: None,
     }
 }
@@ -261,6 +264,9 @@ fn what_was_added_to_a_record_has_not_drifted() {
     full.metadata.insert("team".to_owned(), "red".to_owned());
     full.created_at_ms = Some(1_700_000_000_000);
     full.expires_bridged = true;
+    full.class = SandboxClass::Shared;
+    full.sleep_reason = Some(SleepReason::Pressure);
+    full.is_restless = true;
     let object = |record: &SandboxRecord| match serde_json::to_value(record) {
         Ok(serde_json::Value::Object(fields)) => fields,
         other => panic!("{other:?}"),
@@ -271,6 +277,9 @@ fn what_was_added_to_a_record_has_not_drifted() {
         "expires_bridged": true,
         "metadata": {"team": "red"},
         "created_at_ms": 1_700_000_000_000_i64,
+        "class": "shared",
+        "sleep_reason": "pressure",
+        "is_restless": true,
     });
     assert_eq!(serde_json::Value::Object(added), frozen);
     let text = include_str!("../schema/journal-3.json");

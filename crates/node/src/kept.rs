@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_node_api::{KeptSandbox, NodeError};
-use dayfly_types::{ErrorCode, ProjectId, SandboxId};
+use dayfly_types::{ErrorCode, ProjectId, SandboxClass, SandboxId};
 
 use crate::capacity::Promise;
 use crate::disk_lane::off_runtime;
@@ -143,7 +143,7 @@ pub(crate) fn keep_unreadable(
         project: glimpse.project,
         slot: glimpse.slot,
         reason: format!("its record cannot be read: {}", error.without_path()),
-        _promise: machine.map(|machine| parts.book(&machine, None)),
+        _promise: machine.map(|machine| parts.book(SandboxClass::Reserved, &machine, None)),
         is_claimed: false,
     };
     parts.kept.insert(id, entrusted);
@@ -159,7 +159,7 @@ pub(crate) fn keep_unadopted(parts: &Parts, record: &SandboxRecord, reason: &str
         project: Some(record.project.clone()),
         slot: (record.phase.slot()).map_or(GlimpsedSlot::None, GlimpsedSlot::Named),
         reason: format!("its machine cannot be taken over now: {reason}"),
-        _promise: Some(parts.book(&record.machine, record.disk)),
+        _promise: Some(parts.book(record.class, &record.machine, record.disk)),
         is_claimed: false,
     };
     parts.kept.insert(record.id.clone(), entrusted);

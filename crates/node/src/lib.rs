@@ -22,8 +22,10 @@ mod engines;
 mod execs;
 mod failure;
 mod files;
+mod followed;
 pub mod glimpse;
 pub mod guest;
+mod host_resources;
 mod housekeeping;
 mod identity;
 mod ingress;
@@ -38,6 +40,7 @@ pub mod pause_guard;
 pub mod pool;
 mod port_wait;
 pub mod reconcile;
+mod relief;
 pub mod reserve;
 mod sandbox;
 mod sandbox_table;
@@ -61,6 +64,8 @@ mod written;
 
 // Everybody here logs with it.
 use dayfly_types::error_chain;
+
+pub use dayfly_core::admission::Sharing;
 
 pub use capacity::{HostResources, RealResources, Reserve};
 pub use effects::{Effect, Effects, ObservedSlots, Point};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use dayfly_core::admission::Sharing;
 use dayfly_guest_client::AgentClient;
 use dayfly_node_api::{
     EnsureSandbox, LifecycleChange, LifecycleReport, NodeError, NodeExecs, NodeSandboxes,
@@ -39,6 +40,7 @@ use crate::parts::{Parts, Registry};
 use crate::pause_guard::PauseGuard;
 use crate::pool::{Pool, PoolTargets};
 use crate::reconcile::{ReconcileError, Reconciled, reconcile};
+use crate::relief::{self, Relief};
 use crate::reserve::ReserveFile;
 use crate::sandbox::{OpenCall, Request, SandboxHandle};
 use crate::sandbox_table::SandboxTable;
@@ -61,6 +63,7 @@ pub struct NodeConfig {
     /// How often garbage is collected and chains are shortened.
     pub housekeeping_period: Duration,
     pub reserve: Reserve,
+    pub sharing: Sharing,
     pub pool: PoolTargets,
     /// Let several projects share a node whose guests are only emulated.
     pub allow_shared_emulation: bool,
@@ -153,7 +156,8 @@ impl Node {
             clock: ports.clock,
             journal,
             pool: Arc::clone(&pool),
-            ledger: Arc::new(Ledger::new(ports.resources, config.reserve)),
+            ledger: Arc::new(Ledger::new(ports.resources, config.reserve).shared(config.sharing)),
+            relief: Relief::default(),
             boot_id: config.boot_id.clone(),
             registry: Registry::default(),
             kept: Kept::default(),
@@ -178,6 +182,9 @@ impl Node {
         let tasks = TaskTracker::new();
         tasks.spawn(pool.run(stop.clone()));
         tasks.spawn(disk_watch::run(Arc::clone(&parts), period, stop.clone()));
+        if config.sharing.is_on() {
+            tasks.spawn(relief::run(Arc::clone(&parts), period, stop.clone()));
+        }
         tasks.spawn(housekeeping::run(Arc::clone(&parts), period, stop));
         tasks.close();
         Ok(Arc::new(Self {
@@ -360,6 +367,7 @@ impl NodeSandboxes for Node {
             kept: self.parts.kept.reports(),
             restarts: self.config.restarts,
             egress: self.parts.egress.status(),
+            sharing: self.parts.relief.status(&self.parts.ledger),
         })
     }
 

@@ -11,6 +11,7 @@ use dayfly_types::SandboxId;
 use dayfly_types::exec::ExecInfo;
 use dayfly_types::file::OpenedFile;
 
+use crate::followed::Place;
 use crate::node::Node;
 use crate::{calls, execs, files, ingress};
 
@@ -26,7 +27,8 @@ impl NodeApi for Node {
 
     async fn exec(&self, id: &SandboxId, request: EnsureExec) -> Result<ExecEvents, NodeError> {
         let (agent, call) = self.agent(id).await?;
-        execs::start(&agent, request, call).await
+        let place = Place::of(self.find(id)?);
+        execs::start(&agent, place, request, call).await
     }
 
     async fn attach_exec(
@@ -35,7 +37,8 @@ impl NodeApi for Node {
         request: AttachExec,
     ) -> Result<(ExecInfo, ExecEvents), NodeError> {
         let (agent, call) = self.agent(id).await?;
-        execs::attach(&agent, request, call).await
+        let place = Place::of(self.find(id)?);
+        execs::attach(&agent, place, request, call).await
     }
 
     async fn write_stdin(

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use dayfly_core::admission::Demand;
-use dayfly_node_api::{EnsureVolume, NodeError, SandboxReport};
-use dayfly_types::{Clock, DiskMib, ErrorCode, SandboxId, SnapshotId};
+use dayfly_node_api::{EnsureVolume, SandboxReport};
+use dayfly_types::{Clock, DiskMib, SandboxClass, SandboxId, SnapshotId};
 use dayfly_vmm::{Engine, MachineSpec, SlotProvider};
 use tokio::sync::{Notify, broadcast, watch};
 
@@ -20,6 +19,7 @@ use crate::journal::Journal;
 use crate::kept::Kept;
 use crate::pause_guard::PauseGuard;
 use crate::pool::Pool;
+use crate::relief::Relief;
 use crate::reserve::ReserveFile;
 use crate::sandbox::SandboxHandle;
 use crate::sandbox_table::{self, SandboxTable};
@@ -28,9 +28,6 @@ use crate::volumes::{VolumeError, VolumeStore};
 
 /// Reports that a slow watcher may miss before it is told everything anew.
 const ANNOUNCEMENTS_MAX: usize = 1024;
-
-/// How soon a caller may ask again when the node is full.
-const FULL_RETRY: Duration = Duration::from_secs(5);
 
 /// The node's parts, behind their ports.
 #[derive(Debug)]
@@ -42,6 +39,7 @@ pub(crate) struct Parts {
     pub(crate) journal: Journal,
     pub(crate) pool: Arc<Pool>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) relief: Relief,
     pub(crate) boot_id: String,
     pub(crate) registry: Registry,
     pub(crate) kept: Kept,
@@ -131,14 +129,6 @@ impl Parts {
         sandbox_table::all_of(&self.registry.sandboxes)
     }
 
-    /// Books room for one more machine, or says what is short.
-    pub(crate) fn admit(&self, demand: Demand) -> Result<Promise, NodeError> {
-        self.ledger.promise(demand).map_err(|refusal| {
-            let text = format!("this node is full: {refusal}");
-            NodeError::new(ErrorCode::NoCapacity, text).retry_after(FULL_RETRY)
-        })
-    }
-
     /// Books what a volume gets that it does not have yet. Blocks.
     pub(crate) fn book_volume(&self, wanted: &EnsureVolume) -> Result<Booking, VolumeError> {
         let has = self.volumes.size_mib(&wanted.project, &wanted.name);
@@ -151,10 +141,25 @@ impl Parts {
     }
 
     /// Books what a machine that runs already may use.
-    pub(crate) fn book(&self, machine: &MachineSpec, disk: Option<DiskMib>) -> Promise {
+    pub(crate) fn book(
+        &self,
+        class: SandboxClass,
+        machine: &MachineSpec,
+        disk: Option<DiskMib>,
+    ) -> Promise {
+        self.ledger.note(class, self.demand(class, machine, disk))
+    }
+
+    /// What a machine is promised in a class.
+    pub(crate) fn demand(
+        &self,
+        class: SandboxClass,
+        machine: &MachineSpec,
+        disk: Option<DiskMib>,
+    ) -> Demand {
         let disk = disk.unwrap_or(machine.disk);
         self.ledger
-            .note(Demand::of_guest(machine.memory.into(), disk.into()))
+            .demand(class, machine.memory.into(), disk.into())
     }
 
     pub(crate) fn forget(&self, id: &SandboxId) {

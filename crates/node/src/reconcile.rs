@@ -157,7 +157,7 @@ pub(crate) async fn take_over(
         }
     };
     let has_machine = vm.is_some();
-    let promise = has_machine.then(|| parts.book(&record.machine, record.disk));
+    let promise = has_machine.then(|| parts.book(record.class, &record.machine, record.disk));
     if record.state() == SandboxState::Failed {
         found.failed += 1;
     } else if record.state() == SandboxState::Deleting {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dayfly_core::admission::Demand;
 use dayfly_core::expiry;
 use dayfly_core::lifecycle::Phase;
 use dayfly_guest_proto::IdentityEvent;
@@ -21,6 +20,7 @@ use crate::disk_lane::off_runtime;
 use crate::journal::{AttachedVolume, JOURNAL_FORMAT, SandboxRecord};
 use crate::node::Node;
 use crate::origin::{origin_of_capture, origin_of_disk, origin_of_early, origin_of_template};
+use crate::relief;
 use crate::sandbox::bring_up::{Origin, Start};
 use crate::sandbox::owner::{FIRST_GENERATION, Owner};
 use crate::sandbox::{CaptureWish, EarlyCapture, ForkSource, Request, SandboxHandle};
@@ -65,7 +65,7 @@ impl Node {
         };
         let from = wanted.from_snapshot.clone();
         let from = from.map_or(MachineOrigin::Template, MachineOrigin::Capture);
-        self.begin(wanted, origin, from)
+        self.begin(wanted, origin, from).await
     }
 
     fn ready_template(&self, wanted: &EnsureSandbox) -> Result<Arc<ReadyTemplate>, NodeError> {
@@ -98,6 +98,7 @@ impl Node {
         let origin = origin_of_disk(&self.parts, disk_of, turn).await?;
         wanted.from_snapshot = Some(disk_of.clone());
         self.begin(&wanted, origin, MachineOrigin::DiskOf(disk_of.clone()))
+            .await
     }
 
     fn visible_snapshot(&self, id: &SnapshotId, wanted: &EnsureSandbox) -> Result<(), NodeError> {
@@ -115,7 +116,7 @@ impl Node {
 
     /// Admits a sandbox and starts its owner, which does the rest: nothing here waits for a disk,
     /// and nothing of it can be left undone by a caller that stops waiting.
-    fn begin(
+    async fn begin(
         &self,
         wanted: &EnsureSandbox,
         mut origin: Origin,
@@ -129,9 +130,10 @@ impl Node {
         if record.disk != origin.template.restore.disk {
             origin.grow = record.disk;
         }
-        let size = record.disk.unwrap_or(record.machine.disk);
-        let demand = Demand::of_guest(record.machine.memory.into(), size.into());
-        let promise = self.parts.admit(demand)?;
+        let demand = self
+            .parts
+            .demand(record.class, &record.machine, record.disk);
+        let promise = relief::admit(&self.parts, record.class, demand).await?;
         let mut sandboxes = self.parts.sandboxes();
         // Asked again under the lock: two repeats of one call may have come this far.
         if let Some(handle) = sandboxes.get(&wanted.id) {
@@ -189,6 +191,9 @@ impl Node {
             metadata: kept_metadata(wanted),
             created_at_ms: wanted.created_at_ms,
             disk_damaged: false,
+            class: wanted.class,
+            sleep_reason: None,
+            is_restless: false,
             engine: None,
         })
     }
@@ -353,6 +358,7 @@ impl Node {
                 None => origin_of_capture(&self.parts, capture, IdentityEvent::Fork).await?,
             };
             self.begin(&child, origin, MachineOrigin::Capture(capture.clone()))
+                .await
         };
         let report = match made.await {
             Ok(handle) => handle.created().await,

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dayfly_core::admission::Sharing;
 use dayfly_host::HostClock;
 use dayfly_node::egress::{EgressSpool, NetworkLogs, NoEgress};
 use dayfly_node::{BootableTemplate, ReadyTemplate, TemplateSource, TemplateUnavailable};
@@ -78,6 +79,7 @@ impl Home {
                 memory_mib: 0,
                 disk_mib: 0,
             },
+            sharing: Sharing::NONE,
             pool: PoolTargets {
                 slots: 0,
                 engines: 0,
@@ -90,6 +92,10 @@ impl Home {
             memory_mib: PLENTY_MIB,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             disk_mib: Arc::new(AtomicU64::new(PLENTY_MIB)),
+            memory_available_mib: Arc::new(AtomicU64::new(PLENTY_MIB)),
+            stall_percent: Arc::default(),
+            engines: Arc::default(),
+            looks: Arc::default(),
         };
         let ports = NodePorts {
             engine: Arc::clone(&self.engine) as _,

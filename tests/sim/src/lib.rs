@@ -5,13 +5,16 @@
 
 pub mod crash;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use dayfly_node::capacity::HostResources;
+use dayfly_core::admission::Sharing;
+use dayfly_core::pressure::MemoryStall;
+use dayfly_node::capacity::{EngineLoad, HostResources};
 use dayfly_node::egress::{EgressSpool, NetworkLogs, NoEgress};
 use dayfly_node::{BootableTemplate, TemplateSource, TemplateUnavailable};
 use dayfly_node::{
@@ -22,8 +25,8 @@ use dayfly_testkit::{FakeEngine, FakeSlots, TestClock};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::ExecCommand;
 use dayfly_types::{
-    CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxId, SnapshotId,
-    TemplateName, Vcpus,
+    CellName, DiskMib, LifetimeRules, MemoryMib, NodeId, ProjectId, SandboxClass, SandboxId,
+    SnapshotId, TemplateName, Vcpus,
 };
 use dayfly_vmm::{DiskFiles, MachineSpec, MemoryImage, RestoreSpec, SlotProvider};
 use tokio::sync::watch;
@@ -39,11 +42,80 @@ pub struct SimulatedHost {
     pub processors: usize,
     /// What is free now; a test may change it at any time.
     pub disk_mib: Arc<AtomicU64>,
+    /// What a node that shares finds left of its memory; a test may change it at any time.
+    pub memory_available_mib: Arc<AtomicU64>,
+    /// Percent of the time in which something waits for memory.
+    pub stall_percent: Arc<AtomicU64>,
+    pub engines: Arc<EngineLoads>,
+    /// How often a node that shares has looked at all of this.
+    pub looks: Arc<AtomicU64>,
+}
+
+/// What engines use, as far as a test says it: the others rest and have little.
+#[derive(Debug, Default)]
+pub struct EngineLoads {
+    memory_mib: Mutex<HashMap<i32, u64>>,
+    busy_since: Mutex<HashMap<i32, Instant>>,
+}
+
+impl EngineLoads {
+    /// What an engine has of its own when nobody says more.
+    pub const IDLE_MIB: u64 = 20;
+
+    /// Has an engine hold so much memory.
+    pub fn hold(&self, pid: i32, mib: u64) {
+        let mut memory = self
+            .memory_mib
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        memory.insert(pid, mib);
+    }
+
+    /// Has an engine use a whole CPU from now on.
+    pub fn work(&self, pid: i32) {
+        let mut busy = self
+            .busy_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        busy.insert(pid, Instant::now());
+    }
+
+    fn of(&self, pid: i32) -> EngineLoad {
+        let memory = self
+            .memory_mib
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let busy = self
+            .busy_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        EngineLoad {
+            cpu: busy.get(&pid).map_or(Duration::ZERO, Instant::elapsed),
+            memory_mib: memory.get(&pid).copied().unwrap_or(Self::IDLE_MIB),
+        }
+    }
 }
 
 impl HostResources for SimulatedHost {
     fn memory_total_mib(&self) -> u64 {
         self.memory_mib
+    }
+
+    fn memory_available_mib(&self) -> u64 {
+        self.memory_available_mib.load(Ordering::SeqCst)
+    }
+
+    fn memory_stall(&self) -> Option<MemoryStall> {
+        // The last that a look asks for.
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        Some(MemoryStall {
+            some_percent: self.stall_percent.load(Ordering::SeqCst),
+            full_percent: 0,
+        })
+    }
+
+    fn engine_load(&self, pid: i32) -> Option<EngineLoad> {
+        Some(self.engines.of(pid))
     }
 
     fn processors(&self) -> usize {
@@ -167,6 +239,10 @@ pub struct World {
     pub pool: PoolTargets,
     /// Whether projects may be beside each other, although guests are only emulated.
     pub shares_emulation: bool,
+    /// Kept for the host by the next node.
+    pub memory_reserve_mib: u64,
+    /// How the next node shares.
+    pub sharing: Sharing,
     templates: Mutex<Arc<dyn TemplateSource>>,
     directory: tempfile::TempDir,
     stop: CancellationToken,
@@ -189,7 +265,13 @@ impl World {
                 memory_mib: 768 * sandboxes + 10,
                 processors: 8,
                 disk_mib: Arc::new(AtomicU64::new(1 << 30)),
+                memory_available_mib: Arc::new(AtomicU64::new(1 << 30)),
+                stall_percent: Arc::default(),
+                engines: Arc::default(),
+                looks: Arc::default(),
             },
+            memory_reserve_mib: 0,
+            sharing: Sharing::NONE,
             pool: PoolTargets {
                 slots: 0,
                 engines: 0,
@@ -244,9 +326,10 @@ impl World {
             reserve_file: None,
             housekeeping_period: HOUSEKEEPING_PERIOD,
             reserve: Reserve {
-                memory_mib: 0,
+                memory_mib: self.memory_reserve_mib,
                 disk_mib: 0,
             },
+            sharing: self.sharing,
             pool: self.pool,
             allow_shared_emulation: self.shares_emulation,
             boot_id: format!("boot-{}", self.boots.load(Ordering::SeqCst)),
@@ -351,5 +434,6 @@ pub fn wanted(number: u32, project: &str, ttl_seconds: Option<u64>) -> Result<En
         egress_epoch: 1,
         metadata: std::collections::BTreeMap::new(),
         created_at_ms: None,
+        class: SandboxClass::Reserved,
     })
 }

@@ -64,6 +64,7 @@ pub(crate) async fn adopt(control: &Control, report: &SandboxReport) -> Result<(
             from_snapshot: report.from_snapshot.clone(),
             disk_only: report.disk_only,
             volumes: report.volumes.clone(),
+            class: report.class,
             fork_parent: label(PARENT_KEY).and_then(|parent| SandboxId::parse(parent).ok()),
             isolation: isolation
                 .map_or("", |isolation| isolation.as_str())

@@ -9,7 +9,9 @@ use std::time::Duration;
 use dayfly_api::{Sandbox, SandboxVariant};
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::capture::MachineOrigin;
-use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState, limits};
+use dayfly_types::{
+    EndReason, ErrorCode, Generation, ProjectId, SandboxClass, SandboxId, SandboxState, limits,
+};
 
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
@@ -143,6 +145,7 @@ async fn plan(
             disk_only: matches!(origin.from, MachineOrigin::DiskOf(_)),
             from_snapshot: origin.from.capture().cloned(),
             volumes: new.volumes,
+            class: SandboxClass::Reserved,
             fork_parent: None,
             isolation: status.isolation.as_str().to_owned(),
         },
@@ -177,6 +180,7 @@ pub(crate) fn wanted(row: &SandboxRow) -> EnsureSandbox {
         cpu: spec.cpu_limit,
         disk: spec.disk_wanted,
         volumes: spec.volumes,
+        class: spec.class,
         reseed_user_space: false,
         egress: row.egress.policy.clone(),
         egress_epoch: row.egress.epoch,

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use dayfly_node_api::SandboxReport;
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, EndReason, Generation, LifetimeRules, NodeId, ProjectId, SandboxId,
-    SandboxState, SnapshotId, TemplateName, TemplateSize,
+    CpuMillis, DiskMib, EndReason, Generation, LifetimeRules, NodeId, ProjectId, SandboxClass,
+    SandboxId, SandboxState, SnapshotId, TemplateName, TemplateSize,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
@@ -91,6 +91,8 @@ pub struct SandboxSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disk_only: bool,
     pub volumes: Vec<MountedVolume>,
+    #[serde(default, skip_serializing_if = "SandboxClass::is_reserved")]
+    pub class: SandboxClass,
     /// The sandbox that it is a fork of.
     pub fork_parent: Option<SandboxId>,
     pub isolation: String,

@@ -1,7 +1,7 @@
 //! Sandboxes of one project.
 
 use dayfly_node_api::{LifecycleReport, SandboxReport};
-use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState};
+use dayfly_types::{EndReason, ProjectId, SandboxId, SandboxState, SleepReason};
 
 use super::events::NewEvent;
 use super::idempotency::{self, Idempotency, Inserted};
@@ -300,7 +300,8 @@ impl Store {
                 reason: report
                     .reason
                     .as_deref()
-                    .or(report.ended.map(EndReason::as_str)),
+                    .or(report.ended.map(EndReason::as_str))
+                    .or(report.sleep_reason.map(SleepReason::as_str)),
                 ..event(&report.project, &report.id, report.state.as_str(), now_ms)
             };
             events::insert(event, &mut writing).await?;

@@ -8,7 +8,9 @@ use dayfly_control::store::{Amounts, HourSpan, PurgeBefore, SampleRow, SandboxRo
 use dayfly_node_api::{EnsureSandbox, ResourceUse, SandboxReport};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::limits::SAMPLES_NEWEST;
-use dayfly_types::{EndReason, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState};
+use dayfly_types::{
+    EndReason, Generation, LifetimeRules, ProjectId, SandboxClass, SandboxId, SandboxState,
+};
 use sqlx::sqlite::SqlitePoolOptions;
 
 use crate::migrations;
@@ -114,6 +116,7 @@ pub(crate) fn report(id: &SandboxId) -> SandboxReport {
         egress_epoch: 0,
         metadata: BTreeMap::new(),
         created_at_ms: None,
+        class: SandboxClass::Reserved,
     })
 }
 

@@ -11,8 +11,8 @@ use dayfly_control::store::{
 use dayfly_types::egress::{EgressMode, EgressPolicy};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
-    CpuMillis, DiskMib, Generation, IdleAction, LifetimeRules, NodeId, ProjectId, SandboxId,
-    SandboxState, SnapshotId, TemplateName, VolumeName,
+    CpuMillis, DiskMib, Generation, IdleAction, LifetimeRules, NodeId, ProjectId, SandboxClass,
+    SandboxId, SandboxState, SnapshotId, TemplateName, VolumeName,
 };
 use serde_json::{Value, json};
 use sqlx::SqlitePool;
@@ -156,6 +156,7 @@ pub(crate) fn empty() -> SandboxRow {
             from_snapshot: None,
             disk_only: false,
             volumes: Vec::new(),
+            class: SandboxClass::Reserved,
             fork_parent: None,
             isolation: String::new(),
         },
@@ -200,6 +201,7 @@ fn full() -> SandboxRow {
                 mounted("data", "/volumes/data", true),
                 mounted("b", "/b", false),
             ],
+            class: SandboxClass::Reserved,
             fork_parent: Some(SandboxId::parse("sb-local-parent").unwrap()),
             isolation: "kvm".to_owned(),
         },

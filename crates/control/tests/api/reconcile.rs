@@ -5,8 +5,8 @@ use std::time::Duration;
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError};
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::{
-    EndReason, ErrorCode, Generation, LifetimeRules, ProjectId, SandboxId, SandboxState,
-    SnapshotId, TemplateName,
+    EndReason, ErrorCode, Generation, LifetimeRules, ProjectId, SandboxClass, SandboxId,
+    SandboxState, SnapshotId, TemplateName,
 };
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -209,6 +209,7 @@ fn orphan(project: &str) -> EnsureSandbox {
         egress_epoch: 1,
         metadata: [("team".to_owned(), "red".to_owned())].into(),
         created_at_ms: Some(1_700_000_000_000),
+        class: SandboxClass::Reserved,
     }
 }
 

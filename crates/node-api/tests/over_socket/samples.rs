@@ -6,8 +6,8 @@ use std::time::Duration;
 use dayfly_node_api::{
     AttachExec, BakeState, EgressCount, EgressStatus, EnsureExec, EnsureSandbox, FileRead,
     FileWrite, Greeting, GuestPath, KeptSandbox, NetworkReport, NodeError, NodeStatus, NodeStream,
-    NodeTransfer, PoolStatus, SandboxReport, SnapshotReport, Stage, StdinWrite, TemplateReport,
-    VariantReport, VariantRequest, VolumeReport, WatchFiles, WritePlace,
+    NodeTransfer, PoolStatus, SandboxReport, SharingStatus, SnapshotReport, Stage, StdinWrite,
+    TemplateReport, VariantReport, VariantRequest, VolumeReport, WatchFiles, WritePlace,
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::container_image::{ImageHealthCheck, ImageHealthCommand, MadeImage};
@@ -23,8 +23,8 @@ use dayfly_types::volume::MountedVolume;
 use dayfly_types::{
     ContextLanguage, CpuMillis, DiskMib, EndReason, ErrorCode, ExecId, Generation, GuestDefaults,
     IdleAction, Isolation, LifetimeRules, MemoryMib, NodeId, OrderedSource, OrderedTemplate,
-    ProjectId, RunMeaning, SandboxCondition, SandboxId, SandboxState, SnapshotId, TemplateName,
-    TemplateSize, Vcpus, VolumeName,
+    ProjectId, RunMeaning, SandboxClass, SandboxCondition, SandboxId, SandboxState, SleepReason,
+    SnapshotId, TemplateName, TemplateSize, Vcpus, VolumeName,
 };
 
 pub(crate) const CAPTURE: CaptureCost = CaptureCost {
@@ -141,6 +141,8 @@ pub(crate) fn report() -> SandboxReport {
         unavailable: Some("not now".to_owned()),
         metadata: [("team".to_owned(), "red".to_owned())].into(),
         created_at_ms: Some(5),
+        class: SandboxClass::Shared,
+        sleep_reason: Some(SleepReason::Pressure),
         condition: Some(SandboxCondition::DiskFull),
         ended: Some(EndReason::Ttl),
     }
@@ -162,6 +164,7 @@ pub(crate) fn ensure_sandbox() -> EnsureSandbox {
         egress_epoch: 1,
         metadata: [("team".to_owned(), "red".to_owned())].into(),
         created_at_ms: Some(5),
+        class: SandboxClass::Shared,
     }
 }
 
@@ -327,6 +330,14 @@ pub(crate) fn status() -> NodeStatus {
         memory_total_mib: 2,
         memory_committed_mib: 3,
         memory_reserve_mib: 4,
+        sharing: SharingStatus {
+            memory: 8,
+            disk: 16,
+            memory_available_mib: Some(9),
+            pressure: Some("little is left".to_owned()),
+            put_to_sleep: 3,
+            not_put_to_sleep: 1,
+        },
         disk_available_mib: 5,
         disk_committed_mib: 6,
         disk_reserve_mib: 7,

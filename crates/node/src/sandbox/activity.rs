@@ -3,6 +3,9 @@
 //! Activity is a call that is open (an exec, a file, a wait for a port), processor time of its
 //! engine above a floor, an exec that still runs in the guest, or a busy lease that code in the
 //! guest took. Traffic that merely arrives is none.
+//!
+//! A node that needs memory for others looks closer (see [`Quiet`]): a command that somebody follows
+//! and that only waits does not keep its sandbox awake then, and a visit from outside does.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,9 +25,21 @@ pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     /// Execs, files and waits that are open now.
     open_calls: AtomicUsize,
+    /// Of those, the ones that only read what a command says.
+    followers: AtomicUsize,
+    /// Connections from outside that lead into it now.
+    visits: AtomicUsize,
     /// When it last did something. Milliseconds of the node's clock.
     last: AtomicU64,
     processor: Mutex<Processor>,
+    quiet: Mutex<Quiet>,
+}
+
+/// Since when an engine did next to nothing, as far as that was looked at.
+#[derive(Debug)]
+struct Quiet {
+    since: Moment,
+    looked: Option<Sample>,
 }
 
 /// What the engine's processor time was.
@@ -48,13 +63,49 @@ struct Sample {
 
 /// Counts as activity for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct OpenCall(Arc<Activity>);
+pub(crate) struct OpenCall {
+    activity: Arc<Activity>,
+    follows: bool,
+}
+
+impl OpenCall {
+    /// From here on it only reads what a command says.
+    pub(crate) fn follows(mut self) -> Self {
+        if !self.follows {
+            self.activity.note_use(self.activity.clock.now());
+            self.activity.followers.fetch_add(1, Ordering::SeqCst);
+            self.follows = true;
+        }
+        self
+    }
+
+    /// One more of the same sandbox, which counts in full.
+    pub(crate) fn beside(&self) -> Self {
+        self.activity.begin()
+    }
+}
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
         // However short the call was, idleness counts from its end.
-        self.0.note(self.0.clock.now());
-        self.0.open_calls.fetch_sub(1, Ordering::SeqCst);
+        self.activity.note_use(self.activity.clock.now());
+        // Open calls first: nobody may see fewer of them than followers.
+        if self.follows {
+            self.activity.followers.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.activity.open_calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A visit from outside, for as long as it lives. It is no activity of the sandbox, which sleeps for
+/// its own idleness all the same, but it does not sleep for others meanwhile.
+#[derive(Debug)]
+pub(crate) struct Visit(Arc<Activity>);
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.note_rest(self.0.clock.now());
+        self.0.visits.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -62,15 +113,88 @@ impl Activity {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             open_calls: AtomicUsize::new(0),
+            followers: AtomicUsize::new(0),
+            visits: AtomicUsize::new(0),
             last: AtomicU64::new(clock.now().0),
+            quiet: Mutex::new(Quiet {
+                since: clock.now(),
+                looked: None,
+            }),
             clock,
             processor: Mutex::default(),
         })
     }
 
+    pub(crate) fn visit(self: &Arc<Self>) -> Visit {
+        self.visits.fetch_add(1, Ordering::SeqCst);
+        Visit(Arc::clone(self))
+    }
+
+    /// Whether somebody uses it who would notice its sleep: whoever only follows a command does not.
+    pub(crate) fn is_used(&self) -> bool {
+        let open = self.open_calls.load(Ordering::SeqCst);
+        let following = self.followers.load(Ordering::SeqCst);
+        open > following || self.visits.load(Ordering::SeqCst) > 0
+    }
+
+    pub(crate) fn has_followers(&self) -> bool {
+        self.followers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Looks whether the engine did next to nothing since the last look, for [`Self::quiet_since`].
+    pub(crate) fn look_for_quiet(&self, now: Moment, pid: i32, used: Option<Duration>) {
+        let at = Instant::now();
+        let sample = used.map(|used| Sample { pid, at, used });
+        let mut quiet = self.quiet();
+        let rested = match (sample, quiet.looked) {
+            (Some(sample), Some(before)) if before.pid == sample.pid => {
+                sample.rate_since(before) <= limits::ACTIVE_CPU_MILLIS
+            }
+            // What was not seen is not known to have been quiet.
+            _ => false,
+        };
+        quiet.looked = sample;
+        if !rested || self.is_used() {
+            quiet.since = quiet.since.max(now);
+        }
+    }
+
+    /// Since when nobody used it and it used nobody's CPU, as far as is known. `None`: it is used.
+    pub(crate) fn quiet_since(&self) -> Option<Moment> {
+        if self.is_used() {
+            return None;
+        }
+        Some(self.quiet().since)
+    }
+
+    /// Whether that is so for as long as this.
+    pub(crate) fn is_quiet(&self, now: Moment, least: Duration) -> bool {
+        self.quiet_since()
+            .is_some_and(|since| now.since(since) >= least)
+    }
+
+    /// It was used, or its machine has just begun to run.
+    pub(crate) fn note_use(&self, now: Moment) {
+        self.note(now);
+        self.note_rest(now);
+    }
+
+    /// Its rest begins anew.
+    fn note_rest(&self, now: Moment) {
+        let mut quiet = self.quiet();
+        quiet.since = quiet.since.max(now);
+    }
+
+    fn quiet(&self) -> MutexGuard<'_, Quiet> {
+        self.quiet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn begin(self: &Arc<Self>) -> OpenCall {
         self.open_calls.fetch_add(1, Ordering::SeqCst);
-        OpenCall(Arc::clone(self))
+        OpenCall {
+            activity: Arc::clone(self),
+            follows: false,
+        }
     }
 
     pub(crate) fn has_open_calls(&self) -> bool {
@@ -156,5 +280,14 @@ pub(crate) async fn guest_is_busy(agent: &AgentClient) -> bool {
     match tokio::time::timeout(ANSWER_LIMIT, agent.activity()).await {
         Ok(Ok(activity)) => activity.execs > 0 || activity.busy_ms > 0,
         Ok(Err(_)) | Err(_) => true,
+    }
+}
+
+/// The same before it sleeps for others: a command that waits does not count, a lease that code in
+/// the guest took does. Gives how many commands there are.
+pub(crate) async fn commands_unless_leased(agent: &AgentClient) -> Option<u64> {
+    match tokio::time::timeout(ANSWER_LIMIT, agent.activity()).await {
+        Ok(Ok(activity)) => (activity.busy_ms == 0).then_some(u64::from(activity.execs)),
+        Ok(Err(_)) | Err(_) => None,
     }
 }

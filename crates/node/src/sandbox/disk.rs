@@ -84,7 +84,7 @@ impl Owner {
         }
         tracing::info!(sandbox_id = %self.record.id, "there is room; the sandbox goes on");
         self.room.is_over();
-        self.activity.note(self.parts.clock.now());
+        self.activity.note_use(self.parts.clock.now());
         self.publish_now();
         if let Some(agent) = self.agent.clone() {
             let now = unix_nanos(self.parts.clock.as_ref());

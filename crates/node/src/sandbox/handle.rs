@@ -31,6 +31,10 @@ pub(crate) struct Published {
     pub(crate) promise: Option<PromiseNumber>,
     /// Captures that must stay for it.
     pub(crate) captures: Vec<SnapshotId>,
+    /// How often it began to sleep for others since this process knows it.
+    pub(crate) sleeps_for_others: u64,
+    /// It sleeps for others with a command under way.
+    pub(crate) is_restless: bool,
 }
 
 /// A handle. Clones reach the same owner.

@@ -54,6 +54,8 @@ pub(crate) struct Owner {
     /// It goes because nothing happened in it.
     pub(super) idled_out: bool,
     pub(super) room: RoomWait,
+    /// How often it began to sleep for others.
+    pub(super) sleeps_for_others: u64,
 }
 
 /// What the owner does next.
@@ -92,6 +94,8 @@ impl Owner {
             process: record.phase.process(),
             promise: promise.as_ref().map(Promise::number),
             captures: captures_of(&record),
+            sleeps_for_others: 0,
+            is_restless: record.is_restless,
         };
         let (publish, published) = watch::channel(first);
         let handle = SandboxHandle {
@@ -119,6 +123,7 @@ impl Owner {
             may_have_run: false,
             idled_out: false,
             room: RoomWait::default(),
+            sleeps_for_others: 0,
         };
         (owner, handle, incoming)
     }
@@ -283,7 +288,7 @@ impl Owner {
         self.tell_ledger().await;
         self.record.ready_ms = Some(stages.total_ms());
         self.stages = stages.into_laps();
-        self.activity.note(self.parts.clock.now());
+        self.activity.note_use(self.parts.clock.now());
         Ok(())
     }
 
@@ -403,6 +408,9 @@ impl Owner {
             Request::Hibernate(reply) => {
                 let done = self.hibernate().await;
                 let _ = reply.send(done.map(|()| self.report()));
+            }
+            Request::SleepForOthers(reply) => {
+                let _ = reply.send(self.sleep_for_others().await);
             }
             Request::Wake(reply) => {
                 let done = self.wake().await;
@@ -545,6 +553,8 @@ impl Owner {
             process: self.record.phase.process(),
             promise: self.promise.as_ref().map(Promise::number),
             captures: captures_of(&self.record),
+            sleeps_for_others: self.sleeps_for_others,
+            is_restless: self.record.is_restless,
         });
     }
 }

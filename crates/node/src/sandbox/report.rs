@@ -32,6 +32,13 @@ pub(super) fn unavailable(parts: &Parts, record: &SandboxRecord) -> Option<Strin
     ))
 }
 
+const fn is_asleep(state: SandboxState) -> bool {
+    matches!(
+        state,
+        SandboxState::Hibernating | SandboxState::Hibernated | SandboxState::Waking
+    )
+}
+
 pub(super) fn report(
     parts: &Parts,
     record: &SandboxRecord,
@@ -69,5 +76,7 @@ pub(super) fn report(
         created_at_ms: record.created_at_ms,
         condition,
         ended,
+        class: record.class,
+        sleep_reason: record.sleep_reason.filter(|_| is_asleep(record.state())),
     }
 }

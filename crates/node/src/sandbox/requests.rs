@@ -34,6 +34,8 @@ pub(crate) enum Request {
     Pause(Reply<SandboxReport>),
     Resume(Reply<SandboxReport>),
     Hibernate(Reply<SandboxReport>),
+    /// Sleeps for others, unless it is used; says whether it does.
+    SleepForOthers(Reply<bool>),
     Wake(Reply<SandboxReport>),
     Rollback {
         to: SnapshotId,

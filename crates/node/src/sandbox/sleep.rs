@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use dayfly_core::admission::Demand;
 use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::NodeError;
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
-use dayfly_types::{ErrorCode, SandboxState, SnapshotId};
+use dayfly_types::{ErrorCode, SandboxClass, SandboxState, SleepReason, SnapshotId, limits};
 
 use super::CaptureWish;
+use super::activity::commands_unless_leased;
 use super::bring_up::{Origin, VolumeDisk, unix_nanos};
 use super::disk::Needs;
 use super::handle::wrong_state;
@@ -20,6 +20,7 @@ use crate::capacity::Promise;
 use crate::effects::Effect;
 use crate::failure::node_error;
 use crate::origin::origin_of_capture;
+use crate::relief;
 
 /// Whether a sandbox is put to sleep by somebody or by its idleness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,11 @@ pub(super) enum SleepWhen {
     Always,
     /// Not when a call has begun meanwhile.
     WhileIdle,
+    /// For others, and not when somebody has begun to use it meanwhile.
+    WhileUnused {
+        /// A command is under way in it.
+        is_restless: bool,
+    },
 }
 
 impl Owner {
@@ -69,7 +75,7 @@ impl Owner {
                 tracing::warn!(sandbox_id = %self.record.id, %error, "cannot set the guest's clock");
             }
         }
-        self.activity.note(self.parts.clock.now());
+        self.activity.note_use(self.parts.clock.now());
         self.change(LifecycleEvent::ResumeDone).await
     }
 
@@ -97,13 +103,19 @@ impl Owner {
             expires_at: None,
         };
         let _pin = self.parts.pins.pin(&wish.id);
+        self.note_why(wanted);
         self.change(LifecycleEvent::Hibernate).await?;
         // A call that began before this was announced counts; one that begins now waits for it.
-        if wanted == SleepWhen::WhileIdle && self.activity.has_open_calls() {
-            return self.change(LifecycleEvent::HibernateUndone).await;
+        let is_too_late = match wanted {
+            SleepWhen::Always => false,
+            SleepWhen::WhileIdle => self.activity.has_open_calls(),
+            SleepWhen::WhileUnused { .. } => self.activity.is_used(),
+        };
+        if is_too_late {
+            return self.stay_awake().await;
         }
         if let Err(error) = self.capture_to_end(&wish, &agent, room).await {
-            self.change(LifecycleEvent::HibernateUndone).await?;
+            self.stay_awake().await?;
             return Err(error);
         }
         // Written before the machine ends: whoever finds this record wakes from the capture.
@@ -112,7 +124,7 @@ impl Owner {
             if let Some(agent) = self.agent.clone() {
                 self.let_go(&agent).await;
             }
-            self.change(LifecycleEvent::HibernateUndone).await?;
+            self.stay_awake().await?;
             return Err(error);
         }
         self.release_guard().await;
@@ -122,6 +134,39 @@ impl Owner {
         self.publish_now();
         self.parts.housekeeping.notify_one();
         written
+    }
+
+    fn note_why(&mut self, wanted: SleepWhen) {
+        (self.record.sleep_reason, self.record.is_restless) = match wanted {
+            SleepWhen::Always | SleepWhen::WhileIdle => (None, false),
+            SleepWhen::WhileUnused { is_restless } => {
+                self.sleeps_for_others += 1;
+                (Some(SleepReason::Pressure), is_restless)
+            }
+        };
+    }
+
+    async fn stay_awake(&mut self) -> Result<(), NodeError> {
+        (self.record.sleep_reason, self.record.is_restless) = (None, false);
+        self.change(LifecycleEvent::HibernateUndone).await
+    }
+
+    /// Sleeps because others need its memory, unless it is used or may not. Says whether it does.
+    pub(super) async fn sleep_for_others(&mut self) -> Result<bool, NodeError> {
+        let now = self.parts.clock.now();
+        let may = self.record.class == SandboxClass::Shared
+            && self.record.state() == SandboxState::Running
+            && self.activity.is_quiet(now, limits::PRESSURE_IDLE_MIN);
+        let Some(agent) = self.agent.clone().filter(|_| may) else {
+            return Ok(false);
+        };
+        let Some(commands) = commands_unless_leased(&agent).await else {
+            return Ok(false);
+        };
+        let is_restless = commands > 0;
+        self.hibernate_if(SleepWhen::WhileUnused { is_restless })
+            .await?;
+        Ok(self.record.state() == SandboxState::Hibernated)
     }
 
     /// Ends the machine of a sandbox that goes on without one.
@@ -149,7 +194,7 @@ impl Owner {
         let is_asleep = self.record.state() == SandboxState::Hibernated;
         let id = asleep_in.filter(|_| is_asleep);
         let id = id.ok_or_else(|| wrong_state(self.record.state()))?;
-        let promise = self.promised()?;
+        let promise = self.promised().await?;
         let mut origin = origin_of_capture(&self.parts, &id, IdentityEvent::Wake).await?;
         // What slept with its volumes mounted still has them; what goes back to a snapshot whose
         // rollback was cut short has not.
@@ -161,11 +206,13 @@ impl Owner {
         self.start_from(origin, promise).await
     }
 
-    fn promised(&self) -> Result<Promise, NodeError> {
-        let machine = &self.record.machine;
-        let disk = self.record.disk.unwrap_or(machine.disk);
-        let demand = Demand::of_guest(machine.memory.into(), disk.into());
-        self.parts.admit(demand)
+    /// Others may have to fall asleep for it, which this one waits for.
+    async fn promised(&self) -> Result<Promise, NodeError> {
+        let record = &self.record;
+        let demand = self
+            .parts
+            .demand(record.class, &record.machine, record.disk);
+        relief::admit(&self.parts, record.class, demand).await
     }
 
     /// Waits until the machine may be brought up. Before anything is changed for it, because it may
@@ -202,6 +249,7 @@ impl Owner {
         }
         // Another machine, on a disk that was whole when it was captured.
         self.record.disk_damaged = false;
+        (self.record.sleep_reason, self.record.is_restless) = (None, false);
         let written = self.write_record().await;
         self.publish_now();
         self.parts.housekeeping.notify_one();
@@ -222,7 +270,7 @@ impl Owner {
         let turn = self.turn().await?;
         let promise = match self.promise.take() {
             Some(promise) => promise,
-            None => self.promised()?,
+            None => self.promised().await?,
         };
         let prepared = self.prepare_rollback(to).await;
         let origin = match prepared {

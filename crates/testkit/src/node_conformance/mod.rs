@@ -16,7 +16,8 @@ use dayfly_node_api::{
 use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::{
-    CellName, ErrorCode, ExecId, LifetimeRules, ProjectId, SandboxId, SnapshotId, TemplateName,
+    CellName, ErrorCode, ExecId, LifetimeRules, ProjectId, SandboxClass, SandboxId, SnapshotId,
+    TemplateName,
 };
 
 use crate::conformance::{Claim, Failure, Report, ensure};
@@ -76,6 +77,7 @@ impl Subject {
             egress_epoch: 1,
             metadata: BTreeMap::new(),
             created_at_ms: None,
+            class: SandboxClass::Reserved,
         })
     }
 

@@ -534,5 +534,7 @@ pub(crate) fn made(wanted: EnsureSandbox) -> SandboxReport {
         created_at_ms: wanted.created_at_ms,
         condition: None,
         ended: None,
+        class: wanted.class,
+        sleep_reason: None,
     }
 }

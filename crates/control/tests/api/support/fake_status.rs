@@ -1,6 +1,6 @@
 //! What the node in memory says of itself.
 
-use dayfly_node_api::{NodeStatus, PoolStatus};
+use dayfly_node_api::{NodeStatus, PoolStatus, SharingStatus};
 use dayfly_types::{Isolation, NodeId, TemplateName};
 
 use super::fake_network::egress_status;
@@ -31,5 +31,9 @@ pub(super) fn status(node: &FakeNode) -> NodeStatus {
         parked_slots_target: 2,
         restarts: 3,
         egress: egress_status(),
+        sharing: SharingStatus {
+            put_to_sleep: 4,
+            ..SharingStatus::default()
+        },
     }
 }
