@@ -18,8 +18,8 @@ use crate::mcp::args::{MCP_HELP, McpArgs};
 use crate::network::args::{NET_HELP, NetCommand, NetworkArgs};
 use crate::ports::args::{PORT_HELP, PortCommand};
 use crate::sandbox::args::{
-    ExploreArgs, ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand, TimeoutAction,
-    TtlArgs, VolumeCommand, WakeArgs,
+    ClassChoice, ExploreArgs, ForkArgs, PromoteArgs, RollbackArgs, SandboxArgs, SnapshotCommand,
+    TimeoutAction, TtlArgs, VolumeCommand, WakeArgs,
 };
 use crate::template::args::TemplateCommand;
 use crate::tenancy::args::{
@@ -298,6 +298,10 @@ pub(crate) struct CreationArgs {
     /// Disk size in GiB [default: the template's].
     #[arg(long, value_name = "N")]
     pub(crate) disk_gb: Option<f64>,
+    /// What the host promises: all of its size, or a working set [default: shared where the host
+    /// allows it].
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) class: Option<ClassChoice>,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
     /// Fail at once when the template is still baking or the host has no capacity.

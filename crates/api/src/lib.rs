@@ -42,7 +42,7 @@ pub use files::{
 };
 pub use fork::{ForkOptions, ForkSandbox, ForkTree, Forked, PromoteSandbox, Promoted};
 pub use hint::{Advice, Hint, HintCode};
-pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout, WakeSandbox};
+pub use lifecycle::{ChangeLifecycle, Lifecycle, OnTimeout, PromiseClass, WakeSandbox};
 pub use network::{
     AllowNetwork, Network, NetworkDefault, NetworkLog, NetworkLost, NetworkMode, NetworkPreset,
     NetworkPresetList, NetworkRecord, NetworkRule, NetworkSuggestion, NetworkWish, RuleParts,

@@ -27,6 +27,27 @@ impl OnTimeout {
     }
 }
 
+/// How much of its size a sandbox is promised of its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromiseClass {
+    /// All of it; it never sleeps for others.
+    #[default]
+    Reserved,
+    /// A working set; it may sleep while it is idle and others need the memory.
+    Shared,
+}
+
+impl PromiseClass {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Shared => "shared",
+        }
+    }
+}
+
 /// Body of `POST /v1/sandboxes/{id}/wake`. Every field may be absent or null; unknown fields are
 /// refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

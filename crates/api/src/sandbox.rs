@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::environment;
-use crate::lifecycle::OnTimeout;
+use crate::lifecycle::{OnTimeout, PromiseClass};
 use crate::network::{NetworkMode, NetworkWish, RuleWish, never_null};
 use crate::number::whole_number;
 use crate::volume::{VolumeMount, asked_mounts};
@@ -110,6 +110,12 @@ pub struct CreateSandbox {
     /// Default `delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
+    /// `reserved`: the host promises all of its memory and its disk, and it never sleeps for others.
+    /// `shared`: the host promises a working set, and may put it to sleep while it is idle and
+    /// others need the memory; the next request wakes it. Default: `shared` where the host's
+    /// settings allow it (`memory_share`), else `reserved`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<PromiseClass>,
     /// What it may reach. Absent: what the project's default says. Not null, and not together with
     /// `egress_allowlist`.
     #[serde(
@@ -174,6 +180,14 @@ pub struct Sandbox {
     pub idle_seconds: Option<u64>,
     #[serde(default)]
     pub on_timeout: OnTimeout,
+    /// How much of its size the host promises.
+    #[serde(default)]
+    pub class: PromiseClass,
+    /// Why it sleeps, if neither its user nor its rules asked for that. `pressure`: it was idle, and
+    /// others needed the memory; the next request wakes it, and what runs in it goes on by itself
+    /// when there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_reason: Option<String>,
     /// GiB.
     #[serde(default)]
     pub disk_gb: f64,

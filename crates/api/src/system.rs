@@ -56,6 +56,26 @@ pub struct NodeView {
     pub parked_slots: u64,
     pub parked_slots_target: u64,
     pub parked_engines: Vec<PoolView>,
+    /// How many times over the memory of shared sandboxes is promised. 1: there are none.
+    #[serde(default = "once")]
+    pub memory_share: u64,
+    /// The same of their disks.
+    #[serde(default = "once")]
+    pub disk_share: u64,
+    /// Where there are shared sandboxes: what the host could give when it was looked at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_available_mb: Option<u64>,
+    /// What is short of memory now, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<String>,
+    /// Sandboxes that were put to sleep for others since the node process began.
+    #[serde(default)]
+    pub put_to_sleep: u64,
+}
+
+/// A host that says nothing of it does not share.
+const fn once() -> u64 {
+    1
 }
 
 /// Parked engines of one template.

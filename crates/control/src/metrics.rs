@@ -9,7 +9,7 @@ mod series;
 
 use std::time::Duration;
 
-use dayfly_node_api::NodeStatus;
+use dayfly_node_api::{NodeStatus, SharingStatus};
 use dayfly_types::ErrorCode;
 use http::Method;
 use prometheus::{
@@ -78,6 +78,7 @@ pub(crate) struct Metrics {
     disk: GaugeVec,
     conditions: IntGaugeVec,
     spans: IntCounterVec,
+    pressure_sleeps: IntCounterVec,
     node_up: IntGauge,
 }
 
@@ -147,10 +148,19 @@ impl Default for Metrics {
                 "Spans of traces, by what became of them: sent or lost.",
                 &["outcome"],
             ),
+            pressure_sleeps: pressure_sleeps(&series),
             node_up: series.gauge("node_up", "Whether the node process has answered just now."),
             registry,
         }
     }
+}
+
+fn pressure_sleeps(series: &Series<'_>) -> IntCounterVec {
+    series.counters(
+        "pressure_sleeps_total",
+        "Idle sandboxes that were to sleep for others, by what became of it.",
+        &["outcome"],
+    )
 }
 
 fn pauses(series: &Series<'_>) -> HistogramVec {
@@ -262,6 +272,21 @@ impl Metrics {
         }
     }
 
+    /// The node counts from its own start; a counter that falls back is one of a new process.
+    fn set_sleeps(&self, sharing: &SharingStatus) {
+        let sleeps = [
+            ("asleep", sharing.put_to_sleep),
+            ("stayed_awake", sharing.not_put_to_sleep),
+        ];
+        for (outcome, count) in sleeps {
+            let counter = self.pressure_sleeps.with_label_values(&[outcome]);
+            if count < counter.get() {
+                counter.reset();
+            }
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
+    }
+
     fn set_node(&self, node: &NodeStatus) {
         for pool in &node.pools {
             let labels = [pool.template.as_str()];
@@ -279,6 +304,7 @@ impl Metrics {
         for (kind, count) in slots {
             self.slots.with_label_values(&[kind]).set(whole(count));
         }
+        self.set_sleeps(&node.sharing);
         let memory = [
             ("total", node.memory_total_mib),
             ("committed", node.memory_committed_mib),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use dayfly_api::OnTimeout;
+use dayfly_api::{OnTimeout, PromiseClass};
 
 use crate::network::args::NetworkArgs;
 use crate::tenancy::limit_changes::LimitChange;
@@ -150,6 +150,22 @@ pub(crate) struct TtlArgs {
 pub(crate) enum TimeoutAction {
     Delete,
     Hibernate,
+}
+
+/// What a host promises a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClassChoice {
+    Reserved,
+    Shared,
+}
+
+impl From<ClassChoice> for PromiseClass {
+    fn from(choice: ClassChoice) -> Self {
+        match choice {
+            ClassChoice::Reserved => Self::Reserved,
+            ClassChoice::Shared => Self::Shared,
+        }
+    }
 }
 
 impl From<TimeoutAction> for OnTimeout {

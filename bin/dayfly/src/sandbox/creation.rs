@@ -37,6 +37,7 @@ pub(crate) async fn request(
         cpu: args.cpu,
         memory_mb: args.memory,
         disk_gb: args.disk_gb,
+        class: args.class.map(Into::into),
         network,
         ..CreateSandbox::default()
     })

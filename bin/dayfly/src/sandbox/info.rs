@@ -69,6 +69,10 @@ fn table(sandbox: &Sandbox) -> Table {
         let action = sandbox.on_timeout.as_str();
         row("when idle", format!("{action} after {seconds} s"));
     }
+    row("class", sandbox.class.as_str().to_owned());
+    if let Some(reason) = &sandbox.sleep_reason {
+        row("sleeps because of", reason.clone());
+    }
     if let Some(boot_ms) = sandbox.boot_ms {
         row("restored in", format!("{boot_ms} ms"));
     }

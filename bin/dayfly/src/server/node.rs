@@ -41,6 +41,16 @@ fn table(node: &NodeView) -> Table {
             node.memory_committed_mb, node.memory_total_mb, node.memory_reserve_mb
         ),
     );
+    if node.memory_share > 1 {
+        let (memory, disk) = (node.memory_share, node.disk_share);
+        let sleeping = node.put_to_sleep;
+        let text =
+            format!("memory {memory} times, disk {disk} times; {sleeping} put to sleep for others");
+        row("shared sandboxes", text);
+    }
+    if let Some(pressure) = &node.pressure {
+        row("pressure", pressure.clone());
+    }
     row(
         "disk",
         format!(

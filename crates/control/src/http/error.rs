@@ -266,6 +266,7 @@ impl From<CreateError> for ApiError {
         let text = error.to_string();
         match error {
             CreateError::Origin(error) => error.into(),
+            CreateError::Class(error) => error.into(),
             CreateError::IdempotencyConflict => {
                 Self::new(ErrorCode::IdempotencyConflict, text).hint(Hint::NewIdempotencyKey)
             }

@@ -133,5 +133,10 @@ fn present(status: NodeStatus) -> NodeView {
         parked_slots: status.parked_slots,
         parked_slots_target: status.parked_slots_target,
         parked_engines: pools.collect(),
+        memory_share: status.sharing.memory,
+        disk_share: status.sharing.disk,
+        memory_available_mb: status.sharing.memory_available_mib,
+        pressure: status.sharing.pressure,
+        put_to_sleep: status.sharing.put_to_sleep,
     }
 }

@@ -9,20 +9,19 @@ use std::time::Duration;
 use dayfly_api::{Sandbox, SandboxVariant};
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
 use dayfly_types::capture::MachineOrigin;
-use dayfly_types::{
-    EndReason, ErrorCode, Generation, ProjectId, SandboxClass, SandboxId, SandboxState, limits,
-};
+use dayfly_types::{EndReason, ErrorCode, Generation, ProjectId, SandboxId, SandboxState, limits};
 
 use crate::admission::rates::CreatePermit;
 use crate::control::Control;
+use crate::input::Invalid;
 use crate::input::ids::{self, NoRandomness};
 use crate::metrics::{Metrics, WHOLE_STAGE};
 use crate::network::read;
-use crate::sandbox::delete;
 use crate::sandbox::origin::{self, OriginError};
 use crate::sandbox::read::present;
 use crate::sandbox::size;
 use crate::sandbox::spec::NewSandbox;
+use crate::sandbox::{class, delete};
 use crate::store::{
     EgressRow, Idempotency, InsertRefusal, Inserted, KeyFate, SandboxRow, SandboxSpec,
     SandboxStatus, StoreError,
@@ -38,6 +37,8 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(27);
 pub enum CreateError {
     #[error("cannot start from that")]
     Origin(#[source] OriginError),
+    #[error("the host has no sandboxes of that class")]
+    Class(#[source] Invalid),
     #[error("this idempotency key was used before with another request")]
     IdempotencyConflict,
     #[error(transparent)]
@@ -120,6 +121,7 @@ async fn plan(
         Some(status) => status,
         None => node.status().await.map_err(CreateError::Refused)?,
     };
+    let class = class::decide(new.class, &status.sharing).map_err(CreateError::Class)?;
     let policy = match new.network {
         Some(policy) => policy,
         None => read::default(control, &project)
@@ -145,7 +147,7 @@ async fn plan(
             disk_only: matches!(origin.from, MachineOrigin::DiskOf(_)),
             from_snapshot: origin.from.capture().cloned(),
             volumes: new.volumes,
-            class: SandboxClass::Reserved,
+            class,
             fork_parent: None,
             isolation: status.isolation.as_str().to_owned(),
         },

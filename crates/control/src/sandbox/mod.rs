@@ -1,6 +1,7 @@
 //! Sandboxes: made, found, listed, forked, put to sleep and deleted.
 
 pub(crate) mod adopt;
+pub(crate) mod class;
 pub mod create;
 pub mod delete;
 pub mod environment;

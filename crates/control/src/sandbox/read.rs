@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::input::quantity;
 use crate::network::spec::to_wire;
 use crate::sandbox::create::is_wanted;
-use crate::sandbox::lifetime;
+use crate::sandbox::{class, lifetime};
 use crate::store::{SandboxRow, SandboxSpec, SandboxStatus, StoreError};
 use crate::time::{now_ms, rfc3339};
 use crate::view::Live;
@@ -221,6 +221,10 @@ pub fn present(row: &SandboxRow, live: Option<&Live>) -> Sandbox {
         expires_at: expires_at_ms.map(rfc3339),
         idle_seconds: lifecycle.idle_seconds,
         on_timeout: lifetime::to_wire(lifecycle.on_timeout),
+        class: class::to_wire(report.map_or(spec.class, |report| report.class)),
+        sleep_reason: report
+            .and_then(|report| report.sleep_reason)
+            .map(|reason| reason.as_str().to_owned()),
         disk_gb: quantity::gigabytes(disk_mib),
         cpu_limit: spec.cpu_limit.map(|limit| f64::from(limit.get()) / 1000.0),
         from_snapshot: spec.from_snapshot.as_ref().map(ToString::to_string),

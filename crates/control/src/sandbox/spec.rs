@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use dayfly_api::{CreateSandbox, EnsureImage};
 use dayfly_types::egress::{EgressPolicy, InternalNetwork};
 use dayfly_types::volume::MountedVolume;
-use dayfly_types::{CpuMillis, DiskMib, LifetimeRules, MemoryMib, SnapshotId, TemplateName};
+use dayfly_types::{
+    CpuMillis, DiskMib, LifetimeRules, MemoryMib, SandboxClass, SnapshotId, TemplateName,
+};
 use serde::Serialize;
 
 use crate::input::{Invalid, quantity};
 use crate::network::spec;
+use crate::sandbox::class;
 use crate::sandbox::environment::Environment;
 use crate::sandbox::lifetime::LifecycleWish;
 use crate::sandbox::metadata;
@@ -39,6 +42,9 @@ pub struct NewSandbox {
     pub memory: Option<MemoryMib>,
     pub disk: Option<DiskMib>,
     pub volumes: Vec<MountedVolume>,
+    /// `None`: what the host's settings say. Left out then, as `network` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<SandboxClass>,
     /// `None`: what the project's default says. Left out then, so that a request of an older
     /// version is the same as before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +94,7 @@ impl NewSandbox {
             memory: body.memory_mb.map(quantity::memory_mb).transpose()?,
             disk: body.disk_gb.map(quantity::disk_gb).transpose()?,
             volumes: mounts::parse(body.volumes.unwrap_or_default())?,
+            class: body.class.map(class::of_wire),
             network: spec::of_request(body.network, body.egress_allowlist, internal)?,
         })
     }

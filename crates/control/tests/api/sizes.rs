@@ -223,3 +223,28 @@ async fn a_snapshot_has_the_size_that_it_was_taken_with() {
     let usage = world.get("/v1/usage").await;
     assert!(usage.text().contains("3072"), "{}", usage.text());
 }
+
+/// Which the node would believe as well, and promise all of it.
+#[tokio::test]
+async fn a_host_without_shared_sandboxes_says_so_and_promises_all() {
+    let world = World::start().await;
+    let refused = world
+        .post("/v1/sandboxes", json!({"class": "shared"}))
+        .await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert_eq!(refused.refusal(), "invalid_request");
+    assert!(
+        refused.text().contains("memory_share"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(world.node.ensure_calls(), 0);
+    for body in [json!({}), json!({"class": "reserved"})] {
+        let created = world.post("/v1/sandboxes", body).await;
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.text());
+        assert_eq!(created.json()["class"], "reserved");
+        assert!(created.json().get("sleep_reason").is_none());
+    }
+    let unknown = world.post("/v1/sandboxes", json!({"class": "best"})).await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
+}

@@ -19,8 +19,9 @@ use axum::routing::{get, post};
 use axum::{Json, extract::DefaultBodyLimit};
 use dayfly_api::{
     Advice, BakeTemplate, ChangeLifecycle, CreateSandbox, ErrorBody, ForkSandbox, Health, Hint,
-    NetworkMode, NetworkWish, NodeView, OnTimeout, PoolView, RollbackSandbox, Sandbox, SandboxList,
-    Snapshot, Template, TemplateRun, TemplateState, TemplateVariant, Volume, WakeSandbox,
+    NetworkMode, NetworkWish, NodeView, OnTimeout, PoolView, PromiseClass, RollbackSandbox,
+    Sandbox, SandboxList, Snapshot, Template, TemplateRun, TemplateState, TemplateVariant, Volume,
+    WakeSandbox,
 };
 use tokio::sync::{Notify, watch};
 
@@ -257,6 +258,8 @@ pub(super) fn sandbox(id: &str, template: &str) -> Sandbox {
         boot_ms: Some(5),
         boot_stages_us: BTreeMap::new(),
         condition: None,
+        class: PromiseClass::Shared,
+        sleep_reason: None,
         isolation: "emulated".to_owned(),
     }
 }
@@ -443,6 +446,11 @@ async fn node() -> Json<NodeView> {
         memory_total_mb: 8192,
         memory_committed_mb: 512,
         memory_reserve_mb: 1024,
+        memory_share: 8,
+        disk_share: 16,
+        memory_available_mb: Some(9000),
+        pressure: None,
+        put_to_sleep: 2,
         disk_available_mb: 10_000,
         disk_committed_mb: 100,
         disk_reserve_mb: 1000,
