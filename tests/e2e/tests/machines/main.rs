@@ -17,6 +17,7 @@ mod corrupt;
 mod crash;
 mod crash_points;
 mod cycles;
+mod density;
 mod depth;
 mod engine_calls;
 mod engines;
