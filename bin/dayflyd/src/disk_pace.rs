@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use dayfly_types::limits::{DISK_BYTES_PER_SECOND, DISK_OPERATIONS_PER_SECOND};
+use dayfly_types::limits::{DISK_BYTES_PER_SECOND, DISK_OPERATIONS_PER_SECOND, DISK_PACE_MAX};
 use dayfly_vmm_qemu::DiskPace;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,8 @@ pub(crate) struct DiskPaceArguments {
         long,
         value_name = "BYTES",
         env = "DAYFLYD_DISK_RATE",
-        default_value_t = DISK_BYTES_PER_SECOND
+        default_value_t = DISK_BYTES_PER_SECOND,
+        value_parser = clap::value_parser!(u64).range(..=DISK_PACE_MAX)
     )]
     disk_rate: u64,
     /// Reads and writes of one sandbox in a second, likewise. 0: no limit.
@@ -22,7 +23,8 @@ pub(crate) struct DiskPaceArguments {
         long,
         value_name = "N",
         env = "DAYFLYD_DISK_OPERATIONS",
-        default_value_t = DISK_OPERATIONS_PER_SECOND
+        default_value_t = DISK_OPERATIONS_PER_SECOND,
+        value_parser = clap::value_parser!(u64).range(..=DISK_PACE_MAX)
     )]
     disk_operations: u64,
 }

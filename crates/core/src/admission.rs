@@ -167,6 +167,19 @@ pub fn memory_left(capacity: Capacity, committed: Committed) -> u64 {
     unpromised.min(real)
 }
 
+/// How much memory would have to come back before this much can be promised. More than what is
+/// wanted where the host has less left than it owes already.
+#[must_use]
+pub fn memory_missing(capacity: Capacity, committed: Committed, wanted_mib: u64) -> u64 {
+    let promised = capacity.memory_reserve_mib + committed.memory_mib + wanted_mib;
+    let unpromised = promised.saturating_sub(capacity.memory_total_mib);
+    let Some(available) = capacity.memory_available_mib else {
+        return unpromised;
+    };
+    let needed = memory_floor(capacity) + committed.memory_owed_mib + wanted_mib;
+    unpromised.max(needed.saturating_sub(available))
+}
+
 /// What a host that shares must always be able to give: half of what is kept for it, because the
 /// host itself uses some of that.
 #[must_use]
@@ -313,6 +326,8 @@ mod tests {
                     disk_available_mib: 1 << 40, disk_reserve_mib: 0,
                 };
                 let demand = Demand::of(class, sharing, memory, 0);
+                let missing = memory_missing(capacity, committed, demand.memory_mib);
+                prop_assert_eq!(missing == 0, demand.memory_mib <= memory_left(capacity, committed));
                 prop_assert!(demand.memory_mib <= Demand::of_guest(memory, 0).memory_mib);
                 prop_assert!(demand.memory_mib >= limits::WORKING_SET_MIB_MIN);
                 if let Ok(after) = admit(capacity, committed, demand) {

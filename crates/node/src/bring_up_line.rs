@@ -41,6 +41,7 @@ pub(crate) struct BringUpTurn {
     number: LineNumber,
     /// There until it was called.
     call: Option<oneshot::Receiver<()>>,
+    asked: Instant,
     joined: Instant,
     waited: Duration,
 }
@@ -89,10 +90,15 @@ impl BringUpLine {
     }
 
     /// Joins the line. From here on its place counts, whenever it is that somebody waits for it.
+    /// `asked` is when its caller did: what was waited for before, room for one, counts as well.
     ///
     /// # Errors
     /// [`NoBringUp::Full`].
-    pub(crate) fn join(self: &Arc<Self>, project: &ProjectId) -> Result<BringUpTurn, NoBringUp> {
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        project: &ProjectId,
+        asked: Instant,
+    ) -> Result<BringUpTurn, NoBringUp> {
         let (caller, call) = oneshot::channel();
         let mut calls = self.lock();
         let number = calls.line.join(project, caller).map_err(NoBringUp::Full)?;
@@ -103,6 +109,7 @@ impl BringUpLine {
             project: project.clone(),
             number,
             call: Some(call),
+            asked,
             joined: Instant::now(),
             waited: Duration::ZERO,
         })
@@ -141,7 +148,7 @@ impl BringUpTurn {
             return Ok(());
         };
         let deadline = self.line.deadline;
-        let left = deadline.saturating_sub(self.joined.elapsed());
+        let left = deadline.saturating_sub(self.asked.elapsed());
         // The caller's end goes only with a call.
         let called = tokio::time::timeout(left, call).await;
         let came = called.ok().and_then(Result::ok);
@@ -185,6 +192,10 @@ mod tests {
         ProjectId::parse(name).unwrap()
     }
 
+    fn join(line: &Arc<BringUpLine>, name: &str) -> Result<BringUpTurn, NoBringUp> {
+        line.join(&project(name), Instant::now())
+    }
+
     fn is_called(turn: &mut BringUpTurn) -> bool {
         turn.come().now_or_never().is_some_and(|come| come.is_ok())
     }
@@ -192,10 +203,10 @@ mod tests {
     #[tokio::test]
     async fn few_are_brought_up_at_once_and_the_others_in_their_order() {
         let line = BringUpLine::with_places(2, BOUNDS, LIMIT);
-        let mut turns: Vec<_> = (0..4).map(|_| line.join(&project("a")).unwrap()).collect();
+        let mut turns: Vec<_> = (0..4).map(|_| join(&line, "a").unwrap()).collect();
         let called: Vec<bool> = turns.iter_mut().map(is_called).collect();
         assert_eq!(called, [true, true, false, false]);
-        let mut other = line.join(&project("b")).unwrap();
+        let mut other = join(&line, "b").unwrap();
         turns.remove(0);
         assert!(is_called(&mut turns[1]) && !is_called(&mut other));
         turns.remove(0);
@@ -211,17 +222,17 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_leaves_no_place_taken() {
         let line = BringUpLine::with_places(1, BOUNDS, LIMIT);
-        let first = line.join(&project("a")).unwrap();
-        let waits = line.join(&project("a")).unwrap();
-        let mut last = line.join(&project("a")).unwrap();
+        let first = join(&line, "a").unwrap();
+        let waits = join(&line, "a").unwrap();
+        let mut last = join(&line, "a").unwrap();
         drop(waits);
         drop(first);
         assert!(is_called(&mut last));
-        let unnoticed = line.join(&project("a")).unwrap();
+        let unnoticed = join(&line, "a").unwrap();
         drop(last);
         // It was called and goes before it looks.
         drop(unnoticed);
-        let mut next = line.join(&project("b")).unwrap();
+        let mut next = join(&line, "b").unwrap();
         assert!(is_called(&mut next));
     }
 
@@ -230,29 +241,38 @@ mod tests {
         let small = BringUpLine::with_places(2, BOUNDS, LIMIT);
         assert!(!small.has_spare());
         let line = BringUpLine::with_places(5, BOUNDS, LIMIT);
-        let _first = line.join(&project("a")).unwrap();
+        let _first = join(&line, "a").unwrap();
         assert!(line.has_spare());
-        let _second = line.join(&project("a")).unwrap();
+        let _second = join(&line, "a").unwrap();
         assert!(!line.has_spare());
     }
 
     #[tokio::test]
     async fn a_full_line_refuses_with_a_time_to_ask_again() {
         let line = BringUpLine::with_places(1, BOUNDS, LIMIT);
-        let _turns: Vec<_> = (0..4).map(|_| line.join(&project("a")).unwrap()).collect();
-        let refusal = NodeError::from(line.join(&project("a")).unwrap_err());
+        let _turns: Vec<_> = (0..4).map(|_| join(&line, "a").unwrap()).collect();
+        let refusal = NodeError::from(join(&line, "a").unwrap_err());
         assert_eq!(refusal.code, ErrorCode::NoCapacity);
         assert_eq!(refusal.retry_after_ms, Some(5000));
-        assert!(line.join(&project("b")).is_ok());
+        assert!(join(&line, "b").is_ok());
     }
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
         let limit = Duration::from_millis(20);
         let line = BringUpLine::with_places(1, BOUNDS, limit);
-        let _held = line.join(&project("a")).unwrap();
-        let mut waits = line.join(&project("a")).unwrap();
+        let _held = join(&line, "a").unwrap();
+        let mut waits = join(&line, "a").unwrap();
         assert_eq!(waits.come().await, Err(NoBringUp::TooLong(limit)));
         assert!(waits.waited().is_zero());
+        // What it waited for before it joined is part of it.
+        let asked = Instant::now().checked_sub(LIMIT).unwrap();
+        let patient = BringUpLine::with_places(1, BOUNDS, LIMIT);
+        let _held = join(&patient, "a").unwrap();
+        let mut late = patient.join(&project("a"), asked).unwrap();
+        assert_eq!(
+            late.come().now_or_never(),
+            Some(Err(NoBringUp::TooLong(LIMIT)))
+        );
     }
 }

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dayfly_core::admission::{Demand, Refusal, memory_left};
+use dayfly_core::admission::{Demand, Refusal, memory_left, memory_missing};
 use dayfly_core::pressure::{Pressure, judge};
 use dayfly_host::memory_pressure::StallTrigger;
 use dayfly_node_api::{NodeError, SharingStatus};
 use dayfly_types::{ErrorCode, Moment, SandboxClass, SandboxId, SandboxState, limits};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,7 @@ const FULL_RETRY: Duration = Duration::from_secs(5);
 pub(crate) struct Relief {
     /// One at a time: what one gave back is seen before the next goes.
     turn: tokio::sync::Mutex<()>,
-    /// Until when one is left alone that could not sleep.
+    /// Until when one is left alone that could not sleep, or wake.
     unable: Mutex<HashMap<SandboxId, Moment>>,
     pressure: Mutex<Option<Pressure>>,
     put_to_sleep: AtomicU64,
@@ -59,7 +60,7 @@ pub(crate) async fn admit(
             Ok(promise) => return Ok(promise),
             Err(refusal) => refusal,
         };
-        if !could_help(parts, refusal) {
+        if !could_help(parts, refusal, demand) {
             return Err(full(refusal));
         }
         match timeout_at(deadline, make_room(parts, class, demand)).await {
@@ -77,17 +78,13 @@ fn full(refusal: Refusal) -> NodeError {
 
 /// Whether those who could sleep have what is missing. Nobody sleeps for what they cannot give, and
 /// who cannot be helped hears so at once: nothing here leaves memory.
-fn could_help(parts: &Parts, refusal: Refusal) -> bool {
-    let Refusal::Memory {
-        wanted_mib,
-        left_mib,
-    } = refusal
-    else {
+fn could_help(parts: &Parts, refusal: Refusal, demand: Demand) -> bool {
+    if !parts.ledger.sharing().is_on() || !matches!(refusal, Refusal::Memory { .. }) {
         return false;
-    };
-    let missing_mib = wanted_mib - left_mib;
-    let candidates = candidates(parts);
-    let given: u64 = candidates.iter().map(|one| one.gives_mib).sum();
+    }
+    let (capacity, committed) = parts.ledger.view();
+    let missing_mib = memory_missing(capacity, committed, demand.memory_mib);
+    let given: u64 = (candidates(parts).iter()).map(|one| one.gives_mib).sum();
     given >= missing_mib
 }
 
@@ -104,14 +101,11 @@ async fn make_room(parts: &Parts, class: SandboxClass, demand: Demand) -> Option
 /// Who could sleep now, as far as is known, in the order in which they should.
 fn candidates(parts: &Parts) -> Vec<Candidate> {
     let now = parts.clock.now();
-    let mut unable = parts.relief.unable();
-    unable.retain(|_, until| *until > now);
     let mut found: Vec<Candidate> = parts
         .all_sandboxes()
-        .filter(|handle| !unable.contains_key(&handle.id))
+        .filter(|handle| !parts.relief.is_unable(&handle.id, now))
         .filter_map(|handle| candidate(parts, &handle, now))
         .collect();
-    drop(unable);
     found.sort_by_key(|one| (one.is_followed, one.since));
     found
 }
@@ -149,42 +143,68 @@ async fn put_one_to_sleep(parts: &Parts, why: &str) -> bool {
             tracing::warn!(sandbox_id = %id, %error, "cannot put it to sleep for others");
         }
         parts.relief.not_put_to_sleep.fetch_add(1, Ordering::SeqCst);
-        let later = parts.clock.now().plus(limits::PRESSURE_RETRY);
-        parts.relief.unable().insert(id, later);
+        parts.relief.leave_alone(id, parts.clock.now());
     }
     false
 }
 
 /// Looks at the host and at all shared sandboxes until `stop`, and puts some to sleep while the
-/// host is under pressure.
+/// host is under pressure. A sleep or a wake may take long; the looks go on meanwhile, because who
+/// was not seen is not known to rest.
 pub(crate) async fn run(parts: Arc<Parts>, period: Duration, stop: CancellationToken) {
     let period = period.min(limits::PRESSURE_PERIOD);
     // The kernel's figure is of the last seconds: what a sleep gave back shows in it later.
     let settling = limits::PRESSURE_PAUSE.min(2 * period);
     let mut trigger = parts.ledger.stall_trigger();
     let mut calm_since = parts.clock.now();
+    let mut sleeps = OneAtATime::until(&stop);
+    let mut wakes = OneAtATime::until(&stop);
     while !stop.is_cancelled() {
         let worker = Arc::clone(&parts);
         let pressure = off_runtime(move || look(&worker)).await;
-        let pause = if let Some(pressure) = pressure {
-            calm_since = parts.clock.now();
-            relieve(&parts, pressure).await;
-            match pressure {
-                Pressure::Stall { .. } => settling,
-                Pressure::Promises { .. } | Pressure::Memory { .. } => period,
-            }
-        } else {
-            let calm = parts.clock.now().since(calm_since);
-            if calm >= limits::PRESSURE_IDLE_MIN {
-                wake_one(&parts).await;
-            }
-            period
-        };
+        let now = parts.clock.now();
+        if let Some(pressure) = pressure {
+            calm_since = now;
+            let parts = Arc::clone(&parts);
+            sleeps.begin(async move { relieve(&parts, pressure, settling).await });
+        } else if now.since(calm_since) >= limits::PRESSURE_IDLE_MIN {
+            let parts = Arc::clone(&parts);
+            wakes.begin(async move { wake_one(&parts).await });
+        }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(period) => {}
             () = stalled(&mut trigger), if pressure.is_none() => {}
         }
+    }
+}
+
+/// Work beside the looks. What is asked for while it goes on is left out: the next look asks again.
+struct OneAtATime {
+    stop: CancellationToken,
+    going_on: Option<JoinHandle<()>>,
+}
+
+impl OneAtATime {
+    fn until(stop: &CancellationToken) -> Self {
+        Self {
+            stop: stop.clone(),
+            going_on: None,
+        }
+    }
+
+    fn begin(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        if self
+            .going_on
+            .as_ref()
+            .is_some_and(|work| !work.is_finished())
+        {
+            return;
+        }
+        let stop = self.stop.clone();
+        self.going_on = Some(tokio::spawn(async move {
+            stop.run_until_cancelled(work).await;
+        }));
     }
 }
 
@@ -226,43 +246,59 @@ fn look(parts: &Parts) -> Option<Pressure> {
     pressure
 }
 
-async fn relieve(parts: &Parts, pressure: Pressure) {
-    let Ok(_turn) = parts.relief.turn.try_lock() else {
+async fn relieve(parts: &Parts, pressure: Pressure, settling: Duration) {
+    let Ok(turn) = parts.relief.turn.try_lock() else {
         // Somebody is being put to sleep already.
         return;
     };
     put_one_to_sleep(parts, &pressure.to_string()).await;
+    drop(turn);
+    if matches!(pressure, Pressure::Stall { .. }) {
+        tokio::time::sleep(settling).await;
+    }
 }
 
 /// Wakes one that fell asleep over a command, if there is room for it twice: once for it, and once
 /// so that its wake does not put the next to sleep.
 async fn wake_one(parts: &Parts) {
-    let restless = |handle: &SandboxHandle| {
+    let (capacity, committed) = parts.ledger.view();
+    let (left_mib, now) = (memory_left(capacity, committed), parts.clock.now());
+    let fits = |handle: &SandboxHandle| {
         let published = handle.published.borrow();
         let report = &published.report;
         let sleeps = report.state == SandboxState::Hibernated && report.unavailable.is_none();
-        published.is_restless && sleeps
+        if !published.is_restless || !sleeps || parts.relief.is_unable(&handle.id, now) {
+            return false;
+        }
+        let (memory_mib, disk_mib) = (report.memory.into(), report.disk_mib);
+        let demand = parts.ledger.demand(report.class, memory_mib, disk_mib);
+        2 * demand.memory_mib <= left_mib
     };
-    let Some(handle) = parts.all_sandboxes().find(restless) else {
+    let Some(handle) = parts.all_sandboxes().find(fits) else {
         return;
     };
-    let report = handle.report();
-    let demand = parts
-        .ledger
-        .demand(report.class, report.memory.into(), report.disk_mib);
-    let (capacity, committed) = parts.ledger.view();
-    if memory_left(capacity, committed) < 2 * demand.memory_mib {
-        return;
-    }
     match handle.ask(Request::Wake).await {
         Ok(_) => tracing::info!(sandbox_id = %handle.id, "there is room; it goes on"),
-        Err(error) => tracing::warn!(sandbox_id = %handle.id, %error, "cannot wake it again"),
+        Err(error) => {
+            tracing::warn!(sandbox_id = %handle.id, %error, "cannot wake it again");
+            parts.relief.leave_alone(handle.id, parts.clock.now());
+        }
     }
 }
 
 impl Relief {
     fn unable(&self) -> MutexGuard<'_, HashMap<SandboxId, Moment>> {
         self.unable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_unable(&self, id: &SandboxId, now: Moment) -> bool {
+        self.unable().get(id).is_some_and(|until| *until > now)
+    }
+
+    fn leave_alone(&self, id: SandboxId, now: Moment) {
+        let mut unable = self.unable();
+        unable.retain(|_, until| *until > now);
+        unable.insert(id, now.plus(limits::PRESSURE_RETRY));
     }
 
     /// Notes what is short, and logs it once.

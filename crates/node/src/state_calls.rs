@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dayfly_core::expiry;
 use dayfly_core::lifecycle::Phase;
@@ -133,6 +133,7 @@ impl Node {
         let demand = self
             .parts
             .demand(record.class, &record.machine, record.disk);
+        let asked = Instant::now();
         let promise = relief::admit(&self.parts, record.class, demand).await?;
         let mut sandboxes = self.parts.sandboxes();
         // Asked again under the lock: two repeats of one call may have come this far.
@@ -141,7 +142,7 @@ impl Node {
         }
         self.check_sharing(wanted, &sandboxes)?;
         if !matches!(origin.start, Start::Boot { .. }) {
-            origin.turn = Some(self.parts.bring_up_line.join(&wanted.project)?);
+            origin.turn = Some(self.parts.bring_up_line.join(&wanted.project, asked)?);
         }
         let (owner, handle, incoming) = Owner::new(Arc::clone(&self.parts), record, Some(promise));
         sandboxes.insert(wanted.id.clone(), handle.clone());

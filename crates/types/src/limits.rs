@@ -55,6 +55,9 @@ pub const SHARED_DISK_MIB_MIN: u64 = 64;
 pub const SHARE_MAX: u64 = 64;
 /// How often a node that shares looks at the memory of its host and at what shared sandboxes do.
 pub const PRESSURE_PERIOD: Duration = Duration::from_secs(1);
+/// How old such a look may be when somebody is put to sleep on it, and between two of which a
+/// sandbox is still said to have rested.
+pub const PRESSURE_LOOK_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long a shared sandbox must have done nothing before it is put to sleep for others. A user
 /// who thinks for a moment does not wake it with every request.
 pub const PRESSURE_IDLE_MIN: Duration = Duration::from_secs(10);
@@ -65,6 +68,10 @@ pub const PRESSURE_PAUSE: Duration = Duration::from_secs(2);
 pub const PRESSURE_RETRY: Duration = Duration::from_secs(30);
 /// How long a create or a wake waits at most for others to fall asleep.
 pub const RELIEF_DEADLINE: Duration = Duration::from_secs(15);
+const _: () = assert!(
+    RELIEF_DEADLINE.as_millis() < BRING_UP_WAIT_DEADLINE.as_millis(),
+    "both waits together end when the second has to"
+);
 /// Hundredths of the last ten seconds in which something waited for memory, from which a host whose
 /// memory is nearly used is under pressure.
 pub const PRESSURE_STALL_PERCENT: u64 = 10;
@@ -330,6 +337,8 @@ pub const EGRESS_BYTES_PER_SECOND: u64 = 125_000_000;
 /// can leave a share. The defaults of settings of the node.
 pub const DISK_BYTES_PER_SECOND: u64 = 256 << 20;
 pub const DISK_OPERATIONS_PER_SECOND: u64 = 20_000;
+/// The most of either that an operator can set. The engine takes no burst above ten times that.
+pub const DISK_PACE_MAX: u64 = 100_000_000_000_000;
 /// Records that are kept of one sandbox; the oldest go first, with a mark.
 pub const EGRESS_RECORDS_MAX: usize = 4096;
 /// Records of one kind and reason in a second; the next one says how many were left out.

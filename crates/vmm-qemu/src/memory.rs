@@ -9,11 +9,15 @@
 //! so a later round or the pause copies it again. Where writes cannot be noted, everything is
 //! copied in the pause.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use dayfly_host::guest_memory::{
     GuestMemory, GuestMemoryError, Pages, Patch, WriteTracker, join, merge_to, without,
 };
+use dayfly_types::error_chain::error_chain;
 use dayfly_types::limits::{MEMORY_EXTENTS_MAX, SNAPSHOT_LAYERS_MAX};
 use dayfly_vmm::{EngineCaptureError, MemoryCapture, PAGE_BYTES, PageRange};
 
@@ -25,11 +29,34 @@ const RANGES_MAX: usize = MEMORY_EXTENTS_MAX / SNAPSHOT_LAYERS_MAX;
 /// What lies in a layer already.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    layer: PathBuf,
+    layer: Layer,
     memory: GuestMemory,
     tracker: WriteTracker,
     /// In order. Each page of these was copied after it had been noted as unwritten.
     copied: Vec<Pages>,
+}
+
+/// The file that was copied into. A capture that is begun anew may have another of the same name,
+/// with nothing in it.
+#[derive(Debug)]
+struct Layer(File);
+
+impl Layer {
+    fn open(path: &Path) -> io::Result<Self> {
+        File::open(path).map(Self)
+    }
+
+    /// Held open, so no other file has its number.
+    fn is_at(&self, path: &Path) -> bool {
+        let same = |own: fs::Metadata, there: fs::Metadata| {
+            (own.dev(), own.ino()) == (there.dev(), there.ino())
+        };
+        let both = self
+            .0
+            .metadata()
+            .and_then(|own| Ok(same(own, fs::metadata(path)?)));
+        both.unwrap_or(false)
+    }
 }
 
 /// Copies one round. Answers how many bytes that were, or `None` when writes cannot be noted.
@@ -38,16 +65,21 @@ pub(crate) fn copy_ahead(
     capture: &MemoryCapture,
     ahead: Option<Ahead>,
 ) -> Result<Option<(Ahead, u64)>, EngineCaptureError> {
-    let (mut ahead, written) = match ahead.filter(|ahead| ahead.layer == capture.layer) {
-        Some(mut ahead) => {
-            let written = ahead.tracker.take().map_err(failed)?;
-            (ahead, written)
-        }
-        None => {
-            let Some(begun) = begin(pid, capture)? else {
-                return Ok(None);
-            };
-            begun
+    let begun = match ahead.filter(|ahead| ahead.layer.is_at(&capture.layer)) {
+        Some(mut ahead) => ahead.tracker.take().map(|written| Some((ahead, written))),
+        None => begin(find(pid, capture)?, &capture.layer),
+    };
+    let (mut ahead, written) = match begun {
+        Ok(Some(begun)) => begun,
+        Ok(None) => return Ok(None),
+        // The pause copies everything then.
+        Err(error) => {
+            tracing::warn!(
+                pid,
+                error = error_chain(&error),
+                "cannot note what the guest writes"
+            );
+            return Ok(None);
         }
     };
     let (pages, copy) = next_round(&ahead.copied, &written);
@@ -55,7 +87,7 @@ pub(crate) fn copy_ahead(
     // The mark of a copy is written later, when the guest stands still.
     ahead
         .memory
-        .copy(&copy, &ahead.layer, None)
+        .copy(&copy, &capture.layer, None)
         .map_err(failed)?;
     ahead.copied = pages;
     Ok(Some((ahead, bytes_of(&copy))))
@@ -63,17 +95,17 @@ pub(crate) fn copy_ahead(
 
 /// Notes writes from now on, and finds what was changed until then.
 fn begin(
-    pid: i32,
-    capture: &MemoryCapture,
-) -> Result<Option<(Ahead, Vec<Pages>)>, EngineCaptureError> {
-    let memory = find(pid, capture)?;
-    let Some(mut tracker) = memory.track().map_err(failed)? else {
+    memory: GuestMemory,
+    layer: &Path,
+) -> Result<Option<(Ahead, Vec<Pages>)>, GuestMemoryError> {
+    let layer = Layer::open(layer).map_err(GuestMemoryError::Write)?;
+    let Some(mut tracker) = memory.track()? else {
         return Ok(None);
     };
-    tracker.take().map_err(failed)?;
-    let changed = memory.changed().map_err(failed)?;
+    tracker.take()?;
+    let changed = memory.changed()?;
     let ahead = Ahead {
-        layer: capture.layer.clone(),
+        layer,
         memory,
         tracker,
         copied: Vec::new(),
@@ -89,12 +121,9 @@ pub(crate) fn save(
     ahead: Option<Ahead>,
 ) -> Result<(Vec<PageRange>, u64), EngineCaptureError> {
     let memory = find(pid, capture)?;
-    let ahead = ahead.filter(|ahead| ahead.layer == capture.layer && ahead.memory == memory);
-    let (copied, written) = match ahead {
-        Some(mut ahead) => {
-            let written = ahead.tracker.look().map_err(failed)?;
-            (ahead.copied, written)
-        }
+    let ahead = ahead.filter(|ahead| ahead.layer.is_at(&capture.layer) && ahead.memory == memory);
+    let (copied, written) = match ahead.and_then(written_since) {
+        Some(known) => known,
         None => (Vec::new(), memory.changed().map_err(failed)?),
     };
     let (pages, copy) = next_round(&copied, &written);
@@ -110,6 +139,19 @@ pub(crate) fn save(
         count: pages.count,
     });
     Ok((extents.collect(), patched))
+}
+
+/// What lies in the layer, and what of it was written again. `None` when that cannot be told any
+/// more, and so everything has to be copied.
+fn written_since(mut ahead: Ahead) -> Option<(Vec<Pages>, Vec<Pages>)> {
+    match ahead.tracker.look() {
+        Ok(written) => Some((ahead.copied, written)),
+        Err(error) => {
+            let error = error_chain(&error);
+            tracing::warn!(error, "cannot tell what was written since the last round");
+            None
+        }
+    }
 }
 
 /// The ranges of the layer after a round, and what has to be copied for that: what was written, and
@@ -155,6 +197,19 @@ mod tests {
     fn pages(ranges: &[(u64, u64)]) -> Vec<Pages> {
         let made = ranges.iter().map(|&(first, count)| Pages { first, count });
         made.collect()
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_not_the_layer_that_was_copied_into() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("memory");
+        File::create(&path).unwrap();
+        let layer = Layer::open(&path).unwrap();
+        assert!(layer.is_at(&path));
+        fs::remove_file(&path).unwrap();
+        assert!(!layer.is_at(&path));
+        File::create(&path).unwrap();
+        assert!(!layer.is_at(&path));
     }
 
     #[test]

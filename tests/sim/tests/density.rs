@@ -297,7 +297,7 @@ async fn one_that_cannot_sleep_goes_on_and_the_next_one_sleeps() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_followed_command_sees_no_gap_when_its_sandbox_sleeps_for_others() -> Result<()> {
+async fn who_follows_a_command_is_told_nothing_while_its_sandbox_sleeps_for_others() -> Result<()> {
     let world = host_of(2)?;
     let node = world.start_node().await?;
     let made = make(&node, 0..1).await?;
@@ -313,6 +313,39 @@ async fn a_followed_command_sees_no_gap_when_its_sandbox_sleeps_for_others() -> 
     let early = tokio::time::timeout(Duration::from_millis(200), events.next()).await;
     ensure!(early.is_err(), "{early:?}");
     Ok(())
+}
+
+#[tokio::test]
+async fn one_that_its_user_puts_to_sleep_does_not_sleep_for_others_any_more() -> Result<()> {
+    let world = host_of(1)?;
+    let node = world.start_node().await?;
+    let made = make(&node, 0..1).await?;
+    rest(&world).await?;
+    make(&node, 1..2).await?;
+    let report = node.sandbox(&made[0].id).await?;
+    ensure!(report.sleep_reason == Some(SleepReason::Pressure));
+    node.hibernate(&made[0].id).await?;
+    let report = node.sandbox(&made[0].id).await?;
+    ensure!(report.state == SandboxState::Hibernated && report.sleep_reason.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_sleeps_for_others_ends_when_its_idleness_would_have_ended_it() -> Result<()> {
+    let world = host_of(1)?;
+    let node = world.start_node().await?;
+    let mut request = shared(0)?;
+    request.lifecycle.idle_seconds = Some(60);
+    let id = node.ensure_sandbox(request).await?.id;
+    rest(&world).await?;
+    make(&node, 1..2).await?;
+    ensure!(node.sandbox(&id).await?.state == SandboxState::Hibernated);
+    world.clock.advance(Duration::from_secs(60));
+    until("it is gone", async || {
+        let there = node.sandboxes().await.ok()?;
+        (!there.iter().any(|one| one.id == id)).then_some(())
+    })
+    .await
 }
 
 #[tokio::test]

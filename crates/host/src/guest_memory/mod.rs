@@ -41,6 +41,10 @@ const COPY_THREADS_MAX: usize = 4;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
+/// Of an entry that is not present, where its page is. The last of these is no place: the kernel
+/// remembers there that a page which nobody has touched counts as unwritten.
+const PLACE: u64 = 0x1f;
+const REMEMBERED_ONLY: u64 = 0x1f;
 
 /// Why memory was not found or copied.
 #[derive(Debug, thiserror::Error)]
@@ -213,7 +217,10 @@ impl GuestMemory {
 }
 
 fn is_changed(entry: u64) -> bool {
-    entry & SWAPPED != 0 || (entry & PRESENT != 0 && entry & FILE_OR_SHARED == 0)
+    if entry & SWAPPED != 0 {
+        return entry & PLACE != REMEMBERED_ONLY;
+    }
+    entry & PRESENT != 0 && entry & FILE_OR_SHARED == 0
 }
 
 fn apply(piece: &mut [u8], patch: Patch<'_>) -> u64 {

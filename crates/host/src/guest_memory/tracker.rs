@@ -169,6 +169,9 @@ mod tests {
         assert_eq!(tracker.take().unwrap(), wrote);
         assert_eq!(tracker.take().unwrap(), []);
 
+        // What was noted as unwritten and never touched has not changed.
+        assert_eq!(memory.changed().unwrap(), wrote);
+
         // A second tracker takes up where the first is.
         bytes[5 * PAGE] = 3;
         drop(tracker);

@@ -25,8 +25,8 @@ pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     /// Execs, files and waits that are open now.
     open_calls: AtomicUsize,
-    /// Of those, the ones that only read what a command says.
-    followers: AtomicUsize,
+    /// Of those, the ones that do more than read what a command says.
+    full_calls: AtomicUsize,
     /// Connections from outside that lead into it now.
     visits: AtomicUsize,
     /// When it last did something. Milliseconds of the node's clock.
@@ -73,7 +73,7 @@ impl OpenCall {
     pub(crate) fn follows(mut self) -> Self {
         if !self.follows {
             self.activity.note_use(self.activity.clock.now());
-            self.activity.followers.fetch_add(1, Ordering::SeqCst);
+            self.activity.full_calls.fetch_sub(1, Ordering::SeqCst);
             self.follows = true;
         }
         self
@@ -89,9 +89,8 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         // However short the call was, idleness counts from its end.
         self.activity.note_use(self.activity.clock.now());
-        // Open calls first: nobody may see fewer of them than followers.
-        if self.follows {
-            self.activity.followers.fetch_sub(1, Ordering::SeqCst);
+        if !self.follows {
+            self.activity.full_calls.fetch_sub(1, Ordering::SeqCst);
         }
         self.activity.open_calls.fetch_sub(1, Ordering::SeqCst);
     }
@@ -113,7 +112,7 @@ impl Activity {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             open_calls: AtomicUsize::new(0),
-            followers: AtomicUsize::new(0),
+            full_calls: AtomicUsize::new(0),
             visits: AtomicUsize::new(0),
             last: AtomicU64::new(clock.now().0),
             quiet: Mutex::new(Quiet {
@@ -132,13 +131,12 @@ impl Activity {
 
     /// Whether somebody uses it who would notice its sleep: whoever only follows a command does not.
     pub(crate) fn is_used(&self) -> bool {
-        let open = self.open_calls.load(Ordering::SeqCst);
-        let following = self.followers.load(Ordering::SeqCst);
-        open > following || self.visits.load(Ordering::SeqCst) > 0
+        self.full_calls.load(Ordering::SeqCst) > 0 || self.visits.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) fn has_followers(&self) -> bool {
-        self.followers.load(Ordering::SeqCst) > 0
+        let full = self.full_calls.load(Ordering::SeqCst);
+        self.open_calls.load(Ordering::SeqCst) > full
     }
 
     /// Looks whether the engine did next to nothing since the last look, for [`Self::quiet_since`].
@@ -147,7 +145,8 @@ impl Activity {
         let sample = used.map(|used| Sample { pid, at, used });
         let mut quiet = self.quiet();
         let rested = match (sample, quiet.looked) {
-            (Some(sample), Some(before)) if before.pid == sample.pid => {
+            // Over a long time a short burst would not show.
+            (Some(sample), Some(before)) if sample.is_soon_after(before) => {
                 sample.rate_since(before) <= limits::ACTIVE_CPU_MILLIS
             }
             // What was not seen is not known to have been quiet.
@@ -157,6 +156,12 @@ impl Activity {
         if !rested || self.is_used() {
             quiet.since = quiet.since.max(now);
         }
+    }
+
+    /// Whether nobody has looked for so long that it may have begun to work since.
+    pub(crate) fn is_out_of_sight(&self) -> bool {
+        let looked = self.quiet().looked;
+        looked.is_none_or(|looked| looked.at.elapsed() > limits::PRESSURE_LOOK_AGE_MAX)
     }
 
     /// Since when nobody used it and it used nobody's CPU, as far as is known. `None`: it is used.
@@ -180,7 +185,7 @@ impl Activity {
     }
 
     /// Its rest begins anew.
-    fn note_rest(&self, now: Moment) {
+    pub(crate) fn note_rest(&self, now: Moment) {
         let mut quiet = self.quiet();
         quiet.since = quiet.since.max(now);
     }
@@ -190,6 +195,7 @@ impl Activity {
     }
 
     pub(crate) fn begin(self: &Arc<Self>) -> OpenCall {
+        self.full_calls.fetch_add(1, Ordering::SeqCst);
         self.open_calls.fetch_add(1, Ordering::SeqCst);
         OpenCall {
             activity: Arc::clone(self),
@@ -264,6 +270,11 @@ impl Sample {
             at: Instant::now(),
             used: cpu_time(pid).ok()?,
         })
+    }
+
+    fn is_soon_after(self, before: Self) -> bool {
+        let between = self.at.duration_since(before.at);
+        self.pid == before.pid && between <= limits::PRESSURE_LOOK_AGE_MAX
     }
 
     /// Thousandths of one processor since `before`, of the same process.

@@ -13,6 +13,8 @@ use super::disk::CaptureRoom;
 use super::handle::wrong_state;
 use super::owner::Owner;
 
+/// How often a limit is set that could not be set.
+const LIMIT_TRIES: usize = 3;
 const WHAT: &str = "the sandbox's memory could not be copied";
 
 impl Owner {
@@ -82,9 +84,13 @@ impl Owner {
         Ok(())
     }
 
-    /// A guest that cannot be held back is copied all the same, in a longer pause.
+    /// A guest that cannot be held back is copied all the same, in a longer pause. One that cannot
+    /// be given back what it has is tried again.
     async fn hold_back(&self, slot: &Slot, cpu: CpuMillis) {
-        if let Err(error) = self.parts.slots.limit_cpu(slot.index, cpu).await {
+        for _ in 0..LIMIT_TRIES {
+            let Err(error) = self.parts.slots.limit_cpu(slot.index, cpu).await else {
+                return;
+            };
             let error = crate::error_chain(&error);
             tracing::warn!(sandbox_id = %self.record.id, error, "cannot limit the processor time");
         }

@@ -1,8 +1,8 @@
 //! Capturing a running sandbox without ending it.
 //!
 //! ```text
-//! copy memory, again and again what was written       user code runs
 //! unmount volumes, prepare the next disk layer
+//! copy memory, again and again what was written       user code runs (with volumes: also before)
 //! freeze user processes, sync                         frozen
 //!   stop the engine                                   paused
 //!     device state, memory of the last moment, seal the disk
@@ -119,15 +119,12 @@ impl Owner {
         let _pin = self.parts.pins.pin(&wish.id);
         let slot = self.slot().await?;
         self.begin_capture(&wish.id).await?;
-        let mut ready = self.copy_ahead(&slot, &wish.id, &room).await;
-        if ready.is_ok() {
-            ready = self.unmount_volumes(&agent).await;
-        }
-        if let Err(error) = ready {
+        if let Err(error) = self.let_go_of_volumes(&agent, &slot, &wish.id, &room).await {
             self.abandon(&wish.id).await;
             return Err(error);
         }
         let taken = self.take(&agent, &slot, &wish.id, room).await;
+        self.activity.note_rest(self.parts.clock.now());
         // The machine may lie on the capture from here on, whatever becomes of it; who collects
         // garbage must know before the pin goes.
         self.publish_now();
@@ -135,6 +132,21 @@ impl Owner {
         let taken = taken?;
         remounted?;
         Ok(taken)
+    }
+
+    /// Unmounts the volumes. Most of the memory is copied before, so that they are not gone for long.
+    async fn let_go_of_volumes(
+        &mut self,
+        agent: &AgentClient,
+        slot: &Slot,
+        id: &SnapshotId,
+        room: &CaptureRoom,
+    ) -> Result<(), NodeError> {
+        if self.record.volumes.is_empty() {
+            return Ok(());
+        }
+        self.copy_ahead(slot, id, room).await?;
+        self.unmount_volumes(agent).await
     }
 
     /// Captures for a sleep: the machine stays paused and its disk is linked, not sealed, so that
@@ -238,8 +250,12 @@ impl Owner {
         id: &SnapshotId,
         room: CaptureRoom,
     ) -> Result<Taken, NodeError> {
-        let prepared = self.prepare_seal(id).await;
-        let taken = match prepared {
+        let mut ready = self.prepare_seal(id).await;
+        // The last before the freeze: what is written behind the last round is copied in the pause.
+        if ready.is_ok() {
+            ready = self.copy_ahead(slot, id, &room).await;
+        }
+        let taken = match ready {
             Ok(()) => {
                 self.freeze_and_save(agent, slot, id, Afterwards::GoesOn, room)
                     .await

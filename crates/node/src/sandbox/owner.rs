@@ -409,6 +409,8 @@ impl Owner {
                 let done = self.hibernate().await;
                 let _ = reply.send(done.map(|()| self.report()));
             }
+            // Whoever needed it may have gone, or found room elsewhere.
+            Request::SleepForOthers(reply) if reply.is_closed() => {}
             Request::SleepForOthers(reply) => {
                 let _ = reply.send(self.sleep_for_others().await);
             }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use dayfly_core::expiry;
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
-use dayfly_types::{EndReason, IdleAction, SandboxState};
+use dayfly_types::{EndReason, IdleAction, SandboxState, SleepReason};
 
 use super::activity::guest_is_busy;
 use super::handle::wrong_state;
@@ -20,15 +20,28 @@ impl Owner {
         let rules = self.record.lifecycle;
         // A guest that stands still for want of room is not idle.
         let runs = self.record.state() == SandboxState::Running && !self.room.is_waiting();
-        let counts = runs && !rules.persistent;
+        let counts = (runs || self.sleeps_until_its_end()) && !rules.persistent;
         rules
             .idle_seconds
             .filter(|_| counts)
             .map(Duration::from_secs)
     }
 
+    /// One that was put to sleep for others ends when it would have, had it gone on doing nothing.
+    /// Not over a command, of which nobody knows what it would have done.
+    fn sleeps_until_its_end(&self) -> bool {
+        self.record.state() == SandboxState::Hibernated
+            && self.record.sleep_reason == Some(SleepReason::Pressure)
+            && self.record.lifecycle.on_timeout == IdleAction::Delete
+            && !self.record.is_restless
+    }
+
     /// Acts on idleness. `true`: the sandbox ends.
     pub(super) async fn idle_timeout_deletes(&mut self) -> bool {
+        if self.sleeps_until_its_end() {
+            self.idled_out = true;
+            return true;
+        }
         let pid = self.vm.as_ref().map(|vm| vm.process().pid);
         // A guest that cannot be asked is not known to be idle.
         let is_busy = self.activity.worked_on_the_whole(pid)

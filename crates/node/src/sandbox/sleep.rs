@@ -1,6 +1,7 @@
 //! Standing still and coming back: pause and resume, hibernate and wake, rollback.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_proto::IdentityEvent;
@@ -86,7 +87,7 @@ impl Owner {
 
     pub(super) async fn hibernate_if(&mut self, wanted: SleepWhen) -> Result<(), NodeError> {
         if self.record.state() == SandboxState::Hibernated {
-            return Ok(());
+            return self.sleeps_on(wanted).await;
         }
         if self.record.state() != SandboxState::Paused {
             self.running_agent()?;
@@ -146,6 +147,17 @@ impl Owner {
         };
     }
 
+    /// One that sleeps for others and is told to sleep does not wake when they have gone.
+    async fn sleeps_on(&mut self, wanted: SleepWhen) -> Result<(), NodeError> {
+        if wanted != SleepWhen::Always || self.record.sleep_reason.is_none() {
+            return Ok(());
+        }
+        (self.record.sleep_reason, self.record.is_restless) = (None, false);
+        let written = self.write_record().await;
+        self.publish_now();
+        written
+    }
+
     async fn stay_awake(&mut self) -> Result<(), NodeError> {
         (self.record.sleep_reason, self.record.is_restless) = (None, false);
         self.change(LifecycleEvent::HibernateUndone).await
@@ -156,6 +168,7 @@ impl Owner {
         let now = self.parts.clock.now();
         let may = self.record.class == SandboxClass::Shared
             && self.record.state() == SandboxState::Running
+            && !self.activity.is_out_of_sight()
             && self.activity.is_quiet(now, limits::PRESSURE_IDLE_MIN);
         let Some(agent) = self.agent.clone().filter(|_| may) else {
             return Ok(false);
@@ -194,6 +207,7 @@ impl Owner {
         let is_asleep = self.record.state() == SandboxState::Hibernated;
         let id = asleep_in.filter(|_| is_asleep);
         let id = id.ok_or_else(|| wrong_state(self.record.state()))?;
+        let asked = Instant::now();
         let promise = self.promised().await?;
         let mut origin = origin_of_capture(&self.parts, &id, IdentityEvent::Wake).await?;
         // What slept with its volumes mounted still has them; what goes back to a snapshot whose
@@ -201,7 +215,7 @@ impl Owner {
         let purpose = self.parts.captures.get(&id).map(|capture| capture.purpose);
         let are_mounted = purpose == Some(CapturePurpose::Hibernation);
         self.add_volumes(&mut origin, are_mounted).await?;
-        origin.turn = Some(self.turn().await?);
+        origin.turn = Some(self.turn(asked).await?);
         self.change(LifecycleEvent::Wake).await?;
         self.start_from(origin, promise).await
     }
@@ -217,8 +231,8 @@ impl Owner {
 
     /// Waits until the machine may be brought up. Before anything is changed for it, because it may
     /// be refused.
-    async fn turn(&self) -> Result<BringUpTurn, NodeError> {
-        let mut turn = self.parts.bring_up_line.join(&self.record.project)?;
+    async fn turn(&self, asked: Instant) -> Result<BringUpTurn, NodeError> {
+        let mut turn = (self.parts.bring_up_line).join(&self.record.project, asked)?;
         turn.come().await?;
         Ok(turn)
     }
@@ -267,17 +281,21 @@ impl Owner {
             return Err(wrong_state(self.record.state()));
         }
         // Everything that can be refused is refused while there still is a machine to go on with.
-        let turn = self.turn().await?;
+        let asked = Instant::now();
         let promise = match self.promise.take() {
             Some(promise) => promise,
             None => self.promised().await?,
         };
-        let prepared = self.prepare_rollback(to).await;
-        let origin = match prepared {
-            Ok(origin) => Origin {
+        // Behind the promise: whoever holds a turn waits for nobody who may need one.
+        let origin = match self.turn(asked).await {
+            Ok(turn) => self.prepare_rollback(to).await.map(|origin| Origin {
                 turn: Some(turn),
                 ..origin
-            },
+            }),
+            Err(error) => Err(error),
+        };
+        let origin = match origin {
+            Ok(origin) => origin,
             Err(error) => {
                 // A sandbox that sleeps has no promise to keep.
                 if self.record.state() != SandboxState::Hibernated {

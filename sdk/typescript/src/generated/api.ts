@@ -265,6 +265,7 @@ export interface components {
          *     narrow.
          */
         CreateSandbox: {
+            class?: components["schemas"]["PromiseClass"] | null;
             /**
              * Format: double
              * @description CPUs that it may use at most; may be a fraction. Default: all of the template's. More than
@@ -1060,13 +1061,28 @@ export interface components {
             disk_committed_mb: number;
             /** Format: int64 */
             disk_reserve_mb: number;
+            /**
+             * Format: int64
+             * @description The same of their disks.
+             */
+            disk_share?: number;
             engine: string;
             engine_version: string;
             isolation: string;
+            /**
+             * Format: int64
+             * @description Where there are shared sandboxes: what the host could give when it was looked at last.
+             */
+            memory_available_mb?: number | null;
             /** Format: int64 */
             memory_committed_mb: number;
             /** Format: int64 */
             memory_reserve_mb: number;
+            /**
+             * Format: int64
+             * @description How many times over the memory of shared sandboxes is promised. 1: there are none.
+             */
+            memory_share?: number;
             /** Format: int64 */
             memory_total_mb: number;
             node: string;
@@ -1075,6 +1091,13 @@ export interface components {
             parked_slots: number;
             /** Format: int64 */
             parked_slots_target: number;
+            /** @description What is short of memory now, for a person. */
+            pressure?: string | null;
+            /**
+             * Format: int64
+             * @description Sandboxes that were put to sleep for others since the node process began.
+             */
+            put_to_sleep?: number;
             /** Format: int64 */
             sandboxes: number;
         };
@@ -1251,6 +1274,11 @@ export interface components {
             /** @description One for each project, oldest first. */
             items: components["schemas"]["ProjectUsage"][];
         };
+        /**
+         * @description How much of its size a sandbox is promised of its host.
+         * @enum {string}
+         */
+        PromiseClass: "reserved" | "shared";
         /** @description Body of `POST /v1/sandboxes/{id}/promote`. Every field may be absent or null. */
         PromoteSandbox: {
             /** @description Delete the other children of the same fork. Default false. */
@@ -1394,6 +1422,8 @@ export interface components {
             boot_stages_us?: {
                 [key: string]: number;
             };
+            /** @description How much of its size the host promises. */
+            class?: components["schemas"]["PromiseClass"];
             /**
              * @description What is wrong with it beside its status. `disk_full`: the host's disk has no room for what
              *     it writes; it stands still, loses nothing, and goes on by itself. `disk_damaged`: a write
@@ -1443,6 +1473,12 @@ export interface components {
             project?: string | null;
             /** @description Why it failed or is unavailable. */
             reason?: string | null;
+            /**
+             * @description Why it sleeps, if neither its user nor its rules asked for that. `pressure`: it was idle, and
+             *     others needed the memory; the next request wakes it, and what runs in it goes on by itself
+             *     when there is room.
+             */
+            sleep_reason?: string | null;
             /**
              * @description creating, running, pausing, paused, resuming, hibernating, hibernated, waking, deleting,
              *     deleted, failed, or unavailable: the node keeps it and cannot use it until what `reason` says

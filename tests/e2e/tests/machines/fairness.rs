@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use dayfly_api::CreateSnapshot;
 use dayfly_client::Client;
 use dayfly_e2e::{Daemon, DaemonOptions, Times, create, exec, figure, output, setting_or_skip};
 
@@ -60,8 +61,13 @@ async fn a_sandbox_writes_no_faster_than_its_operator_lets_it() -> Result<()> {
     client.hibernate_sandbox(&made.id).await?;
     client.wake_sandbox(&made.id).await?;
     let woken = write(&client, &made.id, WRITTEN_MB).await?;
-    figure!("at {RATE_MB} MB/s: {first:.1?}, after a sleep {woken:.1?}");
-    ensure!(first > HELD_UP && woken > HELD_UP, "{first:?}, {woken:?}");
+    let wish = CreateSnapshot::default();
+    client.create_snapshot(&made.id, &wish).await?;
+    let captured = write(&client, &made.id, WRITTEN_MB).await?;
+    figure!("at {RATE_MB} MB/s: {first:.1?}, after a sleep {woken:.1?}, a capture {captured:.1?}");
+    for time in [first, woken, captured] {
+        ensure!(time > HELD_UP, "{first:?}, {woken:?}, {captured:?}");
+    }
     held.finish().await
 }
 
