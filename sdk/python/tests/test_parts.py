@@ -26,6 +26,7 @@ from dayfly._sse import Event, EventParser
 from dayfly._wire import path_of, with_query
 from dayfly.errors import CLASS_OF_CODE, CodeFailed, error_of_answer
 from dayfly.execution import execution_from_wire
+from dayfly.models import SandboxInfo, from_wire
 
 
 def test_every_documented_code_has_its_class() -> None:
@@ -166,6 +167,10 @@ def test_the_body_of_a_create() -> None:
     }
     sizes = {"cpu": 1.5, "memory_mb": 1024, "disk_gb": 4.0}
     assert SandboxWish(cpu=1.5, memory_mb=1024, disk_gb=4.0).body() == sizes
+    assert SandboxWish(class_="reserved").body() == {"class": "reserved"}
+    shared = {"id": "sb-1", "template": "base", "status": "hibernated", "class": "shared"}
+    info = from_wire(SandboxInfo, {**shared, "sleep_reason": "pressure"})
+    assert (info.class_, info.sleep_reason) == ("shared", "pressure")
     assert SandboxWish(from_snapshot="snap-1", disk_only=True).body() == {
         "from_snapshot": "snap-1",
         "disk_only": True,

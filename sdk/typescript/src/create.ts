@@ -63,6 +63,11 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
    */
   memoryMb?: number | undefined;
   diskGb?: number | undefined;
+  /**
+   * `reserved`: promised in full; `shared`, on a host that has such: it may sleep for others while it is idle. Without
+   * it the host decides.
+   */
+  class?: "reserved" | "shared" | undefined;
   /** Hears why a create has to wait, and how far a bake is. */
   onProgress?: ((progress: WaitProgress) => void) | undefined;
   /** How long to wait at most. Default: half an hour for a bake, a minute for room, half a minute for a node. */
@@ -74,7 +79,7 @@ export interface CreateOptions extends ConnectionOptions, LifecycleOptions, Netw
 /** What a sandbox of a given snapshot may be given. @internal */
 export const SNAPSHOT_CREATE_OPTIONS = [
   ...["ttlSeconds", "persistent", "idleSeconds", "onTimeout", "egressAllowlist", "network", "diskOnly", "metadata"],
-  ...["env", "volumes", "cpu", "diskGb", "onProgress", "waitSeconds", "signal"],
+  ...["env", "volumes", "cpu", "diskGb", "class", "onProgress", "waitSeconds", "signal"],
 ];
 /** @internal */
 export const CREATE_OPTIONS = [
@@ -137,5 +142,5 @@ function createBody(options: CreateOptions): Record<string, unknown> {
   const templateName = typeof template === "object" ? template.reference : template;
   const lifecycle = { ttlSeconds, persistent, idleSeconds, onTimeout };
   const origin = { name, template: templateName, fromSnapshot: snapshotId, diskOnly, volumes, cpu, memoryMb, diskGb };
-  return toSnake({ ...origin, ...lifecycle, metadata, env, egressAllowlist, network });
+  return toSnake({ ...origin, ...lifecycle, class: options.class, metadata, env, egressAllowlist, network });
 }

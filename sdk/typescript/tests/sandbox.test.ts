@@ -78,6 +78,7 @@ test("volumes become mounts, and names are the server's", async () => {
     egressAllowlist: ["example.com"],
     memoryMb: 1024,
     diskGb: 4,
+    class: "reserved",
     fromSnapshot: "snap-1",
     diskOnly: true,
   });
@@ -90,6 +91,7 @@ test("volumes become mounts, and names are the server's", async () => {
     on_timeout: "hibernate",
     egress_allowlist: ["example.com"],
     memory_mb: 1024,
+    class: "reserved",
     disk_gb: 4,
     from_snapshot: "snap-1",
     disk_only: true,

@@ -20,7 +20,7 @@ from ._effects import Operation
 from ._exploring import Exploration, ExploreWish, Score, explore
 from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
-from ._options import NetworkMode, OnTimeout, Status
+from ._options import NetworkMode, OnTimeout, PromiseClass, Status
 from ._retry import Progress
 from .builds import TemplateLike
 from .errors import AlreadyExists, NotFound
@@ -69,6 +69,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
@@ -94,6 +95,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
             cpu=cpu,
             memory_mb=memory_mb,
             disk_gb=disk_gb,
+            class_=class_,
             from_snapshot=from_snapshot,
             disk_only=disk_only,
             on_progress=on_progress,
@@ -148,6 +150,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
@@ -178,6 +181,7 @@ class AsyncSandbox(AsyncSandboxRuns, AsyncClosing):
                 cpu=cpu,
                 memory_mb=memory_mb,
                 disk_gb=disk_gb,
+                class_=class_,
                 from_snapshot=from_snapshot,
                 disk_only=disk_only,
                 on_progress=on_progress,

@@ -14,7 +14,7 @@ from ._async_sandbox import AsyncSandbox
 from ._async_snapshot import AsyncSnapshot
 from ._keywords import known_keywords
 from ._making import MountLike
-from ._options import NetworkMode
+from ._options import NetworkMode, PromiseClass
 from ._pooling import ClosedPool, Member, PoolStatus, Shelf, retain_seconds
 from .builds import TemplateLike
 from .errors import DayflyError, NotFound
@@ -69,6 +69,7 @@ class AsyncSandboxPool:
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         wait_seconds: float | None = None,
         api_url: str | None = None,
@@ -92,6 +93,7 @@ class AsyncSandboxPool:
             cpu=cpu,
             memory_mb=memory_mb,
             disk_gb=disk_gb,
+            class_=class_,
             from_snapshot=from_snapshot,
             wait_seconds=wait_seconds,
             api_url=api_url,

@@ -15,7 +15,7 @@ from ._handles import SnapshotHandle
 from ._keywords import known_keywords
 from ._living import delete_sandbox, delete_snapshot, get_snapshot, list_snapshots
 from ._making import MountLike, SandboxWish, create
-from ._options import NetworkMode, OnTimeout
+from ._options import NetworkMode, OnTimeout, PromiseClass
 from .network import RuleLike
 
 
@@ -64,6 +64,7 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
         network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         disk_only: bool = False,
     ) -> sandboxes.AsyncSandbox:
         """A new sandbox that goes on from this moment, or with ``disk_only`` boots on its disk."""
@@ -80,6 +81,7 @@ class AsyncSnapshot(SnapshotHandle[AsyncSession]):
             network=network,
             cpu=cpu,
             disk_gb=disk_gb,
+            class_=class_,
             disk_only=disk_only,
         )
         info = await run_and_undo(self._session, create(wish), lambda made: delete_sandbox(made.id))

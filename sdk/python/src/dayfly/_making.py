@@ -9,7 +9,7 @@ from typing import Any
 from ._checks import checked_seconds, checked_texts
 from ._effects import Operation, send_once
 from ._living import delete_together
-from ._options import NetworkMode, OnTimeout
+from ._options import NetworkMode, OnTimeout, PromiseClass
 from ._retry import TEMPLATE_SECONDS, Patience, Progress, call
 from ._wire import (
     FORK_SECONDS,
@@ -50,6 +50,7 @@ class SandboxWish:
     cpu: float | None = None
     memory_mb: int | None = None
     disk_gb: float | None = None
+    class_: PromiseClass | None = None
     from_snapshot: str | None = None
     disk_only: bool = False
     on_progress: Callable[[Progress], Any] | None = None
@@ -71,6 +72,7 @@ class SandboxWish:
             cpu=self.cpu,
             memory_mb=self.memory_mb,
             disk_gb=self.disk_gb,
+            **without_none(**{"class": self.class_}),
             **network_fields(self.network, self.egress_allowlist),
         )
 

@@ -7,6 +7,9 @@ from typing import Literal
 OnTimeout = Literal["delete", "hibernate"]
 """What happens after ``idle_seconds`` without activity."""
 
+PromiseClass = Literal["reserved", "shared"]
+"""How much of its size a sandbox is promised: all of it, or a working set on a host that shares."""
+
 Status = Literal[
     "creating",
     "running",

@@ -20,16 +20,17 @@ from ._for_model import (
     shaped,
     stream,
 )
-from ._options import NetworkMode, OnTimeout, RunMode, Status, StreamName
+from ._options import NetworkMode, OnTimeout, PromiseClass, RunMode, Status, StreamName
 from .errors import CommandFailed, ProtocolError
 
 T = TypeVar("T")
 
 
 def from_wire(kind: type[T], data: Mapping[str, Any]) -> T:
-    """A dataclass from the fields of the same names; absent ones keep their defaults."""
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    given = {name: value for name, value in data.items() if name in known}
+    """A dataclass from the fields of the same names; absent ones keep their defaults. A name that
+    Python keeps for itself has an underscore behind it."""
+    known = {one.name.rstrip("_"): one.name for one in fields(kind)}  # type: ignore[arg-type]
+    given = {known[name]: value for name, value in data.items() if name in known}
     try:
         return kind(**given)
     except TypeError:
@@ -138,6 +139,8 @@ class SandboxInfo:
     name: str | None = None
     env_names: list[str] = field(default_factory=list[str])
     variant: dict[str, Any] | None = None
+    class_: PromiseClass = "reserved"
+    sleep_reason: str | None = None
 
 
 @dataclass(frozen=True)

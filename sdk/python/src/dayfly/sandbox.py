@@ -12,7 +12,7 @@ from ._commands import Command
 from ._exploring import Exploration, ExploreWish, Score, explore
 from ._keywords import known_keywords
 from ._making import MountLike, SandboxWish
-from ._options import NetworkMode, OnTimeout, Status
+from ._options import NetworkMode, OnTimeout, PromiseClass, Status
 from ._retry import Progress
 from ._sandbox_parts import SandboxParts
 from ._sandbox_runs import SandboxRuns
@@ -55,6 +55,8 @@ class Sandbox(SandboxRuns, Closing):
     - ``egress_allowlist``: hosts that it may reach, or ``network``: a mode, or mode and rules.
       With neither it is the project's default, which is nothing unless it was changed.
     - ``volumes``: see ``Volume.mount``. ``cpu``: a limit in CPUs. ``disk_gb``: its disk.
+    - ``class_``: ``"reserved"``, promised in full, or ``"shared"``, on a host that has such: it may
+      sleep for others while it is idle. Without it the host decides.
     - ``memory_mb``: the template's, or a larger multiple of 128. Another size than the template's,
       or more CPUs, is baked when somebody first asks for it, and waited for like a template.
     - ``api_url``, ``api_key``: default ``DAYFLY_API_URL`` and ``DAYFLY_API_KEY``; or ``client``.
@@ -78,6 +80,7 @@ class Sandbox(SandboxRuns, Closing):
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
@@ -102,6 +105,7 @@ class Sandbox(SandboxRuns, Closing):
             cpu=cpu,
             memory_mb=memory_mb,
             disk_gb=disk_gb,
+            class_=class_,
             from_snapshot=from_snapshot,
             disk_only=disk_only,
             on_progress=on_progress,
@@ -128,6 +132,7 @@ class Sandbox(SandboxRuns, Closing):
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
@@ -152,6 +157,7 @@ class Sandbox(SandboxRuns, Closing):
             cpu=cpu,
             memory_mb=memory_mb,
             disk_gb=disk_gb,
+            class_=class_,
             from_snapshot=from_snapshot,
             disk_only=disk_only,
             on_progress=on_progress,
@@ -204,6 +210,7 @@ class Sandbox(SandboxRuns, Closing):
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         disk_only: bool = False,
         on_progress: Callable[[Progress], Any] | None = None,
@@ -238,6 +245,7 @@ class Sandbox(SandboxRuns, Closing):
                 cpu=cpu,
                 memory_mb=memory_mb,
                 disk_gb=disk_gb,
+                class_=class_,
                 from_snapshot=from_snapshot,
                 disk_only=disk_only,
                 on_progress=on_progress,

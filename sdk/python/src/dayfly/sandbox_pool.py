@@ -8,7 +8,7 @@ from typing import Any
 
 from ._keywords import known_keywords
 from ._making import MountLike
-from ._options import NetworkMode
+from ._options import NetworkMode, PromiseClass
 from ._pooling import ClosedPool, Member, PoolFull, PoolStatus, Shelf, retain_seconds
 from .builds import TemplateLike
 from .client import Client
@@ -82,6 +82,7 @@ class SandboxPool:
         cpu: float | None = None,
         memory_mb: int | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         from_snapshot: str | None = None,
         wait_seconds: float | None = None,
         api_url: str | None = None,
@@ -105,6 +106,7 @@ class SandboxPool:
             cpu=cpu,
             memory_mb=memory_mb,
             disk_gb=disk_gb,
+            class_=class_,
             from_snapshot=from_snapshot,
             wait_seconds=wait_seconds,
             api_url=api_url,

@@ -12,7 +12,7 @@ from ._handles import SnapshotHandle
 from ._keywords import known_keywords
 from ._living import delete_snapshot, get_snapshot, list_snapshots
 from ._making import MountLike, SandboxWish, create
-from ._options import NetworkMode, OnTimeout
+from ._options import NetworkMode, OnTimeout, PromiseClass
 from ._sync import Session
 from .client import Client, session_of
 from .network import RuleLike
@@ -69,6 +69,7 @@ class Snapshot(SnapshotHandle[Session]):
         network: NetworkMode | Mapping[str, Any] | None = None,
         cpu: float | None = None,
         disk_gb: float | None = None,
+        class_: PromiseClass | None = None,
         disk_only: bool = False,
     ) -> sandbox.Sandbox:
         """A new sandbox that goes on from this moment, or with ``disk_only`` boots on its disk."""
@@ -85,6 +86,7 @@ class Snapshot(SnapshotHandle[Session]):
             network=network,
             cpu=cpu,
             disk_gb=disk_gb,
+            class_=class_,
             disk_only=disk_only,
         )
         return sandbox.Sandbox.of(self._session, self._session.run(create(wish)))
