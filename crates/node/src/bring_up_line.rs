@@ -270,9 +270,6 @@ mod tests {
         let patient = BringUpLine::with_places(1, BOUNDS, LIMIT);
         let _held = join(&patient, "a").unwrap();
         let mut late = patient.join(&project("a"), asked).unwrap();
-        assert_eq!(
-            late.come().now_or_never(),
-            Some(Err(NoBringUp::TooLong(LIMIT)))
-        );
+        assert_eq!(late.come().await, Err(NoBringUp::TooLong(LIMIT)));
     }
 }

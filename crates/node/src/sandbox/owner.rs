@@ -1,7 +1,6 @@
 //! The task that owns one sandbox.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use dayfly_core::lifecycle::LifecycleEvent;
 use dayfly_guest_client::AgentClient;
@@ -19,6 +18,7 @@ use super::connect::{RETRY_PAUSE, connect_again};
 use super::permit::network_report;
 use super::report::{captures_of, report};
 use super::room::{RoomWait, disk_condition, wait_for_room};
+use super::rules::wait_for_idleness;
 use super::stages::Laps;
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
@@ -574,29 +574,6 @@ async fn wait_for_loss(agent: Option<&AgentClient>) {
             agent.closed().await;
         }
         None => std::future::pending().await,
-    }
-}
-
-/// Resolves when nothing was seen for the limit. Processor time has no event, so it is looked at.
-async fn wait_for_idleness(
-    parts: &Parts,
-    activity: &Activity,
-    pid: Option<i32>,
-    limit: Option<Duration>,
-) {
-    let Some(limit) = limit else {
-        return std::future::pending().await;
-    };
-    loop {
-        let now = parts.clock.now();
-        activity.look(now, pid);
-        if activity.idle_for(now) >= limit {
-            return;
-        }
-        parts
-            .clock
-            .sleep_until(now.plus(limits::ACTIVITY_PERIOD))
-            .await;
     }
 }
 
