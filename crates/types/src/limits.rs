@@ -79,6 +79,38 @@ pub const PRESSURE_STALL_PERCENT: u64 = 10;
 /// windows of half a second to ten seconds.
 pub const PRESSURE_TRIGGER_STALL: Duration = Duration::from_millis(100);
 pub const PRESSURE_TRIGGER_WINDOW: Duration = Duration::from_secs(1);
+/// How often a node looks whether guests have freed memory that could be given back.
+pub const GIVE_BACK_PERIOD: Duration = Duration::from_secs(3);
+/// Less than this is left with a guest, which will use it again.
+pub const GIVE_BACK_LEAST_BYTES: u64 = 64 << 20;
+/// Between two looks at all pages of one guest, each of which costs the guest some of its CPU.
+pub const GIVE_BACK_REST: Duration = Duration::from_secs(8);
+/// The same after a look that failed, which doubles each time up to this.
+pub const GIVE_BACK_RETRY_MAX: Duration = Duration::from_secs(120);
+/// A guest that used less of a CPU since it was last asked cannot have freed much.
+pub const GIVE_BACK_CPU_MIN: Duration = Duration::from_millis(10);
+/// An engine that used more of a CPU since a look is looked at again if it could have anything.
+pub const GIVE_BACK_LOOK_CPU_MAX: Duration = Duration::from_secs(10);
+/// Guests that are asked at the same time, so that one that says nothing holds up few.
+pub const GIVE_BACK_AT_ONCE_MAX: usize = 8;
+/// What is discarded while a machine stands still once, and how long it runs before the next time.
+pub const GIVE_BACK_STOP_BYTES: u64 = 32 << 20;
+pub const GIVE_BACK_PAUSE: Duration = Duration::from_millis(20);
+/// Stops for one look; what is left then waits for the next. A request to the sandbox waits no longer
+/// than they take.
+pub const GIVE_BACK_STOPS_MAX: usize = 64;
+/// How long they may take together.
+pub const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(30);
+/// How long an engine may take to discard what it is told in one order.
+pub const DISCARD_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a guest may take to say how much is free, and which pages are.
+pub const FREE_MEMORY_DEADLINE: Duration = Duration::from_secs(3);
+pub const FREE_PAGES_DEADLINE: Duration = Duration::from_secs(10);
+const _: () = assert!(FREE_PAGES_DEADLINE.as_secs() < AGENT_CALL_DEADLINE.as_secs());
+/// Free pages are told in blocks of this size: smaller ones are not worth a word.
+pub const FREE_BLOCK_PAGES: u32 = 16;
+/// Ranges of free pages that a guest tells, the largest. As text they fit into a message many times.
+pub const FREE_RANGES_MAX: u32 = 8192;
 /// Processes and threads of one engine on the host.
 pub const ENGINE_PIDS_MAX: u64 = 64;
 /// Open files of one engine.

@@ -20,7 +20,7 @@ use crate::sys::read_remote;
 mod pages;
 mod tracker;
 
-pub use pages::{Pages, join, merge_to, without};
+pub use pages::{Pages, both, join, merge_to, sorted, without};
 use pages::{cut, push};
 pub use tracker::WriteTracker;
 
@@ -128,6 +128,14 @@ impl GuestMemory {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Every page of it.
+    fn all(&self) -> Pages {
+        Pages {
+            first: 0,
+            count: self.bytes / PAGE_BYTES,
+        }
     }
 
     /// The pages that the process has changed, in order.

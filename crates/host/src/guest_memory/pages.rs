@@ -13,6 +13,12 @@ impl Pages {
     const fn end(self) -> u64 {
         self.first + self.count
     }
+
+    /// How much they are.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        self.count * PAGE_BYTES
+    }
 }
 
 pub(super) fn push(found: &mut Vec<Pages>, page: u64) {
@@ -59,6 +65,37 @@ pub(super) fn cut(pages: &[Pages]) -> Vec<Pages> {
         }
     }
     jobs
+}
+
+/// A list in any order, with ranges that may overlap, as one that the arithmetic here understands.
+#[must_use]
+pub fn sorted(mut pages: Vec<Pages>) -> Vec<Pages> {
+    pages.retain(|range| range.count > 0);
+    pages.sort_unstable_by_key(|range| range.first);
+    join(&pages, &[])
+}
+
+/// The pages that are in both of two sorted lists.
+#[must_use]
+pub fn both(one: &[Pages], other: &[Pages]) -> Vec<Pages> {
+    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
+    let mut found = Vec::new();
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let (first, end) = (a.first.max(b.first), a.end().min(b.end()));
+        if first < end {
+            found.push(Pages {
+                first,
+                count: end - first,
+            });
+        }
+        // What ends first meets nothing of what is behind.
+        if a.end() <= b.end() {
+            left.next();
+        } else {
+            right.next();
+        }
+    }
+    found
 }
 
 /// All pages that are in one of two sorted lists, as one.
@@ -132,7 +169,7 @@ mod tests {
             .collect()
     }
 
-    fn sorted(numbers: &BTreeSet<u64>) -> Vec<Pages> {
+    fn ranges(numbers: &BTreeSet<u64>) -> Vec<Pages> {
         let mut pages = Vec::new();
         for number in numbers {
             push(&mut pages, *number);
@@ -146,11 +183,25 @@ mod tests {
             one in proptest::collection::btree_set(0u64..60, 0..40),
             other in proptest::collection::btree_set(0u64..60, 0..40),
         ) {
-            let (a, b) = (sorted(&one), sorted(&other));
-            let both: BTreeSet<u64> = one.union(&other).copied().collect();
+            let (a, b) = (ranges(&one), ranges(&other));
+            let all: BTreeSet<u64> = one.union(&other).copied().collect();
             let left: BTreeSet<u64> = one.difference(&other).copied().collect();
-            prop_assert_eq!(join(&a, &b), sorted(&both));
+            let shared: BTreeSet<u64> = one.intersection(&other).copied().collect();
+            prop_assert_eq!(join(&a, &b), ranges(&all));
             prop_assert_eq!(numbers(&without(&a, &b)), left);
+            prop_assert_eq!(both(&a, &b), ranges(&shared));
+        }
+
+        #[test]
+        fn a_list_in_any_order_is_sorted(
+            list in proptest::collection::vec((0u64..60, 0u64..9), 0..40),
+        ) {
+            let list: Vec<Pages> = list
+                .into_iter()
+                .map(|(first, count)| Pages { first, count })
+                .collect();
+            let expected = ranges(&numbers(&list));
+            prop_assert_eq!(sorted(list), expected);
         }
     }
 

@@ -86,7 +86,7 @@ impl WriteTracker {
     /// # Errors
     /// [`GuestMemoryError`]; what was taken until then is lost, so a copy has to begin anew.
     pub fn take(&mut self) -> Result<Vec<Pages>, GuestMemoryError> {
-        self.walk(Written::Take)
+        self.walk(self.memory.all(), Written::Take)
     }
 
     /// What was written since the last time, and goes on counting as written.
@@ -94,12 +94,20 @@ impl WriteTracker {
     /// # Errors
     /// [`GuestMemoryError`].
     pub fn look(&mut self) -> Result<Vec<Pages>, GuestMemoryError> {
-        self.walk(Written::Look)
+        self.look_at(self.memory.all())
     }
 
-    fn walk(&mut self, written: Written) -> Result<Vec<Pages>, GuestMemoryError> {
-        let end = self.memory.start + self.memory.bytes;
-        let mut at = self.memory.start;
+    /// The same of some neighbouring pages, which must be pages of this memory.
+    ///
+    /// # Errors
+    /// [`GuestMemoryError`].
+    pub fn look_at(&mut self, pages: Pages) -> Result<Vec<Pages>, GuestMemoryError> {
+        self.walk(pages, Written::Look)
+    }
+
+    fn walk(&mut self, pages: Pages, written: Written) -> Result<Vec<Pages>, GuestMemoryError> {
+        let mut at = self.memory.start + pages.first * PAGE_BYTES;
+        let end = at + pages.bytes();
         let mut found = Vec::new();
         while at < end {
             let walk = sys::written_ranges(&self.table, at, end, written, &mut self.ranges);
@@ -166,6 +174,11 @@ mod tests {
         }
         let wrote = [page(0), page(2), page(40)].concat();
         assert_eq!(tracker.look().unwrap(), wrote);
+        let some = Pages {
+            first: 1,
+            count: 30,
+        };
+        assert_eq!(tracker.look_at(some).unwrap(), page(2));
         assert_eq!(tracker.take().unwrap(), wrote);
         assert_eq!(tracker.take().unwrap(), []);
 
