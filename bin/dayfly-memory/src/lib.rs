@@ -11,10 +11,12 @@
 //! `/proc/PID/maps` that the layers are, and ends the engine.
 //!
 //! It also opens, and leaves open, what the node borrows to have the kernel note the guest's writes
-//! while a capture copies memory ahead; see [`sys::tracking`].
+//! while a capture copies memory ahead; see [`sys::tracking`]. And it has a thread that discards
+//! pages which the guest has freed, when the node orders it; see [`sys::discarding`].
 //!
 //! Start reading at [`map`], the text that it is told what to do with.
 #![deny(unsafe_code)]
 
 mod map;
+mod order;
 mod sys;

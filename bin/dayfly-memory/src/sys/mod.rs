@@ -4,15 +4,18 @@
     reason = "a library that takes the place of mmap is made of nothing else"
 )]
 
+mod discarding;
 pub(crate) mod tracking;
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::map::{MAP_VARIABLE, MemoryMap, PAGE_BYTES};
+use crate::order::SOCKET_VARIABLE;
 
 /// Guest memory is mapped once. A second such mapping is not what this library understands.
 static IS_DONE: AtomicBool = AtomicBool::new(false);
@@ -117,6 +120,11 @@ fn lay_over(start: *mut c_void, length: usize) {
         }
     }
     tracking::open();
+    if let Some(socket) = std::env::var_os(SOCKET_VARIABLE) {
+        // SAFETY: guest memory was mapped there a moment ago with the size that the map names, and
+        // an engine keeps it until it ends. This library holds no reference into it.
+        unsafe { discarding::begin(Path::new(&socket), start, memory.memory_bytes) };
+    }
 }
 
 fn map_extent(start: *mut c_void, file: &File, offset: u64, bytes: u64) {
