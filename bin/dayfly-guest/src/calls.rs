@@ -12,6 +12,7 @@ use crate::activity;
 use crate::agent::Agent;
 use crate::clock::{file_clock_unix_nanos, monotonic_ms, uptime_ms};
 use crate::files::Worker;
+use crate::free_memory::{self, FreePagesWanted};
 use crate::identity;
 use crate::machine::Machine;
 use crate::refusal::{guest_error, unsupported};
@@ -30,6 +31,7 @@ impl Agent {
             Work::Done(result) => self.answer(call, result),
             Work::File(request) => self.start_file(call, request),
             Work::Disk(operation) => self.start_disk(call, operation),
+            Work::FreePages(wanted) => self.start_free_pages(call, wanted),
             Work::WaitPort { port, timeout_ms } => {
                 let now_ms = monotonic_ms();
                 if let Err(error) = self.port_waits.add(call, port, timeout_ms, now_ms) {
@@ -90,6 +92,20 @@ impl Agent {
                 Err(error) => Err(error),
             },
             Request::Activity => Ok(Response::Activity(self.activity())),
+            // They would be those of somebody else's machine.
+            Request::FreeMemory | Request::ListFreePages { .. } if !self.machine.is_guest() => {
+                Err(unsupported())
+            }
+            Request::FreeMemory => free_memory::amount(),
+            Request::ListFreePages {
+                block_pages,
+                ranges_max,
+            } => {
+                return Work::FreePages(FreePagesWanted {
+                    block_pages,
+                    ranges_max,
+                });
+            }
             _ => Err(unsupported()),
         })
     }
@@ -174,6 +190,8 @@ enum Work {
     File(Request),
     /// In a child of root.
     Disk(DiskOperation),
+    /// The same.
+    FreePages(FreePagesWanted),
     /// When something listens on the port.
     WaitPort {
         port: u16,

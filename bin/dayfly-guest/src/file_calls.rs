@@ -1,4 +1,4 @@
-//! Calls that a child serves: files and disks.
+//! Calls that a child serves: files, disks and free pages.
 
 use dayfly_guest_proto::{ChannelId, GuestError, GuestErrorCode, Request};
 use dayfly_types::limits::{AGENT_FILE_OPERATIONS_MAX, WATCHES_MAX};
@@ -6,6 +6,7 @@ use dayfly_types::limits::{AGENT_FILE_OPERATIONS_MAX, WATCHES_MAX};
 use crate::account::Account;
 use crate::agent::Agent;
 use crate::files::{self, ChangedSince, Job, Operation, Worker};
+use crate::free_memory::FreePagesWanted;
 use crate::refusal::{guest_error, wrong_state};
 use crate::volumes::DiskOperation;
 
@@ -34,6 +35,14 @@ impl Agent {
     /// Starts something about disks, as root. The child answers.
     pub(crate) fn start_disk(&mut self, call: u64, operation: DiskOperation) {
         let operation = Operation::Disk(operation);
+        if let Err(error) = self.start_job(call, operation, Account::root()) {
+            self.answer(call, Err(error));
+        }
+    }
+
+    /// Looks for free pages, as root. The child answers.
+    pub(crate) fn start_free_pages(&mut self, call: u64, wanted: FreePagesWanted) {
+        let operation = Operation::FreePages(wanted);
         if let Err(error) = self.start_job(call, operation, Account::root()) {
             self.answer(call, Err(error));
         }

@@ -22,6 +22,7 @@ mod disks;
 mod exec;
 mod file_calls;
 mod files;
+mod free_memory;
 mod hooks;
 mod identity;
 mod life;

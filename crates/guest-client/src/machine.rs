@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use dayfly_guest_proto::copy_mark::NONCE_BYTES;
-use dayfly_guest_proto::{Activity, CopyMark, Identified, Identity, Request, Response, Status};
+use dayfly_guest_proto::{
+    Activity, CopyMark, FreePages, Identified, Identity, Request, Response, Status,
+};
 
 use crate::client::AgentClient;
 use crate::error::CallError;
@@ -145,5 +147,40 @@ impl AgentClient {
             return Err(CallError::UnexpectedAnswer);
         };
         Ok(activity)
+    }
+
+    /// Asks how many bytes of the guest's memory nobody uses.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] when the agent is too old for it.
+    pub async fn free_memory(&self) -> Result<u64, CallError> {
+        let Response::FreeMemory { bytes } = self.call(Request::FreeMemory).await? else {
+            return Err(CallError::UnexpectedAnswer);
+        };
+        Ok(bytes)
+    }
+
+    /// Asks which page frames are free. What comes is what the guest says: no range need be one
+    /// that it has, and they need not be in order.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] when the agent is too old for it; [`CallError::UnexpectedAnswer`] when
+    /// it tells more than it was asked for.
+    pub async fn free_pages(
+        &self,
+        block_pages: u32,
+        ranges_max: u32,
+    ) -> Result<Vec<FreePages>, CallError> {
+        let request = Request::ListFreePages {
+            block_pages,
+            ranges_max,
+        };
+        let Response::FreePages { ranges } = self.call(request).await? else {
+            return Err(CallError::UnexpectedAnswer);
+        };
+        if ranges.len() as u64 > u64::from(ranges_max) {
+            return Err(CallError::UnexpectedAnswer);
+        }
+        Ok(ranges)
     }
 }

@@ -14,7 +14,8 @@ use dayfly_guest_client::{
     StreamError, WriteSpec,
 };
 use dayfly_guest_proto::{
-    ChannelId, DataHeader, Event, GuestMessage, Request, Response, StreamKind, WindowError,
+    ChannelId, DataHeader, Event, FreePages, GuestMessage, Request, Response, StreamKind,
+    WindowError,
 };
 use dayfly_types::exec::{ExecExit, ExitReason};
 use dayfly_types::file::{FileMode, OpenedFile};
@@ -387,4 +388,23 @@ async fn guest_of_another_generation_is_told_apart() {
         matches!(result, Err(ConnectError::NoCommonGeneration)),
         "{result:?}"
     );
+}
+
+#[tokio::test]
+async fn more_free_pages_than_were_asked_for_are_refused() {
+    for (told, is_fine) in [(2, true), (3, false)] {
+        let (client, mut guest) = ScriptedGuest::connect().await;
+        let asked = tokio::spawn(async move { client.free_pages(16, 2).await });
+        let call = guest.next_call().await;
+        let anything = FreePages {
+            first: u64::MAX,
+            count: u64::MAX,
+        };
+        let ranges = vec![anything; told];
+        guest
+            .answer(call.call, Ok(Response::FreePages { ranges }))
+            .await;
+        let outcome = within(asked).await.unwrap();
+        assert_eq!(outcome.is_ok(), is_fine, "{outcome:?}");
+    }
 }

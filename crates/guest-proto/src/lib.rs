@@ -43,8 +43,8 @@ pub use identity::{
     AgentToken, Entropy, HookResult, Identified, Identity, IdentityEvent, MachineId,
 };
 pub use message::{
-    Activity, Answer, AnswerResult, Call, Event, GuestMessage, GuestState, MessageError, Request,
-    Response, Status,
+    Activity, Answer, AnswerResult, Call, Event, FreePages, GuestMessage, GuestState, MessageError,
+    Request, Response, Status,
 };
 pub use opening::{Nonce, Opening, OpeningAck};
 pub use pair::{Pairing, PortRole};

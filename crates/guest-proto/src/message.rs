@@ -252,6 +252,16 @@ pub enum Request {
         /// At most [`PORT_WAIT_CALL_MAX`](dayfly_types::limits::PORT_WAIT_CALL_MAX) counts.
         timeout_ms: u64,
     },
+    /// Asks how much memory nobody uses.
+    FreeMemory,
+    /// Asks which page frames are free, and stay so or are written to before anybody reads them.
+    /// None are told where the kernel reads pages that it has freed.
+    ListFreePages {
+        /// Only blocks of so many frames, at a multiple of it, all of which are free.
+        block_pages: u32,
+        /// Beyond it the smallest are left out.
+        ranges_max: u32,
+    },
 }
 
 const fn one_level() -> u32 {
@@ -341,6 +351,34 @@ pub enum Response {
     Ports {
         ports: Vec<Listener>,
     },
+    FreeMemory {
+        bytes: u64,
+    },
+    FreePages {
+        /// In order.
+        ranges: Vec<FreePages>,
+    },
+}
+
+/// Neighbouring free page frames, as the guest's kernel numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub struct FreePages {
+    pub first: u64,
+    pub count: u64,
+}
+
+// There are thousands in one message.
+impl From<(u64, u64)> for FreePages {
+    fn from((first, count): (u64, u64)) -> Self {
+        Self { first, count }
+    }
+}
+
+impl From<FreePages> for (u64, u64) {
+    fn from(range: FreePages) -> Self {
+        (range.first, range.count)
+    }
 }
 
 /// What keeps a guest busy.
@@ -438,6 +476,8 @@ pub const REQUEST_KINDS: &[&str] = &[
     "connect_port",
     "list_ports",
     "wait_port",
+    "free_memory",
+    "list_free_pages",
 ];
 
 /// The kinds that [`Event`] knows.
@@ -532,68 +572,5 @@ fn explain_guest_message(bytes: &[u8], error: serde_json::Error) -> MessageError
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_fields_are_ignored() {
-        let text = br#"{"call":3,"new":1,"request":{"kind":"thaw","also_new":[]}}"#;
-        assert_eq!(
-            Call::parse(text).unwrap(),
-            Call {
-                call: 3,
-                request: Request::Thaw {
-                    wall_clock_unix_nanos: None
-                }
-            }
-        );
-    }
-
-    #[test]
-    fn unknown_request_is_refused_as_unsupported_with_its_call() {
-        let text = br#"{"call":3,"request":{"kind":"teleport"}}"#;
-        let Err(MessageError::Refused { call: 3, error }) = Call::parse(text) else {
-            panic!("not refused");
-        };
-        assert_eq!(error.code, GuestErrorCode::Unsupported);
-    }
-
-    #[test]
-    fn malformed_request_is_refused_as_invalid_with_its_call() {
-        let text = br#"{"call":4,"request":{"kind":"stat","path":7}}"#;
-        let Err(MessageError::Refused { call: 4, error }) = Call::parse(text) else {
-            panic!("not refused");
-        };
-        assert_eq!(error.code, GuestErrorCode::Invalid);
-        assert!(matches!(
-            Call::parse(b"[]"),
-            Err(MessageError::Malformed(_))
-        ));
-    }
-
-    #[test]
-    fn unknown_event_and_answer_are_told_from_garbage() {
-        let event = br#"{"event":{"kind":"sneezed"}}"#;
-        assert!(matches!(
-            GuestMessage::parse(event),
-            Err(MessageError::UnknownEvent)
-        ));
-        let answer = br#"{"answer":{"call":9,"result":{"ok":{"kind":"novel"}}}}"#;
-        let parsed = GuestMessage::parse(answer);
-        assert!(matches!(
-            parsed,
-            Err(MessageError::UnknownAnswer { call: 9 })
-        ));
-        let lie = br#"{"event":{"kind":"exec_exited"}}"#;
-        assert!(matches!(
-            GuestMessage::parse(lie),
-            Err(MessageError::Malformed(_))
-        ));
-    }
-
-    #[test]
-    fn unknown_words_become_unknown_and_not_a_failure() {
-        let error: GuestError = serde_json::from_str(r#"{"code":"moon","message":"x"}"#).unwrap();
-        assert_eq!(error.code, GuestErrorCode::Unknown);
-    }
-}
+#[path = "message_tests.rs"]
+mod tests;

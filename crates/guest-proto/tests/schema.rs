@@ -13,9 +13,9 @@ use std::path::Path;
 use dayfly_guest_proto::message::{AnswerResult, EVENT_KINDS, REQUEST_KINDS};
 use dayfly_guest_proto::{
     Activity, AgentToken, Answer, Call, ChannelId, CopyMark, DataHeader, Entropy, Event, ExecPage,
-    FrameEncoder, GuestError, GuestErrorCode, GuestMessage, GuestState, HookResult, Identified,
-    Identity, IdentityEvent, MachineId, Nonce, Opening, PortRole, Request, Response, SessionTag,
-    StartExec, Status, StreamKind, copy_mark, frame, opening,
+    FrameEncoder, FreePages, GuestError, GuestErrorCode, GuestMessage, GuestState, HookResult,
+    Identified, Identity, IdentityEvent, MachineId, Nonce, Opening, PortRole, Request, Response,
+    SessionTag, StartExec, Status, StreamKind, copy_mark, frame, opening,
 };
 use dayfly_types::exec::{
     ExecCommand, ExecExit, ExecInfo, ExecLimits, ExecSpec, ExitReason, LimitKind, LogExtent,
@@ -280,6 +280,11 @@ fn tree_requests() -> Vec<Request> {
             port: 8080,
             timeout_ms: 5000,
         },
+        Request::FreeMemory,
+        Request::ListFreePages {
+            block_pages: 16,
+            ranges_max: 8192,
+        },
     ]
 }
 
@@ -367,6 +372,13 @@ fn responses() -> Vec<Response> {
             execs: vec![exec_info()],
             has_more: true,
         }),
+        Response::FreeMemory { bytes: 300 << 20 },
+        Response::FreePages {
+            ranges: vec![FreePages {
+                first: 4096,
+                count: 1024,
+            }],
+        },
     ]
 }
 

@@ -14,6 +14,7 @@ use super::line::Line;
 use super::transfer::WriteOptions;
 use super::{changes, directory, guest_error, invalid, operate, pack, transfer, unpack, watch};
 use crate::account::Account;
+use crate::free_memory::FreePagesWanted;
 use crate::sys;
 use crate::volumes::DiskOperation;
 
@@ -83,6 +84,8 @@ pub(crate) enum Operation {
     },
     /// Something about disks, which only root may do.
     Disk(DiskOperation),
+    /// Only root may look at all memory.
+    FreePages(FreePagesWanted),
 }
 
 /// Which way the bytes of an operation go.
@@ -107,7 +110,8 @@ impl Operation {
             | Self::Remove { .. }
             | Self::Move { .. }
             | Self::ChangeMode { .. }
-            | Self::Disk(_) => Flow::None,
+            | Self::Disk(_)
+            | Self::FreePages(_) => Flow::None,
         }
     }
 
@@ -137,7 +141,7 @@ impl Operation {
             | Self::Unpack { path, .. } => [Some(path), None],
             Self::Move { from, to, .. } => [Some(from), Some(to)],
             Self::Changes { wanted, .. } => [Some(&wanted.path), None],
-            Self::Disk(_) => [None, None],
+            Self::Disk(_) | Self::FreePages(_) => [None, None],
         };
         let is_no_path = |path: &Path| {
             let bytes = path.as_os_str().as_bytes();
@@ -164,7 +168,8 @@ impl Operation {
             | Self::Write { .. }
             | Self::Watch { .. }
             | Self::Pack { .. }
-            | Self::Unpack { .. } => Vec::new(),
+            | Self::Unpack { .. }
+            | Self::FreePages(_) => Vec::new(),
         }
     }
 }
@@ -228,19 +233,20 @@ impl Job {
             Operation::Unpack { channel, path } => unpack::unpack(line, *channel, path),
             Operation::Changes { channel, wanted } => changes::list(line, *channel, wanted),
             Operation::Disk(operation) => line.answer(operation.run()),
+            Operation::FreePages(wanted) => line.answer(wanted.find()),
         }
     }
 
-    /// Relative paths start where an exec would start. An operation on disks stays out of every
-    /// file system that it may have to unmount.
+    /// Relative paths start where an exec would start. What has none stays out of every file system
+    /// that may have to be unmounted.
     fn enter_directory(&self) {
-        let is_disk = matches!(self.operation, Operation::Disk(_));
+        let has_none = matches!(self.operation, Operation::Disk(_) | Operation::FreePages(_));
         let places = [
             self.account.directory.as_str(),
             self.account.home.as_str(),
             "/",
         ];
-        let places = if is_disk { &places[2..] } else { &places };
+        let places = if has_none { &places[2..] } else { &places };
         let _ = places
             .iter()
             .any(|place| std::env::set_current_dir(place).is_ok());
