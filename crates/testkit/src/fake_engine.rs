@@ -37,6 +37,8 @@ pub enum EngineOperation {
     Resume,
     CopyAhead,
     Capture,
+    NoteWrites,
+    GiveBack,
     PrepareSeal,
     Seal,
     Grow,
@@ -170,6 +172,15 @@ impl FakeEngine {
         for machine in self.shared.machines().values() {
             machine.run_out_of_room();
         }
+    }
+
+    /// What the machine of a process has given back to the host so far.
+    #[must_use]
+    pub fn given_back_bytes(&self, pid: i32) -> u64 {
+        let machines = self.shared.machines();
+        machines
+            .get(&pid)
+            .map_or(0, |machine| machine.given_back_bytes())
     }
 
     /// Has the kernel of every guest panic.

@@ -120,6 +120,11 @@ impl FakeGuest {
         self.lock().disk_bytes
     }
 
+    /// Plays a kernel that has so many pages that nobody uses.
+    pub fn set_free_pages(&self, pages: u64) {
+        self.lock().free_pages = pages;
+    }
+
     /// Execs that run, with or without a conversation.
     #[must_use]
     pub fn running_execs(&self) -> u32 {

@@ -1,15 +1,15 @@
 //! The machines of the fake engine.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
-    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, GuestEnd, MachineSpec,
-    MemoryCapture, PAGE_BYTES, PageRange, ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm,
-    VmEvent, VmExit, file_names,
+    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, FrameRange,
+    GiveBackError, GivenBack, GuestEnd, MachineSpec, MemoryCapture, PAGE_BYTES, PageRange,
+    ParkedVm, RestoreError, SealError, Slot, SlotIndex, Vm, VmEvent, VmExit, file_names,
 };
 use tokio::sync::watch;
 
@@ -35,6 +35,7 @@ pub(crate) struct Machine {
     is_panicked: watch::Sender<bool>,
     /// The file that the guest's writes go to.
     writable: Mutex<String>,
+    given_back_bytes: AtomicU64,
 }
 
 impl Machine {
@@ -56,7 +57,12 @@ impl Machine {
             is_damaged: watch::Sender::new(false),
             is_panicked: watch::Sender::new(false),
             writable: Mutex::new(file_names::WRITABLE_DISK.to_owned()),
+            given_back_bytes: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) fn given_back_bytes(&self) -> u64 {
+        self.given_back_bytes.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is(&self, process: EngineProcess, slot: SlotIndex) -> bool {
@@ -190,6 +196,8 @@ pub(crate) struct FakeVm {
     /// Whether the event that it waits for room was told already.
     is_told: bool,
     told_of_failure: bool,
+    /// Whether writes are noted for memory that is to be given back.
+    is_noted: bool,
 }
 
 impl FakeVm {
@@ -199,6 +207,7 @@ impl FakeVm {
             shared,
             is_told: false,
             told_of_failure: false,
+            is_noted: false,
         }
     }
 
@@ -211,6 +220,15 @@ impl FakeVm {
             return Err(ControlError::Gone);
         }
         fault.map_err(|error| ControlError::Refused(error.into()))
+    }
+
+    async fn give_back_step(&self, operation: EngineOperation) -> Result<(), GiveBackError> {
+        let process = Some(self.machine.process);
+        let fault = self.shared.fault(operation, process).await;
+        if self.machine.exit().is_some() {
+            return Err(GiveBackError::Gone);
+        }
+        fault.map_err(|error| GiveBackError::Refused(error.into()))
     }
 
     async fn seal_step(&self, operation: EngineOperation) -> Result<(), SealError> {
@@ -316,6 +334,46 @@ impl Vm for FakeVm {
             captured.patched_pages = u64::from(memory.patch.is_some());
         }
         Ok(captured)
+    }
+
+    async fn note_writes(&mut self, _memory_bytes: u64) -> Result<bool, GiveBackError> {
+        self.give_back_step(EngineOperation::NoteWrites).await?;
+        self.is_noted = true;
+        Ok(true)
+    }
+
+    /// Of this guest all is changed, and nothing is written after it was noted.
+    async fn give_back(
+        &mut self,
+        free: &[FrameRange],
+        least_bytes: u64,
+    ) -> Result<GivenBack, GiveBackError> {
+        if !std::mem::take(&mut self.is_noted) {
+            return Err(GiveBackError::NotNoted);
+        }
+        self.give_back_step(EngineOperation::GiveBack).await?;
+        if !*self.machine.running.borrow() {
+            return Err(GiveBackError::NotRunning);
+        }
+        let all = self.machine.spec.memory.bytes() / PAGE_BYTES;
+        let within = |range: &FrameRange| {
+            let end = range.first.saturating_add(range.count).min(all);
+            end.saturating_sub(range.first) * PAGE_BYTES
+        };
+        let bytes: u64 = free.iter().map(within).sum();
+        if bytes < least_bytes {
+            return Ok(GivenBack {
+                left_bytes: bytes,
+                ..GivenBack::default()
+            });
+        }
+        let given = &self.machine.given_back_bytes;
+        given.fetch_add(bytes, Ordering::SeqCst);
+        Ok(GivenBack {
+            bytes,
+            stops: 1,
+            ..GivenBack::default()
+        })
     }
 
     async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use dayfly_host::guest_memory::GuestMemoryError;
 use dayfly_host::process::ProcessError;
 use dayfly_vmm::{
-    AdoptError, BootError, ControlError, EngineCaptureError, LaunchError, ParkError, RestoreError,
-    SealError, SlotError,
+    AdoptError, BootError, ControlError, EngineCaptureError, GiveBackError, LaunchError, ParkError,
+    RestoreError, SealError, SlotError,
 };
 
 /// Why a conversation with the monitor failed.
@@ -164,5 +164,6 @@ from_monitor_error!(
     AdoptError,
     ControlError,
     EngineCaptureError,
-    SealError
+    SealError,
+    GiveBackError
 );

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::capabilities::processor_model;
 use crate::driver::QemuConfig;
-use crate::layout::{MEMORY_MAP, MEMORY_MAP_VARIABLE, spare_disk_name};
+use crate::layout::{
+    MEMORY_MAP, MEMORY_MAP_VARIABLE, MEMORY_SOCKET, MEMORY_SOCKET_VARIABLE, spare_disk_name,
+};
 use crate::network;
 use crate::qmp::WRITABLE_NODE;
 
@@ -148,8 +150,8 @@ pub(crate) fn command(launch: &Launch<'_>, mut mounts: Mounts) -> EngineCommand 
 }
 
 /// Memory layers are mapped by a library that is loaded before the engine's own, which also has
-/// the kernel ready to note what the guest writes. A machine whose memory becomes an image needs
-/// neither, and maps it shared.
+/// the kernel ready to note what the guest writes, and gives back what the guest has freed. A machine
+/// whose memory becomes an image needs none of that, and maps it shared.
 fn environment(launch: &Launch<'_>) -> Vec<(String, String)> {
     let becomes_image = matches!(
         launch.origin,
@@ -161,10 +163,15 @@ fn environment(launch: &Launch<'_>) -> Vec<(String, String)> {
     if becomes_image {
         return Vec::new();
     }
-    let map = launch.slot.engine_run_directory.join(MEMORY_MAP);
+    let run_directory = &launch.slot.engine_run_directory;
+    let (map, socket) = (
+        run_directory.join(MEMORY_MAP),
+        run_directory.join(MEMORY_SOCKET),
+    );
     vec![
         ("LD_PRELOAD".to_owned(), text(&launch.config.memory_library)),
         (MEMORY_MAP_VARIABLE.to_owned(), text(&map)),
+        (MEMORY_SOCKET_VARIABLE.to_owned(), text(&socket)),
     ]
 }
 

@@ -255,7 +255,8 @@ fn every_machine_but_one_whose_memory_becomes_an_image_loads_the_library() {
             names,
             [
                 "LD_PRELOAD=/usr/lib/dayfly/libdayfly_memory.so",
-                "DAYFLY_MEMORY_MAP=/run/memory.map"
+                "DAYFLY_MEMORY_MAP=/run/memory.map",
+                "DAYFLY_MEMORY_SOCKET=/run/memory.sock"
             ]
         );
     }

@@ -23,6 +23,9 @@ const SPARE_DISK_BYTES: u64 = 4096;
 /// What the memory library reads.
 pub(crate) const MEMORY_MAP: &str = "memory.map";
 pub(crate) const MEMORY_MAP_VARIABLE: &str = "DAYFLY_MEMORY_MAP";
+/// Where the memory library takes orders.
+pub(crate) const MEMORY_SOCKET: &str = "memory.sock";
+pub(crate) const MEMORY_SOCKET_VARIABLE: &str = "DAYFLY_MEMORY_SOCKET";
 const MEMORY_MAP_HEADER: &str = "dayfly-memory-map 1";
 /// A snapshot's device state; the name of a capture's own is another.
 const RESTORED_STATE: &str = "restored.state";
@@ -514,6 +517,7 @@ mod tests {
         assert!(is_guest_memory("/template/memory.img"));
         assert!(is_guest_memory("/run/memory-3.layer"));
         assert!(!is_guest_memory("/run/memory.map"));
+        assert!(!is_guest_memory("/run/memory.sock"));
         assert!(!is_guest_memory("/usr/lib/x86_64-linux-gnu/libc.so.6"));
     }
 }

@@ -8,11 +8,14 @@
 pub mod bare;
 pub mod capabilities;
 mod counter;
+mod discarding;
 pub mod disk_pace;
 pub mod disks;
 pub mod driver;
 pub mod error;
 mod events;
+mod frames;
+mod give_back;
 pub mod installed;
 mod launch;
 mod layout;

@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
-    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, MemoryCapture,
-    SealError, Slot, Vm, VmEvent, VmExit, file_names,
+    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, FrameRange,
+    GiveBackError, GivenBack, MemoryCapture, SealError, Slot, Vm, VmEvent, VmExit, file_names,
 };
 use serde_json::{Value, json};
 
 use crate::disks::engine_path_of;
 use crate::error::{LayoutError, MonitorError};
 use crate::events::{Events, Heard, STOPPED_BY_ERROR};
+use crate::give_back::Noted;
 use crate::layout::{make_layer, make_state_file};
 use crate::memory::{self, Ahead};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
@@ -28,12 +29,15 @@ use crate::qmp::{LAYER_SUFFIX, Monitor};
 /// and the next one starts a new conversation.
 #[derive(Debug)]
 pub(crate) struct QemuVm {
-    slot: Slot,
+    pub(crate) slot: Slot,
     watched: Watched,
-    monitor: Option<Monitor>,
+    pub(crate) monitor: Option<Monitor>,
     events: Events,
     /// What was copied for a capture that is yet to come.
     ahead: Option<Ahead>,
+    /// There while writes are noted for memory that is to be given back. Never beside `ahead`: each
+    /// takes the notes that it reads.
+    noted: Option<Noted>,
 }
 
 impl QemuVm {
@@ -44,10 +48,11 @@ impl QemuVm {
             monitor,
             events: Events::default(),
             ahead: None,
+            noted: None,
         }
     }
 
-    async fn take_monitor(&mut self) -> Result<Monitor, MonitorError> {
+    pub(crate) async fn take_monitor(&mut self) -> Result<Monitor, MonitorError> {
         match self.monitor.take() {
             Some(monitor) => Ok(monitor),
             None => {
@@ -105,7 +110,7 @@ impl QemuVm {
         Ok(monitor)
     }
 
-    async fn paused_monitor(&mut self) -> Result<Monitor, MonitorError> {
+    pub(crate) async fn paused_monitor(&mut self) -> Result<Monitor, MonitorError> {
         let mut monitor = self.take_monitor().await?;
         let status = monitor.status(ENGINE_COMMAND_DEADLINE).await?;
         if status == "paused" {
@@ -194,6 +199,7 @@ impl Vm for QemuVm {
         memory: &MemoryCapture,
     ) -> Result<Option<u64>, EngineCaptureError> {
         let (pid, memory) = (self.watched.process().pid, memory.clone());
+        self.noted = None;
         let ahead = self.ahead.take();
         let round = move || memory::copy_ahead(pid, &memory, ahead);
         let copied = tokio::task::spawn_blocking(round).await;
@@ -243,6 +249,21 @@ impl Vm for QemuVm {
             device_time,
             memory_time: start.elapsed(),
         })
+    }
+
+    async fn note_writes(&mut self, memory_bytes: u64) -> Result<bool, GiveBackError> {
+        self.ahead = None;
+        self.noted = self.note_writes_now(memory_bytes).await?;
+        Ok(self.noted.is_some())
+    }
+
+    async fn give_back(
+        &mut self,
+        free: &[FrameRange],
+        least_bytes: u64,
+    ) -> Result<GivenBack, GiveBackError> {
+        let noted = self.noted.take().ok_or(GiveBackError::NotNoted)?;
+        self.give_back_noted(noted, free, least_bytes).await
     }
 
     async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError> {

@@ -11,6 +11,7 @@ use crate::capabilities::Capabilities;
 use crate::error::{
     AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };
+use crate::give_back::{FrameRange, GiveBackError, GivenBack};
 use crate::slot::{EngineProcess, Slot};
 use crate::spec::{BootSpec, CaptureSpec, Captured, MemoryCapture, RestoreSpec};
 
@@ -76,6 +77,23 @@ pub trait Vm: Send + Sync + std::fmt::Debug + 'static {
     /// must be paused and stays so. Nothing is synced to disk; that can wait until it runs again.
     /// What [`Vm::copy_ahead`] has copied to the same layer is not copied again.
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError>;
+
+    /// Notes from now on what the guest writes, for a [`Vm::give_back`] that is yet to come.
+    /// `memory_bytes` is how much memory the machine has. Says whether this machine can give memory
+    /// back at all. What was copied ahead for a capture has to be copied anew afterwards.
+    async fn note_writes(&mut self, memory_bytes: u64) -> Result<bool, GiveBackError>;
+
+    /// Gives memory back to the host: frames that the guest has said to be free since the call
+    /// before, if they differ from what was restored and were not written since that call. They are
+    /// what was restored then. Does nothing when that is less than `least_bytes`.
+    ///
+    /// The machine, which must run, stands still for moments. A call that was dropped may leave it
+    /// so.
+    async fn give_back(
+        &mut self,
+        free: &[FrameRange],
+        least_bytes: u64,
+    ) -> Result<GivenBack, GiveBackError>;
 
     /// Makes an empty disk layer of that name in the run directory and has the engine open it, so
     /// that [`Vm::seal_disk`] is quick. Repeating it with the same name changes nothing.

@@ -1,6 +1,6 @@
 //! The engine port: what Dayfly asks of a virtual machine monitor and of the slot it runs in.
 //!
-//! Plain data and three traits, [`Engine`], [`ParkedVm`] and [`Vm`], of fifteen methods together.
+//! Plain data and three traits, [`Engine`], [`ParkedVm`] and [`Vm`].
 //! No driver's words may appear here: QEMU, Firecracker and the fake fit the same port, and one
 //! conformance suite (`dayfly-testkit`) keeps them honest. Start reading at [`engine`].
 #![forbid(unsafe_code)]
@@ -8,6 +8,7 @@
 pub mod capabilities;
 pub mod engine;
 pub mod error;
+pub mod give_back;
 pub mod slot;
 pub mod spec;
 
@@ -16,6 +17,7 @@ pub use engine::{Engine, GuestEnd, ParkedVm, Vm, VmEvent, VmExit};
 pub use error::{
     AdoptError, BootError, ControlError, EngineCaptureError, ParkError, RestoreError, SealError,
 };
+pub use give_back::{FrameRange, GiveBackError, GivenBack};
 pub use slot::{
     EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
     SlotLimits, SlotProvider,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_vmm::{
     AdoptError, BootError, BootSpec, Capabilities, CaptureSpec, Captured, ControlError, Engine,
-    EngineCaptureError, EngineProcess, MemoryCapture, ParkError, ParkedVm, RestoreError,
-    RestoreSpec, SealError, Slot, Vm, VmEvent, VmExit,
+    EngineCaptureError, EngineProcess, FrameRange, GiveBackError, GivenBack, MemoryCapture,
+    ParkError, ParkedVm, RestoreError, RestoreSpec, SealError, Slot, Vm, VmEvent, VmExit,
 };
 
 use super::{Effect, Effects};
@@ -118,6 +118,21 @@ impl Vm for ObservedVm {
     async fn capture(&mut self, spec: &CaptureSpec) -> Result<Captured, EngineCaptureError> {
         let work = self.inner.capture(spec);
         self.effects.around_async(Effect::EngineCapture, work).await
+    }
+
+    async fn note_writes(&mut self, memory_bytes: u64) -> Result<bool, GiveBackError> {
+        // Looks, and changes nothing.
+        self.inner.note_writes(memory_bytes).await
+    }
+
+    async fn give_back(
+        &mut self,
+        free: &[FrameRange],
+        least_bytes: u64,
+    ) -> Result<GivenBack, GiveBackError> {
+        let work = self.inner.give_back(free, least_bytes);
+        let effect = Effect::EngineGiveBack;
+        self.effects.around_async(effect, work).await
     }
 
     async fn prepare_seal(&mut self, layer: &str, empty_layer: &Path) -> Result<(), SealError> {

@@ -52,6 +52,7 @@ effects! {
     EngineResume = "engine.resume",
     EngineCopyAhead = "engine.copy_ahead",
     EngineCapture = "engine.capture",
+    EngineGiveBack = "engine.give_back",
     EnginePrepareSeal = "engine.prepare_seal",
     EngineSeal = "engine.seal",
     EngineGrow = "engine.grow",

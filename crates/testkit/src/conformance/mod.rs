@@ -6,6 +6,7 @@
 
 mod booted;
 mod copied;
+mod given_back;
 pub mod observe;
 mod restored;
 
@@ -159,6 +160,10 @@ async fn claims_of_life(report: &mut Report, world: &World, template: &Template)
     let work = copied::a_machine_over_nothing_is_copied(world, template);
     report
         .claim("a machine boots with its own memory, and is copied", work)
+        .await;
+    let work = given_back::what_is_free_is_given_back(world, template);
+    report
+        .claim("a machine gives back memory that its guest has freed", work)
         .await;
     let work = restored::adopt_takes_over(world, template);
     report

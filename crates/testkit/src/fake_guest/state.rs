@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dayfly_guest_proto::{
-    CopyMark, GuestError, GuestErrorCode, GuestState, Identified, Identity, Request, Response,
-    Status,
+    CopyMark, FreePages, GuestError, GuestErrorCode, GuestState, Identified, Identity, Request,
+    Response, Status,
 };
 use dayfly_types::SandboxId;
 use dayfly_types::file::{DirectoryPage, FileMode, FileStat};
+use dayfly_vmm::PAGE_BYTES;
 use tokio::time::{Duration, Instant};
 
 use super::execs::Execs;
@@ -26,6 +27,8 @@ pub(super) struct State {
     pub(super) busy_volumes: BTreeSet<String>,
     pub(super) busy_until: Option<Instant>,
     pub(super) disk_bytes: Option<u64>,
+    /// Page frames that nobody uses, from the first one on.
+    pub(super) free_pages: u64,
     pub(super) execs: Execs,
     pub(super) mark: Option<CopyMark>,
     pub(super) identity: Option<Identity>,
@@ -46,6 +49,7 @@ impl State {
             busy_volumes: BTreeSet::new(),
             busy_until: None,
             disk_bytes: None,
+            free_pages: 0,
             execs: Execs::default(),
             mark: None,
             identity: None,
@@ -121,6 +125,15 @@ impl State {
                 self.files.remove(&path).ok_or_else(|| not_found(&path))?;
                 Ok(Response::Done)
             }
+            Request::FreeMemory => Ok(Response::FreeMemory {
+                bytes: self.free_pages * PAGE_BYTES,
+            }),
+            Request::ListFreePages { .. } => Ok(Response::FreePages {
+                ranges: vec![FreePages {
+                    first: 0,
+                    count: self.free_pages,
+                }],
+            }),
             Request::DescribeExec { exec_id } => self.execs.describe(&exec_id),
             Request::ListExecs { after, limit } => Ok(self.execs.list(after, limit)),
             Request::SignalProcess { exec_id, signal } => self.execs.signal(&exec_id, signal),
