@@ -23,6 +23,7 @@ mod execs;
 mod failure;
 mod files;
 mod followed;
+mod give_back;
 pub mod glimpse;
 pub mod guest;
 mod host_resources;

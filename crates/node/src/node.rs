@@ -32,6 +32,7 @@ use crate::disk_watch;
 use crate::effects::{Captures, Effects, ObservedEngine, ObservedGate, ObservedSlots};
 use crate::egress::{EgressGate, EgressSpool, NetworkLogs};
 use crate::execs;
+use crate::give_back;
 use crate::housekeeping;
 use crate::identity::{self, Identity, IdentityError};
 use crate::journal::{Journal, JournalError};
@@ -125,8 +126,7 @@ impl Node {
         ports: NodePorts,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, StartError> {
-        let effects = ports.effects;
-        let period = config.housekeeping_period;
+        let (effects, period) = (ports.effects, config.housekeeping_period);
         let engine =
             Arc::new(ObservedEngine::new(ports.engine, effects.clone())) as Arc<dyn Engine>;
         let slots =
@@ -185,6 +185,7 @@ impl Node {
         if config.sharing.is_on() {
             tasks.spawn(relief::run(Arc::clone(&parts), period, stop.clone()));
         }
+        tasks.spawn(give_back::run(Arc::clone(&parts), period, stop.clone()));
         tasks.spawn(housekeeping::run(Arc::clone(&parts), period, stop));
         tasks.close();
         Ok(Arc::new(Self {

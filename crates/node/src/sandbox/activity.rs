@@ -61,6 +61,10 @@ struct Sample {
     used: Duration,
 }
 
+/// The engine before something was done in its guest that is no activity of it.
+#[derive(Debug)]
+pub(crate) struct Upkeep(Sample);
+
 /// Counts as activity for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct OpenCall {
@@ -254,6 +258,30 @@ impl Activity {
             processor.recent.pop_front();
         }
         works
+    }
+
+    /// What the engine has used of a CPU before something is done in the guest that is not the
+    /// guest's own doing.
+    pub(crate) fn before_upkeep(pid: i32) -> Option<Upkeep> {
+        Sample::take(pid).map(Upkeep)
+    }
+
+    /// Leaves out what the engine has used since then.
+    pub(crate) fn after_upkeep(&self, Upkeep(before): Upkeep) {
+        let Some(now) = Sample::take(before.pid) else {
+            return;
+        };
+        let used = now.used.saturating_sub(before.used);
+        let leave_out = |sample: &mut Sample| {
+            if sample.pid == before.pid {
+                sample.used += used;
+            }
+        };
+        let mut processor = self.processor();
+        processor.recent.iter_mut().for_each(leave_out);
+        processor.since_note.iter_mut().for_each(leave_out);
+        drop(processor);
+        self.quiet().looked.iter_mut().for_each(leave_out);
     }
 
     fn processor(&self) -> MutexGuard<'_, Processor> {

@@ -15,10 +15,10 @@ use super::bring_up::{
     BringUpError, BroughtUp, Origin, Start, Supply, bring_up, start_programs, unix_nanos,
 };
 use super::connect::{RETRY_PAUSE, connect_again};
+use super::occasions::{wait_for_event, wait_for_idleness, wait_for_loss};
 use super::permit::network_report;
 use super::report::{captures_of, report};
 use super::room::{RoomWait, disk_condition, wait_for_room};
-use super::rules::wait_for_idleness;
 use super::stages::Laps;
 use super::{Activity, Published, Request, SandboxHandle};
 use crate::capacity::Promise;
@@ -414,6 +414,9 @@ impl Owner {
             Request::SleepForOthers(reply) => {
                 let _ = reply.send(self.sleep_for_others().await);
             }
+            Request::GiveBack(reply) => {
+                let _ = reply.send(self.give_back().await);
+            }
             Request::Wake(reply) => {
                 let done = self.wake().await;
                 let _ = reply.send(done.map(|()| self.report()));
@@ -558,22 +561,6 @@ impl Owner {
             sleeps_for_others: self.sleeps_for_others,
             is_restless: self.record.is_restless,
         });
-    }
-}
-
-async fn wait_for_event(vm: &mut Option<Box<dyn Vm>>) -> VmEvent {
-    match vm {
-        Some(vm) => vm.next_event().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn wait_for_loss(agent: Option<&AgentClient>) {
-    match agent {
-        Some(agent) => {
-            agent.closed().await;
-        }
-        None => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,7 @@ use dayfly_node_api::{
 };
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose};
 use dayfly_types::SnapshotId;
+use dayfly_vmm::GivenBack;
 use tokio::sync::oneshot;
 
 use super::ForkSource;
@@ -36,6 +37,8 @@ pub(crate) enum Request {
     Hibernate(Reply<SandboxReport>),
     /// Sleeps for others, unless it is used; says whether it does.
     SleepForOthers(Reply<bool>),
+    /// Gives memory that the guest has freed back to the host. `None`: this machine cannot.
+    GiveBack(Reply<Option<GivenBack>>),
     Wake(Reply<SandboxReport>),
     Rollback {
         to: SnapshotId,

@@ -4,13 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use dayfly_core::expiry;
 use dayfly_node_api::{LifecycleChange, LifecycleReport, NodeError};
-use dayfly_types::{EndReason, IdleAction, SandboxState, SleepReason, limits};
+use dayfly_types::{EndReason, IdleAction, SandboxState, SleepReason};
 
-use super::activity::{Activity, guest_is_busy};
+use super::activity::guest_is_busy;
 use super::handle::wrong_state;
 use super::owner::Owner;
 use super::sleep::SleepWhen;
-use crate::parts::Parts;
 
 /// How long to wait before an idle sandbox that could not be put to sleep is tried again.
 const SLEEP_RETRY: Duration = Duration::from_secs(30);
@@ -136,28 +135,5 @@ impl Owner {
                 .map(|deadline| expiry::seconds_left(now, deadline)),
             idle_for_seconds: self.activity.idle_for(now).as_secs(),
         })
-    }
-}
-
-/// Resolves when nothing was seen for the limit. Processor time has no event, so it is looked at.
-pub(super) async fn wait_for_idleness(
-    parts: &Parts,
-    activity: &Activity,
-    pid: Option<i32>,
-    limit: Option<Duration>,
-) {
-    let Some(limit) = limit else {
-        return std::future::pending().await;
-    };
-    loop {
-        let now = parts.clock.now();
-        activity.look(now, pid);
-        if activity.idle_for(now) >= limit {
-            return;
-        }
-        parts
-            .clock
-            .sleep_until(now.plus(limits::ACTIVITY_PERIOD))
-            .await;
     }
 }
