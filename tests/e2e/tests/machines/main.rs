@@ -33,6 +33,7 @@ mod files;
 mod fork;
 mod full;
 mod full_writers;
+mod give_back;
 mod health;
 mod hostile;
 mod hostile_files;
