@@ -11,11 +11,19 @@ use crate::sizes::pools_are_full;
 const TURNS: usize = 40;
 const RATIO_MAX: f64 = 1.1;
 const BUILT_ON: &str = "base";
-/// With a server that was started before the capture, and without.
-const DOCKERFILES: [(&str, &str); 2] = [
+/// With a server that was started before the capture and waits, with one that wakes twice a second,
+/// and without.
+const DOCKERFILES: [(&str, &str); 3] = [
     (
-        "served",
+        WAITS,
         "FROM base\nUSER root\nRUN head -c 30000000 /dev/urandom > /opt/data\nWORKDIR /srv\n\
+         RUN echo warm > word\nHEALTHCHECK --interval=1s --start-period=60s CMD curl -sf localhost:8000/word\n\
+         CMD [\"python3\", \"-c\", \"import http.server as h\\ns = h.HTTPServer(('', 8000), \
+         h.SimpleHTTPRequestHandler)\\nwhile True: s.handle_request()\"]\n",
+    ),
+    (
+        WAKES,
+        "FROM base\nWORKDIR /srv\nUSER root\n\
          RUN echo warm > word\nHEALTHCHECK --interval=1s --start-period=60s CMD curl -sf localhost:8000/word\n\
          CMD [\"python3\", \"-m\", \"http.server\"]\n",
     ),
@@ -24,6 +32,9 @@ const DOCKERFILES: [(&str, &str); 2] = [
         "FROM base\nUSER root\nRUN echo plain > /opt/word\n",
     ),
 ];
+const WAITS: &str = "waits";
+/// What it does when it wakes is translated anew under emulation, beside what the create does.
+const WAKES: &str = "wakes";
 
 async fn build(daemon: &Daemon, name: &str, dockerfile: &str) -> Result<()> {
     let context = tempfile::tempdir()?;
@@ -38,14 +49,14 @@ async fn build(daemon: &Daemon, name: &str, dockerfile: &str) -> Result<()> {
 }
 
 #[tokio::test]
-#[ignore = "soak: forty creates of each of three templates, in turns, on a quiet machine"]
+#[ignore = "soak: forty creates of each of four templates, in turns, on a quiet machine"]
 async fn a_create_of_a_built_template_takes_no_longer() -> Result<()> {
     let setting = setting_or_skip!();
     let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
     for (name, dockerfile) in DOCKERFILES {
         build(&daemon, name, dockerfile).await?;
     }
-    let names = [BUILT_ON, "served", "plain"];
+    let names = [BUILT_ON, WAITS, WAKES, "plain"];
     let mut times = names.map(|_| Times::default());
     for turn in 0..=TURNS {
         for (name, times) in names.iter().zip(&mut times) {
@@ -57,7 +68,7 @@ async fn a_create_of_a_built_template_takes_no_longer() -> Result<()> {
             if turn > 0 {
                 times.add(start.elapsed());
             }
-            if *name == "served" {
+            if [WAITS, WAKES].contains(name) {
                 // One request, and no second try.
                 let said = output(&client, &sandbox.id, "curl -s localhost:8000/word").await?;
                 ensure!(said == "warm", "create {turn}: {said:?}");
@@ -66,14 +77,18 @@ async fn a_create_of_a_built_template_takes_no_longer() -> Result<()> {
         }
     }
     let own = times[0].percentile(50);
+    let mut slower = Vec::new();
     for (name, times) in names.iter().zip(&times) {
         let ratio = times.percentile(50).as_secs_f64() / own.as_secs_f64();
         let (p50, p99) = (times.percentile(50), times.percentile(99));
         figure!("{name}: n {TURNS}, p50 {p50:?}, p99 {p99:?}, {ratio:.3} times {BUILT_ON}");
-        ensure!(ratio <= RATIO_MAX, "{name}: {ratio:.3} times");
+        if ratio > RATIO_MAX && *name != WAKES {
+            slower.push(*name);
+        }
     }
+    ensure!(slower.is_empty(), "more than {RATIO_MAX} times: {slower:?}");
     figure!(
-        "{TURNS} of {TURNS} first requests to the server that was started before the capture got a response"
+        "{TURNS} of {TURNS} first requests to each server that was started before the capture got a response"
     );
     daemon.finish().await
 }
