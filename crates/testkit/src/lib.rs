@@ -13,6 +13,7 @@ pub mod fake_slots;
 mod fake_vm;
 pub mod faults;
 pub mod issuer;
+mod kernel;
 pub mod node_conformance;
 pub mod trace_receiver;
 
@@ -23,3 +24,4 @@ pub use fake_engine::{
 pub use fake_guest::{FakeGuest, FakeVolume, GuestFault};
 pub use fake_slots::{FakeSlots, SlotOperation};
 pub use faults::{Fault, Faults};
+pub use kernel::kernel_notes_writes;

@@ -11,6 +11,7 @@ use dayfly_vmm::{
 
 use super::observe::{ensure_running, ensure_still, guest_answers};
 use super::{Claim, Failure, Template, World, ensure, in_slot};
+use crate::kernel_notes_writes;
 
 /// How many copies of copies are made.
 const DEPTH: usize = 3;
@@ -107,7 +108,7 @@ async fn copied_ahead(slot: &Slot, vm: &mut dyn Vm, capture: &CaptureSpec) -> Cl
         other => return Err(format!("copied beyond its limit: {other:?}").into()),
     };
     ensure!(
-        first.is_some() || !kernel_notes_writes()?,
+        first.is_some() || !kernel_notes_writes(),
         "the kernel notes writes, and nothing was copied ahead"
     );
     let again = vm.copy_ahead(memory).await?;
@@ -120,17 +121,6 @@ async fn copied_ahead(slot: &Slot, vm: &mut dyn Vm, capture: &CaptureSpec) -> Cl
         "copied {first:?} bytes"
     );
     ensure_running(slot).await
-}
-
-/// Since Linux 6.7.
-fn kernel_notes_writes() -> Result<bool, Failure> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
-    let (major, minor) = (numbers.next(), numbers.next());
-    let (Some(Ok(major)), Some(Ok(minor))) = (major, minor) else {
-        return Err(format!("no kernel's release: {release:?}").into());
-    };
-    Ok((major, minor) >= (6, 7))
 }
 
 /// Captures the machine, which goes on. Gives the copy, and how many pages were saved for it.

@@ -10,6 +10,7 @@ use dayfly_host::jail::JailSpec;
 use dayfly_host::memory::{MappingSelector, mapping_usage};
 use dayfly_host::posture::{DescriptorClass, DescriptorRule, read_posture};
 use dayfly_host::{CgroupLimits, Expected, ProcessIdentity, differences};
+use dayfly_testkit::kernel_notes_writes;
 use dayfly_types::limits;
 
 /// Everything that an engine has open: its own files and sockets, and nothing of anybody else.
@@ -39,9 +40,18 @@ fn descriptors(spec: &JailSpec) -> Vec<DescriptorRule> {
         DescriptorRule::up_to(Class::EventCounter, 64),
         DescriptorRule::up_to(Class::EventPoll, 4),
         DescriptorRule::up_to(Class::SignalQueue, 1),
-        // Four that listen and as many that are connected: two monitors and two of the agent.
-        DescriptorRule::up_to(Class::UnixSocket, 8),
+        // Five that listen: two monitors, two of the agent, and for orders about memory. All but the
+        // last are connected, and that one while it discards something.
+        DescriptorRule::up_to(Class::UnixSocket, 10),
     ]);
+    // What the node borrows to have the guest's writes noted.
+    if kernel_notes_writes() {
+        rules.push(exactly(
+            Class::Other,
+            "anon_inode:[userfaultfd]".to_owned(),
+            1,
+        ));
+    }
     if spec.devices.iter().any(|device| device == Path::new(KVM)) {
         rules.extend(virtual_machine());
     }
