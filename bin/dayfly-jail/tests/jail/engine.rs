@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use dayfly_host::engine_root::{EngineRootSpec, RootFile};
 use dayfly_host::jail::JailCalls;
@@ -15,10 +16,11 @@ use crate::support::{LIMIT, Slot};
 const PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
 const FIRMWARE: &str = "/usr/share/qemu/qboot.rom";
 const EMULATION: &str = "-accel tcg,tb-size=16";
-const ON_KVM: &str = "-accel kvm -cpu host";
-const ARGUMENTS: &str = "-nodefaults -no-user-config -nographic -M microvm,acpi=on -m 64M \
-    -bios /usr/share/qemu/qboot.rom \
-    -qmp unix:/run/qmp.sock,server=on,wait=off \
+// A hypervisor inside another one may offer this register and then refuse to have it written.
+const ON_KVM: &str = "-accel kvm -cpu host,-arch-capabilities";
+const ARGUMENTS_ANYWHERE: &str = "-nodefaults -no-user-config -nographic -M microvm,acpi=on \
+    -m 64M -bios /usr/share/qemu/qboot.rom";
+const ARGUMENTS: &str = "-qmp unix:/run/qmp.sock,server=on,wait=off \
     -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 fn slot(accelerator: &str) -> Option<Slot> {
@@ -33,9 +35,9 @@ fn slot(accelerator: &str) -> Option<Slot> {
         mount_directories: ["/run", "/template"].map(PathBuf::from).into(),
         mount_files: Vec::new(),
     })?;
-    slot.spec.arguments = ARGUMENTS
-        .split_ascii_whitespace()
-        .chain(accelerator.split_ascii_whitespace())
+    slot.spec.arguments = [ARGUMENTS_ANYWHERE, ARGUMENTS, accelerator]
+        .into_iter()
+        .flat_map(str::split_ascii_whitespace)
         .map(str::to_owned)
         .collect();
     Some(slot)
@@ -116,11 +118,35 @@ async fn an_engine_that_would_start_a_program_is_ended() {
 
 const KVM: &str = "/dev/kvm";
 
-/// An engine on this host's hypervisor, under the list for it; `None` where there is none.
+/// What keeps the engine from starting on this host's hypervisor when nothing confines it.
+fn refusal_without_jail() -> Option<String> {
+    let mut engine = Command::new(PROGRAM)
+        .args(ARGUMENTS_ANYWHERE.split_ascii_whitespace())
+        .args(ON_KVM.split_ascii_whitespace())
+        .args(["-S", "-qmp", "stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have ended before it would read this.
+    let _ = (engine.stdin.take().unwrap())
+        .write_all(br#"{"execute":"qmp_capabilities"}{"execute":"quit"}"#);
+    let ended = engine.wait_with_output().unwrap();
+    let said = || String::from_utf8_lossy(&ended.stderr).into_owned();
+    (!ended.status.success()).then(said)
+}
+
+/// An engine on this host's hypervisor, under the list for it; `None` where none starts, confined or
+/// not.
 fn slot_on_kvm(more: &str) -> Option<Slot> {
     let opened = std::fs::File::options().read(true).write(true).open(KVM);
     if let Err(error) = opened {
         println!("skipped: {KVM} cannot be opened: {error}");
+        return None;
+    }
+    if let Some(reason) = refusal_without_jail() {
+        println!("skipped: no engine starts on {KVM}: {reason}");
         return None;
     }
     let mut slot = slot(&format!("{ON_KVM} {more}"))?;
