@@ -333,11 +333,18 @@ impl Daemon {
         for sandbox in client.list_sandboxes().await? {
             client.delete_sandbox(&sandbox.id).await?;
         }
+        // Only an operator sees what other projects have.
+        self.stop_all();
         self.terminate().await?;
         self.is_finished = true;
         let left = self.leftovers().await?;
         if !left.is_empty() {
             bail!("left over: {left:#?}");
+        }
+        // What a sandbox that is known still uses is no leftover, but nothing may run on.
+        let mounted = mounted_below(self.path())?;
+        if !mounted.is_empty() {
+            bail!("still mounted: {mounted:#?}");
         }
         Ok(())
     }
@@ -419,6 +426,16 @@ fn spawn(setting: &Setting, path: &Path, port: u16, options: &DaemonOptions) -> 
         .stderr(Stdio::from(log))
         .spawn()
         .context("cannot start dayflyd")
+}
+
+/// Where something is mounted below a directory. Each sandbox that runs has a mount there.
+///
+/// # Errors
+/// When the mount table cannot be read.
+pub fn mounted_below(path: &Path) -> Result<Vec<PathBuf>> {
+    let mounts = dayfly_host::mounts::own_mounts()?.into_iter();
+    let points = mounts.map(|mount| mount.mount_point);
+    Ok(points.filter(|point| point.starts_with(path)).collect())
 }
 
 /// Gives the directory the baked templates of another: links where that is possible, copies of the

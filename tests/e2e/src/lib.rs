@@ -18,7 +18,7 @@ pub mod small_disk;
 pub mod times;
 pub mod wait;
 
-pub use daemon::{Daemon, DaemonOptions};
+pub use daemon::{Daemon, DaemonOptions, mounted_below};
 pub use guest::{create, exec, exec_as_root, output, output_of_root, refusal, shell};
 pub use times::Times;
 pub use wait::{patience, patient, until};

@@ -1,21 +1,12 @@
 //! `dayflyd purge` says what is lost, ends everything, and leaves nothing on the host.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use dayfly_api::{CreateSnapshot, CreateVolume};
 use dayfly_e2e::engine::{engine_pid, is_gone, is_zombie};
-use dayfly_e2e::{Daemon, DaemonOptions, create, setting_or_skip};
+use dayfly_e2e::{Daemon, DaemonOptions, create, mounted_below, setting_or_skip};
 use serde_json::Value;
 
 use crate::stop::{groups_of, instance};
-
-/// What is mounted below a directory.
-fn mounts(path: &Path) -> Result<usize> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let path = path.display().to_string();
-    Ok(table.lines().filter(|line| line.contains(&path)).count())
-}
 
 async fn purge(daemon: &Daemon, more: &[&str]) -> Result<(Option<i32>, Value, String)> {
     let path = daemon.path().display().to_string();
@@ -67,7 +58,7 @@ async fn a_purge_names_the_loss_and_leaves_nothing() -> Result<()> {
     );
     // The positive control: all of it is there.
     ensure!(!is_gone(engine) && !is_zombie(engine), "nothing runs");
-    ensure!(!groups_of(&instance)?.is_empty() && mounts(daemon.path())? > 0);
+    ensure!(!groups_of(&instance)?.is_empty() && !mounted_below(daemon.path())?.is_empty());
 
     let (code, answer, said) = purge(&daemon, &["--yes"]).await?;
     ensure!(code == Some(0), "{answer} {said}");
@@ -78,7 +69,10 @@ async fn a_purge_names_the_loss_and_leaves_nothing() -> Result<()> {
     );
     let left = groups_of(&instance)?;
     ensure!(left.is_empty(), "groups stay: {left:?}");
-    ensure!(mounts(daemon.path())? == 0, "something is mounted");
+    ensure!(
+        mounted_below(daemon.path())?.is_empty(),
+        "something is mounted"
+    );
     // The test's own log is not the daemon's to remove.
     let left: Vec<_> = std::fs::read_dir(daemon.path())?.flatten().collect();
     ensure!(
