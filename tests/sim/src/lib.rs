@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 
 pub mod crash;
+mod wait;
+
+pub use wait::{until, until_true};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

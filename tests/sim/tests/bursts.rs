@@ -1,28 +1,17 @@
 //! Claims about many creates at once.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_node::Node;
 use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, until_true, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::{SandboxId, SandboxState};
 use tokio::sync::mpsc;
 
 type Created = (SandboxId, Result<SandboxReport, NodeError>);
-
-async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_true().await {
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    Ok(())
-}
 
 /// A host with one processor, for several projects.
 fn small_world(sandboxes: u64) -> Result<World> {
@@ -61,7 +50,7 @@ impl Creates {
             let created = node.ensure_sandbox(request).await;
             tell.send((asked, created)).await.ok();
         });
-        until("it is known", async || self.node.sandbox(&id).await.is_ok()).await?;
+        until_true("it is known", async || self.node.sandbox(&id).await.is_ok()).await?;
         Ok(id)
     }
 
@@ -85,7 +74,7 @@ async fn a_burst_of_two_projects_is_done_in_turns_and_a_delete_wins_over_waiting
     for (number, project) in [(2, "a"), (3, "a"), (4, "a"), (5, "a"), (6, "b"), (7, "b")] {
         asked.push(creates.ask(wanted(number, project, None)?).await?);
     }
-    until("the first has its engine", async || {
+    until_true("the first has its engine", async || {
         world.slots.running().len() == 1
     })
     .await?;
@@ -152,7 +141,7 @@ async fn a_wake_waits_for_its_turn_and_sleeps_on_when_it_is_cut_short() -> Resul
         .order(EngineOperation::Restore, 1, Fault::Hang);
     let creates = Creates::on(&node);
     let stuck = creates.ask(wanted(3, "b", None)?).await?;
-    until("it has its engine", async || {
+    until_true("it has its engine", async || {
         world.slots.running().len() == 1
     })
     .await?;
@@ -183,19 +172,19 @@ async fn the_pool_is_refilled_beside_a_create_where_processors_are_free() -> Res
     world.host.processors = 8;
     world.pool.engines = 2;
     let node = world.start_node().await?;
-    until("the pool is full", async || parked(&node).await == 2).await?;
+    until_true("the pool is full", async || parked(&node).await == 2).await?;
     world
         .engine
         .faults()
         .order(EngineOperation::Restore, 1, Fault::Hang);
     let creates = Creates::on(&node);
     let stuck = creates.ask(wanted(1, "a", None)?).await?;
-    until("it has taken an engine", async || parked(&node).await < 2).await?;
+    until_true("it has taken an engine", async || parked(&node).await < 2).await?;
     // Another comes and goes, as they do where creates come steadily.
     let passing = wanted(2, "a", None)?;
     node.ensure_sandbox(passing.clone()).await?;
     node.delete_sandbox(&passing.id).await?;
-    until("the pool is full again", async || parked(&node).await == 2).await?;
+    until_true("the pool is full again", async || parked(&node).await == 2).await?;
     ensure!(node.sandbox(&stuck).await?.state == SandboxState::Creating);
     Ok(())
 }

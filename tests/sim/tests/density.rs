@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_core::admission::Sharing;
 use dayfly_node::Node;
 use dayfly_node_api::{EnsureExec, EnsureSandbox, NodeApi, NodeCalls, SandboxReport};
-use dayfly_sim::{EngineLoads, World, wanted};
+use dayfly_sim::{EngineLoads, World, until, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::{ErrorCode, ExecId, SandboxClass, SandboxId, SandboxState, SleepReason, limits};
@@ -18,19 +18,6 @@ use futures::StreamExt;
 
 /// What a sandbox of 512 MiB is promised on a host that promises eight times over.
 const PART_MIB: u64 = (512 + limits::ENGINE_OVERHEAD_MIB) / 8;
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look().await {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 /// A host that promises memory eight times over and has some for `parts` shared sandboxes.
 fn host_of(parts: u64) -> Result<World> {

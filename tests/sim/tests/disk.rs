@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node::{Effect, Effects, Point};
 use dayfly_node_api::{EnsureExec, EnsureVolume, NodeApi, NodeCalls, NodeError, SandboxReport};
 use dayfly_sim::crash::MortalNode;
-use dayfly_sim::{World, snapshot, wanted};
+use dayfly_sim::{World, snapshot, until, wanted};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::{
     DiskMib, ErrorCode, ExecId, ProjectId, SandboxCondition, SandboxState, SnapshotId, VolumeName,
 };
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look().await {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 fn exec() -> Result<EnsureExec> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);

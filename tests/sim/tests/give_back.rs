@@ -1,27 +1,15 @@
 //! Claims about memory that a guest has freed and the host gets back.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_node_api::NodeCalls;
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, until_true, wanted};
 use dayfly_testkit::{EngineOperation, FakeEngine, FakeGuest, Fault};
 use dayfly_types::{SandboxState, limits};
 use dayfly_vmm::PAGE_BYTES;
 
 const MIB: u64 = 1 << 20;
-
-async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !look().await {
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    Ok(())
-}
 
 #[tokio::test]
 async fn what_a_guest_has_freed_is_given_back_and_a_failure_harms_nobody() -> Result<()> {
@@ -39,7 +27,7 @@ async fn what_a_guest_has_freed_is_given_back_and_a_failure_harms_nobody() -> Re
     faults.order(EngineOperation::GiveBack, 1, Fault::Fail);
     guest.set_free_pages(300 * MIB / PAGE_BYTES);
     world.host.engines.hold(pid, 400);
-    until("the node tries again", async || {
+    until_true("the node tries again", async || {
         world.clock.advance(limits::GIVE_BACK_REST);
         world.engine.given_back_bytes(pid) > 0
     })

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_node::{Effect, Effects};
 use dayfly_node_api::{NodeCalls, SandboxReport, SnapshotRequest};
 use dayfly_sim::crash::MortalNode;
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, until, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState, SnapshotId};
 use serde_json::Value;
@@ -17,19 +17,6 @@ use serde_json::Value;
 /// Long enough for the collector to have removed whatever it thinks nobody needs: it takes two of
 /// the passes that a simulated node makes every 50 ms.
 const COLLECTED_AFTER: Duration = Duration::from_millis(500);
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look().await {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 /// How a record is spoilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,23 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use dayfly_node_api::NodeCalls;
 use dayfly_sim::crash::MortalNode;
-use dayfly_sim::{World, wanted};
+use dayfly_sim::{World, until_true, wanted};
 use dayfly_testkit::{EngineOperation, Fault, SlotOperation};
 use dayfly_types::{ErrorCode, SandboxId, SandboxState};
-
-async fn until(what: &str, mut is_true: impl FnMut() -> bool) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_true() {
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    Ok(())
-}
 
 #[tokio::test]
 async fn a_full_node_refuses_at_once_and_has_room_again_after_a_delete() -> Result<()> {
@@ -185,7 +174,10 @@ async fn a_parked_engine_that_died_is_replaced() -> Result<()> {
         engines: 1,
     };
     let node = world.start_node().await?;
-    until("an engine is parked", || !world.slots.running().is_empty()).await?;
+    until_true("an engine is parked", async || {
+        !world.slots.running().is_empty()
+    })
+    .await?;
     world
         .engine
         .faults()

@@ -1,13 +1,13 @@
 //! Claims about a sandbox's state that need exact time, exact faults or many tries.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use dayfly_node_api::{
     EnsureExec, EnsureVolume, ForkOutcome, ForkRequest, LifecycleChange, NodeApi, NodeCalls,
     SandboxReport, Watch,
 };
-use dayfly_sim::{World, snapshot, wanted};
+use dayfly_sim::{World, snapshot, until, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::exec::{ExecCommand, ExecSpec};
 use dayfly_types::volume::MountedVolume;
@@ -16,19 +16,6 @@ use dayfly_types::{
     SnapshotId, VolumeName,
 };
 use futures::StreamExt;
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look().await {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            bail!("{what}: not within 20 s");
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 fn exec() -> Result<EnsureExec> {
     let command = ExecCommand::Argv(vec!["true".to_owned()]);
