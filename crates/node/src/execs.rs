@@ -8,13 +8,13 @@ use dayfly_guest_proto as guest;
 use dayfly_node_api::{
     AttachExec, ContextLines, EnsureExec, ExecEvents, FileBytes, NodeError, StdinWrite,
 };
-use dayfly_types::exec::{ExecEvent, ExecInfo, StdinMode, WindowSize};
+use dayfly_types::exec::{ExecEvent, ExecInfo, ReadOffsets, StdinMode, WindowSize};
 use dayfly_types::limits::{AGENT_CALL_DEADLINE, CONTEXT_LINE_BYTES_MAX, EXECS_MAX};
 use dayfly_types::{ErrorCode, ExecId};
 use futures::StreamExt;
 
 use crate::calls::{call_failed, stream_failed};
-use crate::followed::{Offsets, Place, follow};
+use crate::followed::{Place, follow};
 use crate::sandbox::OpenCall;
 
 /// Where templates with contexts have their bridge.
@@ -53,7 +53,7 @@ pub(crate) async fn start(
             send_apart(session.input(), rest, !keeps_open, call.beside());
         }
     }
-    Ok(follow(place, id, Offsets::BEGINNING, session, call))
+    Ok(follow(place, id, ReadOffsets::BEGINNING, session, call))
 }
 
 /// Sends input apart from the output: a process that writes before it reads must not wait for
@@ -82,7 +82,7 @@ pub(crate) async fn attach(
     };
     let attached = agent.attach_exec(&request.exec, spec).await;
     let (info, session) = attached.map_err(exec_failed)?;
-    let offsets = Offsets {
+    let offsets = ReadOffsets {
         stdout: request.stdout_offset,
         stderr: request.stderr_offset,
     };

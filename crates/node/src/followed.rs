@@ -5,7 +5,7 @@
 
 use dayfly_guest_client::{AgentClient, AttachSpec, CallError, ExecSession};
 use dayfly_node_api::ExecEvents;
-use dayfly_types::exec::{ExecEvent, OutputStream};
+use dayfly_types::exec::ReadOffsets;
 use dayfly_types::{ExecId, SandboxState};
 use futures::StreamExt;
 
@@ -17,26 +17,11 @@ use crate::sandbox::{OpenCall, Published, SandboxHandle};
 pub(crate) struct Followed {
     handle: SandboxHandle,
     exec: ExecId,
-    stdout: Option<u64>,
-    stderr: Option<u64>,
+    offsets: ReadOffsets,
     session: ExecSession,
     /// How often the sandbox had slept for others when this conversation began.
     sleeps_seen: u64,
     _call: OpenCall,
-}
-
-/// From where on the streams are read. `None`: not at all.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Offsets {
-    pub(crate) stdout: Option<u64>,
-    pub(crate) stderr: Option<u64>,
-}
-
-impl Offsets {
-    pub(crate) const BEGINNING: Self = Self {
-        stdout: Some(0),
-        stderr: Some(0),
-    };
 }
 
 /// Where a conversation was begun, noted before it was.
@@ -60,15 +45,14 @@ impl Place {
 pub(crate) fn follow(
     place: Place,
     exec: ExecId,
-    offsets: Offsets,
+    offsets: ReadOffsets,
     session: ExecSession,
     call: OpenCall,
 ) -> ExecEvents {
     let followed = Followed {
         handle: place.handle,
         exec,
-        stdout: offsets.stdout,
-        stderr: offsets.stderr,
+        offsets,
         session,
         sleeps_seen: place.sleeps_seen,
         _call: call.follows(),
@@ -79,7 +63,7 @@ pub(crate) fn follow(
             match followed.session.next().await {
                 Ok(Some(event)) => {
                     let event = checked_event(event);
-                    followed.advance(&event);
+                    followed.offsets.advance(&event);
                     return Some((Ok(event), Some(followed)));
                 }
                 Ok(None) => return None,
@@ -92,21 +76,6 @@ pub(crate) fn follow(
 }
 
 impl Followed {
-    fn advance(&mut self, event: &ExecEvent) {
-        let (offset, bytes) = match event {
-            ExecEvent::Stdout(bytes) => (&mut self.stdout, bytes.len() as u64),
-            ExecEvent::Stderr(bytes) => (&mut self.stderr, bytes.len() as u64),
-            ExecEvent::Gap(gap) => match gap.stream {
-                OutputStream::Stdout => (&mut self.stdout, gap.bytes),
-                OutputStream::Stderr => (&mut self.stderr, gap.bytes),
-            },
-            ExecEvent::Exited(_) => return,
-        };
-        if let Some(offset) = offset {
-            *offset += bytes;
-        }
-    }
-
     /// Whether the guest slept for others, and is there again.
     async fn goes_on(&mut self) -> bool {
         while self.handle.published.borrow().sleeps_for_others > self.sleeps_seen {
@@ -116,8 +85,8 @@ impl Followed {
                 return false;
             };
             let spec = AttachSpec {
-                stdout: self.stdout,
-                stderr: self.stderr,
+                stdout: self.offsets.stdout,
+                stderr: self.offsets.stderr,
                 stdin: false,
             };
             match agent.attach_exec(&self.exec, spec).await {

@@ -135,6 +135,37 @@ pub enum ExecEvent {
     Exited(ExecEnd),
 }
 
+/// How far the output of a command was read. `None` for a stream that is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOffsets {
+    pub stdout: Option<u64>,
+    pub stderr: Option<u64>,
+}
+
+impl ReadOffsets {
+    /// Of a command that has just been started.
+    pub const BEGINNING: Self = Self {
+        stdout: Some(0),
+        stderr: Some(0),
+    };
+
+    /// Notes what was read.
+    pub fn advance(&mut self, event: &ExecEvent) {
+        let (offset, bytes) = match event {
+            ExecEvent::Stdout(bytes) => (&mut self.stdout, bytes.len() as u64),
+            ExecEvent::Stderr(bytes) => (&mut self.stderr, bytes.len() as u64),
+            ExecEvent::Gap(gap) => match gap.stream {
+                OutputStream::Stdout => (&mut self.stdout, gap.bytes),
+                OutputStream::Stderr => (&mut self.stderr, gap.bytes),
+            },
+            ExecEvent::Exited(_) => return,
+        };
+        if let Some(offset) = offset {
+            *offset += bytes;
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputGap {
     pub stream: OutputStream,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dayfly_node_api::{AttachExec, ExecEvents, NodeApi, NodeError};
-use dayfly_types::exec::{ExecEvent, OutputStream};
+use dayfly_types::exec::ReadOffsets;
 use dayfly_types::{Backoff, ErrorCode, ExecId, SandboxId};
 use futures::StreamExt;
 use tokio::time::Instant;
@@ -22,9 +22,7 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 pub struct Position {
     pub sandbox: SandboxId,
     pub exec: ExecId,
-    /// `None` for a stream that is not read.
-    pub stdout: Option<u64>,
-    pub stderr: Option<u64>,
+    pub offsets: ReadOffsets,
 }
 
 impl Position {
@@ -34,32 +32,15 @@ impl Position {
         Self {
             sandbox,
             exec,
-            stdout: Some(0),
-            stderr: Some(0),
-        }
-    }
-
-    /// Notes what was read.
-    pub fn advance(&mut self, event: &ExecEvent) {
-        let (stream, bytes) = match event {
-            ExecEvent::Stdout(bytes) => (&mut self.stdout, bytes.len() as u64),
-            ExecEvent::Stderr(bytes) => (&mut self.stderr, bytes.len() as u64),
-            ExecEvent::Gap(gap) => match gap.stream {
-                OutputStream::Stdout => (&mut self.stdout, gap.bytes),
-                OutputStream::Stderr => (&mut self.stderr, gap.bytes),
-            },
-            ExecEvent::Exited(_) => return,
-        };
-        if let Some(offset) = stream {
-            *offset += bytes;
+            offsets: ReadOffsets::BEGINNING,
         }
     }
 
     fn attach(&self) -> AttachExec {
         AttachExec {
             exec: self.exec.clone(),
-            stdout_offset: self.stdout,
-            stderr_offset: self.stderr,
+            stdout_offset: self.offsets.stdout,
+            stderr_offset: self.offsets.stderr,
         }
     }
 }
@@ -73,7 +54,7 @@ pub fn follow(node: Arc<dyn NodeApi>, position: Position, events: ExecEvents) ->
         loop {
             match events.next().await? {
                 Ok(event) => {
-                    position.advance(&event);
+                    position.offsets.advance(&event);
                     return Some((Ok(event), Some((node, position, events))));
                 }
                 Err(error) if error.code == ErrorCode::NodeUnavailable => {

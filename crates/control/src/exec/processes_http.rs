@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use dayfly_api::{ExecStreamEvent, Process, ProcessList, SignalRequest, StdinTaken, TerminalSize};
 use dayfly_node_api::{AttachExec, NodeCalls, StdinWrite};
-use dayfly_types::exec::{ExecEvent, ExecInfo, LogExtent};
+use dayfly_types::exec::{ExecEvent, ExecInfo, LogExtent, ReadOffsets};
 use futures::StreamExt;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -134,8 +134,10 @@ pub(crate) async fn attach(
     let position = Position {
         sandbox,
         exec,
-        stdout: Some(stdout),
-        stderr: Some(stderr),
+        offsets: ReadOffsets {
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+        },
     };
     let events = follow(Arc::clone(&control.node), position.clone(), events);
     Ok(stream_http::response(events, &position, None, None, place))

@@ -23,7 +23,7 @@ use dayfly_api::{SOCKET_HEADER_BYTES, SOCKET_STDERR, SOCKET_STDOUT, SocketCall, 
 use dayfly_node_api::{
     AttachExec, ExecEvents, FileBytes, NodeApi, NodeCalls, NodeError, StdinWrite,
 };
-use dayfly_types::exec::{ExecEvent, ExecInfo, OutputStream};
+use dayfly_types::exec::{ExecEvent, ExecInfo, OutputStream, ReadOffsets};
 use dayfly_types::limits::{FRAME_PAYLOAD_BYTES_MAX, JSON_BODY_BYTES_MAX};
 use dayfly_types::{ErrorCode, ExecId, SandboxId};
 use futures::{SinkExt, StreamExt};
@@ -129,8 +129,10 @@ pub(crate) async fn attach(
     let position = Position {
         sandbox,
         exec,
-        stdout: Some(stdout),
-        stderr: Some(stderr),
+        offsets: ReadOffsets {
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+        },
     };
     let attached = Attached {
         events: follow(Arc::clone(&control.node), position.clone(), events),
@@ -268,8 +270,8 @@ impl Attached {
                 return (vec![text(&event)], true);
             }
         };
-        let before = self.position.clone();
-        self.position.advance(&event);
+        let before = self.position.offsets;
+        self.position.offsets.advance(&event);
         match event {
             ExecEvent::Stdout(bytes) => (output(SOCKET_STDOUT, before.stdout, &bytes), false),
             ExecEvent::Stderr(bytes) => (output(SOCKET_STDERR, before.stderr, &bytes), false),

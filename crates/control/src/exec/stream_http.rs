@@ -100,9 +100,9 @@ impl State {
     }
 
     fn take(&mut self, event: Result<ExecEvent, NodeError>) {
-        let before = self.position.clone();
+        let before = self.position.offsets;
         if let Ok(event) = &event {
-            self.position.advance(event);
+            self.position.offsets.advance(event);
         }
         match event {
             Ok(ExecEvent::Gap(gap)) => {
