@@ -20,7 +20,8 @@ use dayfly_vmm::{ControlError, FrameRange, GiveBackError, GivenBack, PAGE_BYTES,
 use crate::discarding::{Discarding, ORDER_RANGES_MAX};
 use crate::error::MonitorError;
 use crate::frames::pages_of;
-use crate::layout::{MEMORY_SOCKET, is_guest_memory};
+use crate::layout::MEMORY_SOCKET;
+use crate::memory::guest_memory;
 use crate::vm::QemuVm;
 
 /// A machine whose writes are noted.
@@ -33,11 +34,7 @@ pub(crate) struct Noted {
 
 /// Notes writes from now on. `None` when the kernel cannot.
 fn note(pid: i32, memory_bytes: u64) -> Result<Option<(GuestMemory, WriteTracker)>, GiveBackError> {
-    let memory = GuestMemory::find(pid, is_guest_memory).map_err(unknown)?;
-    // An engine that a guest has taken over may map whatever it likes.
-    if memory.bytes() != memory_bytes {
-        return Err(unknown(GuestMemoryError::NotMapped));
-    }
+    let memory = guest_memory(pid, memory_bytes).map_err(unknown)?;
     let Some(mut tracker) = memory.track().map_err(unknown)? else {
         return Ok(None);
     };

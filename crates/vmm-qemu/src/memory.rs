@@ -67,7 +67,10 @@ pub(crate) fn copy_ahead(
 ) -> Result<Option<(Ahead, u64)>, EngineCaptureError> {
     let begun = match ahead.filter(|ahead| ahead.layer.is_at(&capture.layer)) {
         Some(mut ahead) => ahead.tracker.take().map(|written| Some((ahead, written))),
-        None => begin(find(pid, capture)?, &capture.layer),
+        None => {
+            let memory = guest_memory(pid, capture.bytes).map_err(failed)?;
+            begin(memory, &capture.layer)
+        }
     };
     let (mut ahead, written) = match begun {
         Ok(Some(begun)) => begun,
@@ -120,7 +123,7 @@ pub(crate) fn save(
     capture: &MemoryCapture,
     ahead: Option<Ahead>,
 ) -> Result<(Vec<PageRange>, u64), EngineCaptureError> {
-    let memory = find(pid, capture)?;
+    let memory = guest_memory(pid, capture.bytes).map_err(failed)?;
     let ahead = ahead.filter(|ahead| ahead.layer.is_at(&capture.layer) && ahead.memory == memory);
     let (copied, written) = match ahead.and_then(written_since) {
         Some(known) => known,
@@ -162,13 +165,15 @@ fn next_round(copied: &[Pages], written: &[Pages]) -> (Vec<Pages>, Vec<Pages>) {
     (pages, copy)
 }
 
-fn find(pid: i32, capture: &MemoryCapture) -> Result<GuestMemory, EngineCaptureError> {
-    let memory = GuestMemory::find(pid, is_guest_memory).map_err(failed)?;
-    // An engine that a guest has taken over may map whatever it likes.
-    if memory.bytes() != capture.bytes {
-        return Err(failed(GuestMemoryError::NotMapped));
+/// Where the engine has guest memory, if it is of the size that it was started with: one that a
+/// guest has taken over may map whatever it likes.
+pub(crate) fn guest_memory(pid: i32, bytes: u64) -> Result<GuestMemory, GuestMemoryError> {
+    let memory = GuestMemory::find(pid, is_guest_memory)?;
+    if memory.bytes() == bytes {
+        Ok(memory)
+    } else {
+        Err(GuestMemoryError::NotMapped)
     }
-    Ok(memory)
 }
 
 fn check_room(pages: &[Pages], capture: &MemoryCapture) -> Result<(), EngineCaptureError> {
