@@ -128,8 +128,10 @@ const GROWTH_MAX: f64 = 1.5;
 /// What memory adds to the pause of a session of 300 MiB.
 const OVER_FLOOR_MAX: Duration = Duration::from_millis(30);
 /// What memory adds to the pause of a checkpoint of a session that waits for its model, of any size.
-/// The rest is the engine's own, which under emulation is more than a checkpoint should take (25 ms).
+/// The rest is the engine's own.
 const CHECKPOINT_MEMORY_MAX: Duration = Duration::from_millis(15);
+/// The whole of it.
+const CHECKPOINT_MAX: Duration = Duration::from_millis(25);
 
 const SESSION: &str = r#"
 import sys, time
@@ -240,6 +242,8 @@ fn judge(sessions: &[(u64, String, Pauses, Pauses)]) -> Result<()> {
             memory <= CHECKPOINT_MEMORY_MAX,
             "snapshot, {mib} MiB: memory {memory:?}"
         );
+        let pause = p50(snapshots);
+        ensure!(pause <= CHECKPOINT_MAX, "snapshot, {mib} MiB: {pause:?}");
     }
     Ok(())
 }
