@@ -11,7 +11,7 @@ use dayfly_host::unix::connect_unix_within;
 use dayfly_types::exec::ExecCommand;
 use dayfly_types::exec::{ExecEnd, ExecEvent, ExecSpec};
 use dayfly_types::{CellName, ExecId, SandboxId, limits};
-use dayfly_vmm::{Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names};
+use dayfly_vmm::{CpuWeight, Engine, ParkedVm, RestoreSpec, Slot, SlotProvider, Vm, file_names};
 use tokio::net::UnixStream;
 
 /// Starts machines of one template without the product.
@@ -92,7 +92,10 @@ impl BareDriver {
 
     async fn start_in(&self, slot: &Slot) -> Result<(Box<dyn Vm>, AgentClient)> {
         let parked = self.engine.park(slot, &self.restore).await;
-        ready(parked.context("cannot start")?, slot).await
+        let machine = ready(parked.context("cannot start")?, slot).await?;
+        let weighed = self.slots.weigh_cpu(slot.index, CpuWeight::Running).await;
+        weighed.context("cannot weigh its processor time")?;
+        Ok(machine)
     }
 
     /// Ends a machine that was kept.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use dayfly_core::lifecycle::{LifecycleEvent, Sealing};
 use dayfly_snapshots::capture::{CaptureManifest, CapturePurpose, file_names};
 use dayfly_types::{SandboxId, SandboxState, limits};
-use dayfly_vmm::{AdoptError, SlotError, SlotIndex, Vm};
+use dayfly_vmm::{AdoptError, CpuWeight, SlotError, SlotIndex, Vm};
 
 use crate::journal::{Entry, JournalError, SandboxRecord};
 use crate::kept;
@@ -359,6 +359,11 @@ async fn adopt(parts: &Arc<Parts>, record: &SandboxRecord) -> Result<Option<Box<
             if let Err(error) = limited {
                 let error = crate::error_chain(&error);
                 tracing::warn!(sandbox_id = %record.id, error, "cannot limit the processor time");
+            }
+            let weighed = parts.slots.weigh_cpu(slot.index, CpuWeight::Running).await;
+            if let Err(error) = weighed {
+                let error = crate::error_chain(&error);
+                tracing::warn!(sandbox_id = %record.id, error, "cannot weigh the processor time");
             }
             Ok(Some(vm))
         }

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use dayfly_host::cgroup::{Cgroup, CgroupError};
 use dayfly_host::jail::{self, BindMount, JailCalls, JailSpec, MountAccess, ResourceLimits};
 use dayfly_host::{CgroupLimits, CgroupTree, net, netns};
 use dayfly_types::{CpuMillis, limits};
 use dayfly_vmm::{
-    Accelerator, EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
-    SlotLimits, SlotProvider, file_names,
+    Accelerator, CpuWeight, EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError,
+    SlotIndex, SlotLimits, SlotProvider, file_names,
 };
 
 /// Where the run directory appears to an engine.
@@ -247,15 +248,14 @@ impl Inner {
             pids_max: u32::try_from(limits::ENGINE_PIDS_MAX)?,
         };
         let group = self.cgroups.create(&index.0.to_string(), &limits)?;
+        group.set_cpu_weight(percent_of(CpuWeight::Starting))?;
         Ok(group.procs_paths())
     }
 
     fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
         let what = "limit the processor time";
-        let name = index.0.to_string();
         let group = self
-            .cgroups
-            .open_existing(&name)
+            .group(index)
             .map_err(|e| step(index, what)(Box::new(e)))?;
         let mut limits = group.limits().map_err(|e| step(index, what)(Box::new(e)))?;
         limits.cpu_quota_percent = (cpu.get() / 10).max(1);
@@ -263,6 +263,16 @@ impl Inner {
             .set_limits(&limits)
             .map_err(|e| step(index, what)(Box::new(e)))?;
         Ok(())
+    }
+
+    fn weigh_cpu(&self, index: SlotIndex, weight: CpuWeight) -> Result<(), SlotError> {
+        self.group(index)
+            .and_then(|group| group.set_cpu_weight(percent_of(weight)))
+            .map_err(|e| step(index, "weigh the processor time")(Box::new(e)))
+    }
+
+    fn group(&self, index: SlotIndex) -> Result<Cgroup, CgroupError> {
+        self.cgroups.open_existing(&index.0.to_string())
     }
 
     fn jail_spec(&self, slot: &Slot, command: EngineCommand) -> Result<JailSpec, Source> {
@@ -326,6 +336,13 @@ impl Inner {
     }
 }
 
+fn percent_of(weight: CpuWeight) -> u32 {
+    match weight {
+        CpuWeight::Starting => limits::BRING_UP_CPU_WEIGHT_PERCENT,
+        CpuWeight::Running => 100,
+    }
+}
+
 #[async_trait]
 impl SlotProvider for HostSlots {
     async fn acquire(&self) -> Result<Slot, SlotError> {
@@ -374,6 +391,11 @@ impl SlotProvider for HostSlots {
 
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
         self.blocking(move |inner| inner.limit_cpu(index, cpu))
+            .await
+    }
+
+    async fn weigh_cpu(&self, index: SlotIndex, weight: CpuWeight) -> Result<(), SlotError> {
+        self.blocking(move |inner| inner.weigh_cpu(index, weight))
             .await
     }
 

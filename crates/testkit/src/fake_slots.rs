@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use dayfly_types::CpuMillis;
 use dayfly_types::limits::SLOTS_MAX;
 use dayfly_vmm::{
-    EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
+    CpuWeight, EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
     SlotProvider, VmExit,
 };
 use tempfile::TempDir;
@@ -46,6 +46,7 @@ struct State {
     processes: BTreeMap<i32, FakeProcess>,
     next_pid: i32,
     cpu: BTreeMap<SlotIndex, CpuMillis>,
+    weights: BTreeMap<SlotIndex, CpuWeight>,
 }
 
 #[derive(Debug)]
@@ -65,6 +66,7 @@ impl FakeSlots {
             processes: BTreeMap::new(),
             next_pid: FIRST_PID,
             cpu: BTreeMap::new(),
+            weights: BTreeMap::new(),
         };
         Ok(Self {
             root: directory.path().canonicalize()?,
@@ -83,6 +85,15 @@ impl FakeSlots {
     #[must_use]
     pub fn cpu_limit(&self, index: SlotIndex) -> Option<CpuMillis> {
         self.state().cpu.get(&index).copied()
+    }
+
+    /// How the engines that still run stand beside each other.
+    #[must_use]
+    pub fn weights(&self) -> Vec<CpuWeight> {
+        let state = self.state();
+        let alive = (state.processes.values()).filter(|one| one.exit.borrow().is_none());
+        let weight = |one: &FakeProcess| state.weights.get(&one.slot).copied();
+        alive.filter_map(weight).collect()
     }
 
     /// The processes that still run, in the order of their start.
@@ -194,6 +205,7 @@ impl SlotProvider for FakeSlots {
             start_time_ticks: u64::from(pid.unsigned_abs()) + 7,
         };
         let exit = watch::Sender::new(None);
+        state.weights.insert(slot.index, CpuWeight::Starting);
         state.processes.insert(
             pid,
             FakeProcess {
@@ -207,6 +219,11 @@ impl SlotProvider for FakeSlots {
 
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
         self.state().cpu.insert(index, cpu);
+        Ok(())
+    }
+
+    async fn weigh_cpu(&self, index: SlotIndex, weight: CpuWeight) -> Result<(), SlotError> {
+        self.state().weights.insert(index, weight);
         Ok(())
     }
 

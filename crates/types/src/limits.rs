@@ -161,6 +161,9 @@ const _: () = assert!(DISK_BOOTS_OF_PROJECT_MAX < DISK_BOOTS_MAX);
 /// Machines of one node that are brought up at the same time, for each of its processors. More of
 /// them would share the processors evenly and all be late.
 pub const BRING_UPS_PER_PROCESSOR: usize = 1;
+/// How a machine that is brought up stands beside one that runs for somebody when both want the same
+/// CPU, as a percentage: a burst of creates is felt by its neighbours by that much.
+pub const BRING_UP_CPU_WEIGHT_PERCENT: u32 = 25;
 /// Bring-ups that wait for their turn: more than a node has memory for.
 pub const BRING_UPS_WAITING_MAX: usize = 1024;
 /// The same of one project, so that none fills the line.

@@ -14,7 +14,7 @@ use dayfly_host::process::{Pidfd, ProcessError, ProcessIdentity};
 use dayfly_types::CpuMillis;
 use dayfly_types::limits::{SLOTS_MAX, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
-    EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
+    CpuWeight, EngineCommand, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
     SlotProvider, file_names,
 };
 
@@ -171,6 +171,10 @@ impl SlotProvider for BareSlots {
 
     async fn limit_cpu(&self, _index: SlotIndex, _cpu: CpuMillis) -> Result<(), SlotError> {
         // Nothing is limited here.
+        Ok(())
+    }
+
+    async fn weigh_cpu(&self, _index: SlotIndex, _weight: CpuWeight) -> Result<(), SlotError> {
         Ok(())
     }
 

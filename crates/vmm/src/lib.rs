@@ -19,8 +19,8 @@ pub use error::{
 };
 pub use give_back::{FrameRange, GiveBackError, GivenBack};
 pub use slot::{
-    EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError, SlotIndex,
-    SlotLimits, SlotProvider,
+    CpuWeight, EngineCommand, EngineMount, EngineProcess, EngineView, LaunchError, Slot, SlotError,
+    SlotIndex, SlotLimits, SlotProvider,
 };
 pub use spec::{
     BasePart, BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture,

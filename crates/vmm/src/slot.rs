@@ -56,6 +56,15 @@ pub struct SlotLimits {
     pub vcpus: Vcpus,
 }
 
+/// How an engine stands beside others that want the same CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuWeight {
+    /// It waits to be used or is brought up: what runs for somebody goes first.
+    Starting,
+    /// User code runs in it. All of these are equal.
+    Running,
+}
+
 /// A process to start in a slot.
 #[derive(Debug, Clone)]
 pub struct EngineCommand {
@@ -118,6 +127,9 @@ pub trait SlotProvider: Send + Sync + std::fmt::Debug + 'static {
 
     /// Holds the engine of the slot to this much processor time.
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError>;
+
+    /// Says how the engine of the slot stands beside others. It is launched as one that starts.
+    async fn weigh_cpu(&self, index: SlotIndex, weight: CpuWeight) -> Result<(), SlotError>;
 
     /// Ends the time in which the slot's engine may make files: what lies in its run directory now
     /// is all that it can write. Its sockets must be there. May be repeated.

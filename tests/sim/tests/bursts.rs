@@ -9,6 +9,7 @@ use dayfly_node_api::{EnsureSandbox, NodeCalls, NodeError, SandboxReport};
 use dayfly_sim::{World, until_true, wanted};
 use dayfly_testkit::{EngineOperation, Fault};
 use dayfly_types::{SandboxId, SandboxState};
+use dayfly_vmm::CpuWeight;
 use tokio::sync::mpsc;
 
 type Created = (SandboxId, Result<SandboxReport, NodeError>);
@@ -82,6 +83,7 @@ async fn a_burst_of_two_projects_is_done_in_turns_and_a_delete_wins_over_waiting
         world.slots_left().await? == 1,
         "somebody did not wait for its turn"
     );
+    ensure!(world.slots.weights() == [CpuWeight::Starting]);
     let given_up = asked.remove(1);
     node.delete_sandbox(&given_up).await?;
     let (told, refused) = creates.next().await?;
@@ -101,6 +103,7 @@ async fn a_burst_of_two_projects_is_done_in_turns_and_a_delete_wins_over_waiting
     // Of a: 2, 4 and 5; of b: 6 and 7.
     let fair = [0, 3, 1, 4, 2].map(|index| asked[index].clone());
     ensure!(order == fair, "{order:?}, asked {asked:?}");
+    ensure!(world.slots.weights() == [CpuWeight::Running; 5]);
     Ok(())
 }
 

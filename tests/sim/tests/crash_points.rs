@@ -23,7 +23,7 @@ use dayfly_types::egress::EgressPolicy;
 use dayfly_types::exec::{ExecCommand, ExecEvent, ExecSpec};
 use dayfly_types::volume::MountedVolume;
 use dayfly_types::{DiskMib, ExecId, ProjectId, SandboxId, SandboxState, SnapshotId, VolumeName};
-use dayfly_vmm::EngineProcess;
+use dayfly_vmm::{CpuWeight, EngineProcess};
 use futures::StreamExt;
 
 const PROJECT: &str = "p";
@@ -365,6 +365,11 @@ async fn check(world: &World, node: &Arc<Node>, operation: Operation, told: Told
     ensure!(
         machines == wanted_machines,
         "{machines} machines for {wanted_machines} sandboxes"
+    );
+    let weights = world.slots.weights();
+    ensure!(
+        weights.iter().all(|weight| *weight == CpuWeight::Running),
+        "a machine that runs goes behind others: {weights:?}"
     );
     if operation != Operation::DeleteSnapshot {
         let mut from_kept = wanted(CHECK, PROJECT, None)?;

@@ -118,6 +118,29 @@ impl Cgroup {
         }
     }
 
+    /// Says how the group stands beside others that want the same CPU, as a percentage of a group of
+    /// which nobody has said anything.
+    ///
+    /// # Errors
+    /// [`CgroupError::Write`] when the kernel refuses.
+    pub fn set_cpu_weight(&self, percent: u32) -> Result<(), CgroupError> {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.set_cpu_weight(&self.relative, percent),
+            Hierarchy::V2(mount) => v2::set_cpu_weight(&mount.directory(&self.relative), percent),
+        }
+    }
+
+    /// How the group stands beside others, as the kernel keeps it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn cpu_weight(&self) -> Result<u64, CgroupError> {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.cpu_weight(&self.relative),
+            Hierarchy::V2(mount) => v2::cpu_weight(&mount.directory(&self.relative)),
+        }
+    }
+
     pub(super) fn exists(&self) -> bool {
         self.directories.iter().any(|directory| directory.is_dir())
     }

@@ -94,6 +94,11 @@ fn a_group_is_made_also_after_the_unit_around_it_was_started_anew() {
     scratch.0.remove(LIMIT).unwrap();
     let group = scratch.0.create("one", &LIMITS).unwrap();
     assert_eq!(group.limits().unwrap(), LIMITS);
+    assert_eq!(group.cpu_weight().unwrap(), 100);
+    group.set_cpu_weight(25).unwrap();
+    assert_eq!(group.cpu_weight().unwrap(), 25);
+    group.set_limits(&LIMITS).unwrap();
+    assert_eq!(group.cpu_weight().unwrap(), 25);
     assert_eq!(scratch.0.list().unwrap(), ["one"]);
 }
 
@@ -206,6 +211,9 @@ fn version_two_limits_have_the_documented_formats() {
         "0"
     );
     assert_eq!(v2::limits(group).unwrap(), LIMITS);
+    v2::set_cpu_weight(group, 25).unwrap();
+    assert_eq!(fs::read_to_string(group.join("cpu.weight")).unwrap(), "25");
+    assert_eq!(v2::cpu_weight(group).unwrap(), 25);
     fs::write(group.join("memory.current"), "4096\n").unwrap();
     fs::write(group.join("cpu.stat"), "usage_usec 17\nuser_usec 9\n").unwrap();
     fs::write(group.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();

@@ -8,6 +8,8 @@ use super::hierarchy::MountedPath;
 use super::{CgroupError, CgroupLimits, CgroupUsage};
 
 const PERIOD_MICROS: u64 = 100_000;
+/// What a group has that nobody has said anything of.
+const SHARES: u32 = 1024;
 
 /// Where each controller is mounted. Some may share one hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +74,19 @@ impl Mounts {
         write_value(&cpu.join("cpu.cfs_period_us"), &PERIOD_MICROS.to_string())?;
         write_value(&cpu.join("cpu.cfs_quota_us"), &quota.to_string())?;
         write_value(&self.pids_max(relative), &limits.pids_max.to_string())
+    }
+
+    pub(super) fn set_cpu_weight(&self, relative: &str, percent: u32) -> Result<(), CgroupError> {
+        let shares = SHARES * percent / 100;
+        write_value(
+            &self.cpu.outer(relative).join("cpu.shares"),
+            &shares.to_string(),
+        )
+    }
+
+    pub(super) fn cpu_weight(&self, relative: &str) -> Result<u64, CgroupError> {
+        let shares = read_number(&self.cpu.outer(relative).join("cpu.shares"))?;
+        Ok(shares * 100 / u64::from(SHARES))
     }
 
     pub(super) fn limits(&self, relative: &str) -> Result<CgroupLimits, CgroupError> {

@@ -47,6 +47,14 @@ pub(super) fn set_limits(group: &Path, limits: &CgroupLimits) -> Result<(), Cgro
     write_value(&group.join("pids.max"), &limits.pids_max.to_string())
 }
 
+pub(super) fn set_cpu_weight(group: &Path, percent: u32) -> Result<(), CgroupError> {
+    write_value(&group.join("cpu.weight"), &percent.to_string())
+}
+
+pub(super) fn cpu_weight(group: &Path) -> Result<u64, CgroupError> {
+    read_number(&group.join("cpu.weight"))
+}
+
 pub(super) fn limits(group: &Path) -> Result<CgroupLimits, CgroupError> {
     let path = group.join("cpu.max");
     let text = read_text(&path)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use dayfly_types::CpuMillis;
 use dayfly_vmm::{
-    EngineCommand, EngineProcess, LaunchError, Slot, SlotError, SlotIndex, SlotProvider,
+    CpuWeight, EngineCommand, EngineProcess, LaunchError, Slot, SlotError, SlotIndex, SlotProvider,
 };
 
 use super::{Effect, Effects};
@@ -47,6 +47,11 @@ impl SlotProvider for ObservedSlots {
 
     async fn limit_cpu(&self, index: SlotIndex, cpu: CpuMillis) -> Result<(), SlotError> {
         let work = self.inner.limit_cpu(index, cpu);
+        self.effects.around_async(Effect::SlotLimit, work).await
+    }
+
+    async fn weigh_cpu(&self, index: SlotIndex, weight: CpuWeight) -> Result<(), SlotError> {
+        let work = self.inner.weigh_cpu(index, weight);
         self.effects.around_async(Effect::SlotLimit, work).await
     }
 

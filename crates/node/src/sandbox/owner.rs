@@ -7,7 +7,7 @@ use dayfly_guest_client::AgentClient;
 use dayfly_guest_proto::IdentityEvent;
 use dayfly_node_api::{NodeError, SandboxReport};
 use dayfly_types::{ErrorCode, Generation, SandboxState, limits};
-use dayfly_vmm::{SlotIndex, Vm, VmEvent};
+use dayfly_vmm::{CpuWeight, SlotIndex, Vm, VmEvent};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -273,6 +273,9 @@ impl Owner {
         };
         self.vm = Some(vm);
         self.transition(event).await?;
+        self.weigh_cpu()
+            .await
+            .map_err(|error| error.into_node_error(what))?;
         let now = unix_nanos(self.parts.clock.as_ref());
         let effects = &self.parts.effects;
         effects
@@ -290,6 +293,15 @@ impl Owner {
         self.stages = stages.into_laps();
         self.activity.note_use(self.parts.clock.now());
         Ok(())
+    }
+
+    /// What ran for somebody already went before it until now.
+    async fn weigh_cpu(&self) -> Result<(), BringUpError> {
+        let Some(slot) = self.record.phase.slot() else {
+            return Ok(());
+        };
+        let weighed = self.parts.slots.weigh_cpu(slot, CpuWeight::Running).await;
+        weighed.map_err(BringUpError::Limit)
     }
 
     /// Waits for whatever ends the sandbox, and does what is asked of it meanwhile.
