@@ -5,9 +5,10 @@
 //! copy memory, again and again what was written       user code runs (with volumes: also before)
 //! freeze user processes, sync                         frozen
 //!   stop the engine                                   paused
-//!     device state, memory of the last moment, seal the disk
+//!     device state, memory of the last moment, switch to the next disk layer
 //!   let the engine run
 //! thaw user processes                                 user code runs
+//! take the files, write down that the disk is sealed
 //! make the files durable, publish, remount
 //! ```
 //! The guest is let go on every path. A lease in the guest thaws it when this process dies in the
@@ -352,11 +353,11 @@ impl Owner {
         if afterwards == Afterwards::GoesOn || saved.is_err() {
             self.let_go(agent).await;
         }
-        saved.map(|mut taken| {
-            taken.cost.frozen_us = micros(frozen.elapsed());
-            taken.frozen_at = Some(frozen_at);
-            taken
-        })
+        let mut taken = saved?;
+        taken.cost.frozen_us = micros(frozen.elapsed());
+        taken.frozen_at = Some(frozen_at);
+        taken.cost.disk_bytes = self.take_files(slot, id, afterwards).await?;
+        Ok(taken)
     }
 
     /// Lets the engine and the user's processes run. Both may be running already.
@@ -422,10 +423,9 @@ impl Owner {
             return Err(NodeError::new(ErrorCode::GuestUnavailable, text));
         }
         let seal = Instant::now();
-        let disk = match afterwards {
-            Afterwards::GoesOn => self.seal(slot, id).await?,
-            Afterwards::Ends => self.link_disk(slot, id).await?,
-        };
+        if afterwards == Afterwards::GoesOn {
+            self.switch_disk(id).await?;
+        }
         let disk_time = seal.elapsed();
         if afterwards == Afterwards::GoesOn
             && let Some(vm) = self.vm.as_mut()
@@ -433,11 +433,6 @@ impl Owner {
             vm.resume().await.map_err(|error| failed(&error))?;
         }
         let pause = paused.elapsed();
-        let from = slot.run_directory.join(slot_files::DEVICE_STATE);
-        let take =
-            move |captures: &Captures, id: &_| captures.take(id, &from, file_names::DEVICE_STATE);
-        let taken = self.on_captures(id, take).await;
-        taken.map_err(|error| capture_error(WHAT, &error))?;
         let memory_bytes = captured.extents.iter().map(|extent| extent.bytes()).sum();
         let cost = CaptureCost {
             pause_us: micros(pause),
@@ -445,7 +440,6 @@ impl Owner {
             memory_us: micros(captured.memory_time),
             disk_us: micros(disk_time),
             memory_bytes,
-            disk_bytes: disk,
             ..CaptureCost::default()
         };
         Ok(Taken {
@@ -456,8 +450,9 @@ impl Owner {
         })
     }
 
-    /// Gives the guest a new disk layer; the old one becomes the capture's. Answers its size.
-    async fn seal(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
+    /// Gives the guest a new disk layer. What became of the old one is in doubt in the journal until
+    /// [`Self::take_files`] has ended.
+    async fn switch_disk(&mut self, id: &SnapshotId) -> Result<(), NodeError> {
         let state = self.record.state();
         let sealing = self.layers()?.sealing.clone();
         let sealing = sealing.ok_or_else(|| wrong_state(state))?;
@@ -467,6 +462,33 @@ impl Owner {
             .map_err(|error| node_error(WHAT, &error))?;
         // From here on the machine cannot do without the sealed file.
         self.layers_mut()?.sealed.push(id.clone());
+        Ok(())
+    }
+
+    /// Brings what the engine wrote to the capture. Answers the size of the disk. Nobody stands
+    /// still for it: it waits for the disk of the host.
+    async fn take_files(
+        &mut self,
+        slot: &Slot,
+        id: &SnapshotId,
+        afterwards: Afterwards,
+    ) -> Result<u64, NodeError> {
+        let disk = match afterwards {
+            Afterwards::GoesOn => self.take_sealed(slot, id).await?,
+            Afterwards::Ends => self.link_disk(slot, id).await?,
+        };
+        let from = slot.run_directory.join(slot_files::DEVICE_STATE);
+        let take =
+            move |captures: &Captures, id: &_| captures.take(id, &from, file_names::DEVICE_STATE);
+        let taken = self.on_captures(id, take).await;
+        taken.map_err(|error| capture_error(WHAT, &error))?;
+        Ok(disk)
+    }
+
+    async fn take_sealed(&mut self, slot: &Slot, id: &SnapshotId) -> Result<u64, NodeError> {
+        let state = self.record.state();
+        let sealing = self.layers()?.sealing.clone();
+        let sealing = sealing.ok_or_else(|| wrong_state(state))?;
         let from = slot.run_directory.join(&sealing.sealed);
         let take = move |captures: &Captures, id: &_| captures.take_layer(id, &from);
         let bytes = self.on_captures(id, take).await;

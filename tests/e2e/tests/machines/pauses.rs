@@ -148,6 +148,9 @@ struct Pauses {
     frozen: Times,
     /// The engine's stop, device state, the disk and the engine's start.
     floor: Times,
+    /// Of those, the engine's stop with its device state, and the disk.
+    device: Times,
+    disk: Times,
     memory: Times,
     total: Times,
 }
@@ -158,6 +161,8 @@ impl Pauses {
         self.pause.add(time(capture.pause_ms));
         self.frozen.add(time(capture.frozen_ms));
         self.floor.add(time(capture.pause_ms - capture.memory_ms));
+        self.device.add(time(capture.device_ms));
+        self.disk.add(time(capture.disk_ms));
         self.memory.add(time(capture.memory_ms));
         self.total.add(time(capture.total_ms));
     }
@@ -165,6 +170,11 @@ impl Pauses {
     fn tell(&self, what: &str) {
         figure!("{what}: pause {}; of it memory {}", self.pause, self.memory);
         figure!("{what}: floor {}; frozen {}", self.floor, self.frozen);
+        figure!(
+            "{what}: of the floor device {}; disk {}",
+            self.device,
+            self.disk
+        );
         figure!("{what}: in all {}", self.total);
     }
 }
