@@ -297,10 +297,7 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
         "-blockdev",
         &json!({
             "driver": "qcow2", "node-name": WRITABLE_NODE, "backing": below, "discard": "unmap",
-            "file": {
-                "driver": "file", "discard": "unmap",
-                "filename": run_directory.join(file_names::WRITABLE_DISK),
-            },
+            "file": writable_file(&run_directory.join(file_names::WRITABLE_DISK)),
         }),
     );
     for index in 0..launch.machine.spare_disks {
@@ -310,10 +307,7 @@ fn disks(arguments: &mut Arguments, launch: &Launch<'_>, mounts: &mut Mounts) {
             "-blockdev",
             &json!({
                 "driver": "raw", "node-name": format!("spare{index}"), "read-only": read_only,
-                "file": {
-                    "driver": "file", "read-only": read_only,
-                    "filename": run_directory.join(spare_disk_name(index)),
-                },
+                "file": file(&run_directory.join(spare_disk_name(index)), read_only),
             }),
         );
     }
@@ -351,9 +345,7 @@ fn base(arguments: &mut Arguments, disks: &DiskFiles, mounts: &mut Mounts) {
     let named = lower.map(|(index, part)| (format!("{BASE_NODE}{index}"), part));
     for (node, part) in named.chain([(BASE_NODE.to_owned(), highest)]) {
         let mut layer = shared_layer(&node, "qcow2", &part.map, Some(below.as_deref()), mounts);
-        layer["data-file"] = json!({
-            "driver": "file", "filename": mounts.engine_path(&part.content), "read-only": true,
-        });
+        layer["data-file"] = file(&mounts.engine_path(&part.content), true);
         arguments.add_json("-blockdev", &layer);
         below = Some(node);
     }
@@ -368,18 +360,30 @@ fn disk_device(node: &str, serial: &str) -> String {
     format!("virtio-blk-device,id={id},drive={node},serial={serial},{errors}")
 }
 
+/// What a disk is made of. Where a machine is restored the engine would throw the host's pages of each
+/// file away, as if another host had written to it; those of a template are everybody's.
+fn file(path: &Path, read_only: bool) -> Value {
+    json!({ "driver": "file", "drop-cache": false, "filename": path, "read-only": read_only })
+}
+
+/// The file of a layer that the guest writes to. What it discards is given back to the host. That it can
+/// be written to is not said: it is opened anew for readers alone once its layer is sealed.
+pub(crate) fn writable_file(path: &Path) -> Value {
+    json!({ "driver": "file", "discard": "unmap", "drop-cache": false, "filename": path })
+}
+
 /// A layer that many engines read at once. `backing` is absent for a format that has none, and
 /// null where the file's own idea of its backing must not count.
 fn shared_layer(
     node: &str,
     format: &str,
-    file: &Path,
+    path: &Path,
     backing: Option<Option<&str>>,
     mounts: &mut Mounts,
 ) -> Value {
     let mut layer = json!({
         "driver": format, "node-name": node, "read-only": true,
-        "file": { "driver": "file", "filename": mounts.engine_path(file), "read-only": true },
+        "file": file(&mounts.engine_path(path), true),
     });
     if let Some(backing) = backing {
         layer["backing"] = json!(backing);

@@ -181,14 +181,14 @@ fn parts_of_a_base_are_one_disk_and_only_maps_are_understood() {
     let command = command(&launch, Mounts::new(&slot));
     let line = command.arguments.join(" ");
     for part in [
-        r#"{"backing":null,"data-file":{"driver":"file","filename":"/template/base-0.img","read-only":true},"driver":"qcow2","file":{"driver":"file","filename":"/template/base-0.map","read-only":true},"node-name":"base0","read-only":true}"#,
-        r#"{"backing":"base0","data-file":{"driver":"file","filename":"/template/base.img","read-only":true},"driver":"qcow2","file":{"driver":"file","filename":"/template/base.map","read-only":true},"node-name":"base","read-only":true}"#,
+        r#"{"backing":null,"data-file":{"driver":"file","drop-cache":false,"filename":"/template/base-0.img","read-only":true},"driver":"qcow2","file":{"driver":"file","drop-cache":false,"filename":"/template/base-0.map","read-only":true},"node-name":"base0","read-only":true}"#,
+        r#"{"backing":"base0","data-file":{"driver":"file","drop-cache":false,"filename":"/template/base.img","read-only":true},"driver":"qcow2","file":{"driver":"file","drop-cache":false,"filename":"/template/base.map","read-only":true},"node-name":"base","read-only":true}"#,
     ] {
         assert!(line.contains(part), "{line}");
     }
     // One file is read as it is.
     let whole = write(Accelerator::Tcg, RESTORE()).arguments.join(" ");
-    let base = r#"{"driver":"raw","file":{"driver":"file","filename":"/template/base.img","read-only":true},"node-name":"base","read-only":true}"#;
+    let base = r#"{"driver":"raw","file":{"driver":"file","drop-cache":false,"filename":"/template/base.img","read-only":true},"node-name":"base","read-only":true}"#;
     assert!(whole.contains(base), "{whole}");
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dayfly_host::unix::connect_unix_within;
 use dayfly_types::limits::{CONSOLE_RING_BYTES, ENGINE_COMMAND_DEADLINE, ENGINE_MESSAGE_BYTES_MAX};
-use dayfly_vmm::file_names;
+use dayfly_vmm::{Afterwards, file_names};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -172,11 +172,18 @@ impl Monitor {
         Ok(())
     }
 
-    /// Writes the state of all devices, without memory, and leaves the machine as it is.
-    pub(crate) async fn save_devices(&mut self, file: &Path) -> Result<(), MonitorError> {
+    /// Writes the state of all devices, without memory. With [`Afterwards::Ends`] the disks are also
+    /// flushed and given up, as far as the engine can; [`Afterwards::GoesOn`] is flushed by its seal.
+    pub(crate) async fn save_devices(
+        &mut self,
+        file: &Path,
+        afterwards: Afterwards,
+    ) -> Result<(), MonitorError> {
         // Made for another hypervisor's toolstack, and the one command that saves devices alone
-        // whatever memory is mapped from. `live` keeps the disks open for the machine to go on.
-        let arguments = json!({ "filename": file, "live": true });
+        // whatever memory is mapped from. `live` means that another host takes over: a machine that
+        // goes on had to open each of its disks anew.
+        let live = afterwards == Afterwards::Ends;
+        let arguments = json!({ "filename": file, "live": live });
         self.execute("xen-save-devices-state", arguments, MIGRATION_LIMIT)
             .await?;
         Ok(())

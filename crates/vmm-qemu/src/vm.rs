@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use dayfly_types::DiskMib;
 use dayfly_types::limits::{ENGINE_COMMAND_DEADLINE, TEARDOWN_STEP_DEADLINE};
 use dayfly_vmm::{
-    CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, FrameRange,
+    Afterwards, CaptureSpec, Captured, ControlError, EngineCaptureError, EngineProcess, FrameRange,
     GiveBackError, GivenBack, MemoryCapture, SealError, Slot, Vm, VmEvent, VmExit, file_names,
 };
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::disks::engine_path_of;
 use crate::error::{LayoutError, MonitorError};
 use crate::events::{Events, Heard, STOPPED_BY_ERROR};
 use crate::give_back::Noted;
+use crate::launch::writable_file;
 use crate::layout::{make_layer, make_state_file};
 use crate::memory::{self, Ahead};
 use crate::process::{ENDING_GRACE, Watched, open_regular};
@@ -108,7 +109,11 @@ impl QemuVm {
         Ok(monitor)
     }
 
-    async fn save_devices(&mut self, device_state: &Path) -> Result<Monitor, MonitorError> {
+    async fn save_devices(
+        &mut self,
+        device_state: &Path,
+        afterwards: Afterwards,
+    ) -> Result<Monitor, MonitorError> {
         let mut monitor = self.paused_monitor().await?;
         // Asked when nothing is written any more: what syncs a disk is also what finds it broken.
         let failed = monitor.failed_writes().await?;
@@ -116,7 +121,7 @@ impl QemuVm {
             self.monitor = Some(monitor);
             return Err(MonitorError::FailedWrites(failed));
         }
-        monitor.save_devices(device_state).await?;
+        monitor.save_devices(device_state, afterwards).await?;
         Ok(monitor)
     }
 
@@ -139,7 +144,7 @@ impl QemuVm {
         let file = self.slot.engine_run_directory.join(layer);
         let arguments = json!({
             "driver": "qcow2", "node-name": node, "backing": null, "discard": "unmap",
-            "file": { "driver": "file", "discard": "unmap", "filename": file },
+            "file": writable_file(&file),
         });
         let added = monitor
             .execute("blockdev-add", arguments, ENGINE_COMMAND_DEADLINE)
@@ -230,7 +235,7 @@ impl Vm for QemuVm {
         make_state_file(&spec.device_state)
             .map_err(|error| EngineCaptureError::Refused(error.into()))?;
         let start = Instant::now();
-        match self.save_devices(&target).await {
+        match self.save_devices(&target, spec.afterwards).await {
             Ok(monitor) => self.monitor = Some(monitor),
             Err(error) if self.is_gone(&error).await => return Err(EngineCaptureError::Gone),
             Err(MonitorError::FailedWrites(_)) => return Err(EngineCaptureError::DiskDamaged),

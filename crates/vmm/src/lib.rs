@@ -23,7 +23,7 @@ pub use slot::{
     SlotIndex, SlotLimits, SlotProvider,
 };
 pub use spec::{
-    BasePart, BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec, MemoryCapture,
-    MemoryImage, MemoryLayer, PAGE_BYTES, PagePatch, PageRange, RestoreSpec, VolumeFile,
-    file_names,
+    Afterwards, BasePart, BootMemory, BootSpec, CaptureSpec, Captured, DiskFiles, MachineSpec,
+    MemoryCapture, MemoryImage, MemoryLayer, PAGE_BYTES, PagePatch, PageRange, RestoreSpec,
+    VolumeFile, file_names,
 };

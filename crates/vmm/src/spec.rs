@@ -203,6 +203,15 @@ pub struct VolumeFile {
     pub read_only: bool,
 }
 
+/// What becomes of a machine behind its capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Afterwards {
+    /// Its disk is sealed, and a new layer takes its writes.
+    GoesOn,
+    /// It is ended, and its disk is what it leaves. Until then it stays paused.
+    Ends,
+}
+
 /// What to save of a paused machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureSpec {
@@ -210,15 +219,17 @@ pub struct CaptureSpec {
     pub device_state: PathBuf,
     /// `None` for one that was booted with [`BootMemory::Image`].
     pub memory: Option<MemoryCapture>,
+    pub afterwards: Afterwards,
 }
 
 impl CaptureSpec {
-    /// Device state alone.
+    /// Device state alone, of a machine that ends.
     #[must_use]
     pub fn devices(device_state: impl Into<PathBuf>) -> Self {
         Self {
             device_state: device_state.into(),
             memory: None,
+            afterwards: Afterwards::Ends,
         }
     }
 }

@@ -135,7 +135,7 @@ class BareMachine:
         """Stops it, and copies what it is at this instant."""
         self.execute("stop")
         devices, memory = DIRECTORY / f"{name}.state", DIRECTORY / f"{name}.memory"
-        self.execute("xen-save-devices-state", filename=str(devices), live=True)
+        self.execute("xen-save-devices-state", filename=str(devices), live=False)
         subprocess.run(["cp", "--sparse=always", self.memory, memory], check=True, timeout=120)
         return Saved(memory, devices, self.ticks())
 

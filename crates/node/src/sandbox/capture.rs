@@ -26,7 +26,7 @@ use dayfly_snapshots::capture::{
 };
 use dayfly_types::capture::CaptureCost;
 use dayfly_types::{ErrorCode, SandboxState, SnapshotId, limits};
-use dayfly_vmm::{CaptureSpec, Captured, PagePatch, Slot, file_names as slot_files};
+use dayfly_vmm::{Afterwards, CaptureSpec, Captured, PagePatch, Slot, file_names as slot_files};
 
 use super::CaptureWish;
 use super::bring_up::unix_nanos;
@@ -58,15 +58,6 @@ pub(super) struct Drafted {
     /// The layers that the machine has sealed before.
     pub(super) sealed: Vec<SnapshotId>,
     pub(super) room: CaptureRoom,
-}
-
-/// How the machine goes on after its state is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Afterwards {
-    /// A new disk layer takes its writes.
-    GoesOn,
-    /// It is ended; until then it stays paused.
-    Ends,
 }
 
 impl Owner {
@@ -346,17 +337,14 @@ impl Owner {
             let text = format!("{WHAT}: the guest's processes could not be frozen: {error}");
             return Err(NodeError::new(ErrorCode::GuestUnavailable, text));
         }
-        let work = self.pause_and_save(slot, id, &nonce, afterwards, room);
-        let saved = tokio::time::timeout(limits::CAPTURE_DEADLINE, work)
-            .await
-            .unwrap_or_else(|_| Err(NodeError::internal(format!("{WHAT}: it took too long"))));
+        let saved = in_time(self.pause_and_save(slot, id, &nonce, afterwards, room)).await;
         if afterwards == Afterwards::GoesOn || saved.is_err() {
             self.let_go(agent).await;
         }
         let mut taken = saved?;
         taken.cost.frozen_us = micros(frozen.elapsed());
         taken.frozen_at = Some(frozen_at);
-        taken.cost.disk_bytes = self.take_files(slot, id, afterwards).await?;
+        taken.cost.disk_bytes = in_time(self.take_files(slot, id, afterwards)).await?;
         Ok(taken)
     }
 
@@ -405,6 +393,7 @@ impl Owner {
         let spec = CaptureSpec {
             device_state: slot.run_directory.join(slot_files::DEVICE_STATE),
             memory: Some(self.memory_of_capture(id, &room, Some(mark))),
+            afterwards,
         };
         let state = self.record.state();
         let vm = self.vm.as_mut().ok_or_else(|| wrong_state(state))?;
@@ -465,8 +454,8 @@ impl Owner {
         Ok(())
     }
 
-    /// Brings what the engine wrote to the capture. Answers the size of the disk. Nobody stands
-    /// still for it: it waits for the disk of the host.
+    /// Brings what the engine wrote to the capture. Answers the size of the disk. Who goes on does so
+    /// already: moving files may wait for the disk of the host.
     async fn take_files(
         &mut self,
         slot: &Slot,
@@ -577,6 +566,11 @@ pub(super) fn with_total_time(manifest: &CaptureManifest, took: Duration) -> Arc
     let mut manifest = manifest.clone();
     manifest.cost.total_us = micros(took);
     Arc::new(manifest)
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+    let done = tokio::time::timeout(limits::CAPTURE_DEADLINE, work).await;
+    done.unwrap_or_else(|_| Err(NodeError::internal(format!("{WHAT}: it took too long"))))
 }
 
 fn micros(duration: Duration) -> u64 {

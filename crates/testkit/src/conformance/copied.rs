@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use dayfly_vmm::{
-    BootSpec, CaptureSpec, EngineCaptureError, EngineKind, MemoryCapture, MemoryImage, MemoryLayer,
-    RestoreSpec, Slot, Vm, file_names,
+    Afterwards, BootSpec, CaptureSpec, EngineCaptureError, EngineKind, MemoryCapture, MemoryImage,
+    MemoryLayer, RestoreSpec, Slot, Vm, file_names,
 };
 
 use super::observe::{ensure_running, ensure_still, guest_answers};
@@ -140,9 +140,13 @@ async fn copy(
             bytes_max: spec.machine.memory.bytes(),
             patch: None,
         }),
+        afterwards: Afterwards::GoesOn,
     };
-    vm.prepare_seal("disk-2.img", &spec.disks.empty_layer)
-        .await?;
+    // The second time as after a capture that came to nothing behind the first.
+    for _ in 0..2 {
+        let prepared = vm.prepare_seal("disk-2.img", &spec.disks.empty_layer);
+        prepared.await?;
+    }
     let before = vm.writable_disk().await?;
     vm.pause().await?;
     over_its_limit(vm, &capture).await?;
@@ -159,12 +163,10 @@ async fn copy(
     ensure!(sealed == before, "sealed {sealed}, wrote to {before}");
     let now = vm.writable_disk().await?;
     ensure!(now == "disk-2.img", "the guest writes to {now}");
-    fs::rename(
-        slot.run_directory.join(&sealed),
-        directory.join("disk.layer"),
-    )?;
-    fs::rename(&capture.device_state, directory.join("device.state"))?;
     vm.resume().await?;
+    let sealed = slot.run_directory.join(&sealed);
+    fs::rename(sealed, directory.join("disk.layer"))?;
+    fs::rename(&capture.device_state, directory.join("device.state"))?;
     ensure!(!captured.extents.is_empty(), "no page has changed");
     let pages: u64 = captured.extents.iter().map(|extent| extent.count).sum();
     let mut copy = spec.clone();

@@ -1,8 +1,15 @@
 //! A create restores; it never boots, and its memory is shared until it is written.
 
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, ensure};
+use dayfly_api::CreateSnapshot;
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, processes, setting_or_skip};
 use dayfly_host::memory::{MappingSelector, mapping_usage};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 /// The record of a running sandbox, which names its engine process.
 fn engine_pid(daemon: &Daemon, id: &str) -> Result<i32> {
@@ -80,5 +87,55 @@ async fn idle_sandboxes_of_one_template_share_most_of_their_memory() -> Result<(
             "less than half of it is shared"
         );
     }
+    daemon.finish().await
+}
+
+/// Looks at so many places of a file.
+const PLACES: u64 = 64;
+
+/// How many of them the host has in its memory.
+fn in_memory(file: &File) -> Result<usize> {
+    let step = file.metadata()?.len() / PLACES;
+    let mut found = 0;
+    for place in 0..PLACES {
+        let mut byte = [0];
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        match preadv2(file, &mut buffers, place * step, ReadWriteFlags::NOWAIT) {
+            Ok(_) => found += 1,
+            Err(rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// The disk that all sandboxes of a template read from.
+fn base_disk(daemon: &Daemon) -> Result<PathBuf> {
+    let versions = daemon.path().join("node/templates/base");
+    let mut entries = std::fs::read_dir(&versions)?;
+    let version = entries.next().context("no version of base")??;
+    Ok(version.path().join("base.img"))
+}
+
+#[tokio::test]
+async fn a_create_and_a_capture_leave_the_hosts_pages_of_a_template_alone() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
+    let file = File::open(base_disk(&daemon)?)?;
+    let read_all = || -> Result<()> {
+        let step = file.metadata()?.len() / PLACES;
+        (0..PLACES).try_for_each(|place| Ok(file.read_exact_at(&mut [0], place * step)?))
+    };
+    read_all()?;
+    ensure!(in_memory(&file)? == 64, "the host keeps no pages");
+    let id = create(&client, "base").await?.id;
+    exec(&client, &id, "true").await?;
+    let left = in_memory(&file)?;
+    ensure!(left > 60, "a create has left {left} of 64 places");
+    read_all()?;
+    let wish = CreateSnapshot::default();
+    client.create_snapshot(&id, &wish).await?;
+    let left = in_memory(&file)?;
+    ensure!(left > 60, "a capture has left {left} of 64 places");
     daemon.finish().await
 }
