@@ -21,7 +21,7 @@ const MANY: usize = 300;
 const WORKING: usize = 20;
 
 /// A daemon on a host with room for so many shared sandboxes.
-fn room_for(parts: u64) -> Result<DaemonOptions> {
+pub(crate) fn room_for(parts: u64) -> Result<DaemonOptions> {
     let total = dayfly_host::memory::host_memory()?.total_bytes >> 20;
     let reserve = total - parts * PART_MIB - PART_MIB / 2;
     let words = [
@@ -40,14 +40,14 @@ fn room_for(parts: u64) -> Result<DaemonOptions> {
 }
 
 /// Makes one as soon as there is room for it.
-async fn one_more(client: &Client) -> Result<Sandbox> {
+pub(crate) async fn one_more(client: &Client) -> Result<Sandbox> {
     until("there is room for one more", patient(ROUND), || async {
         client.create_sandbox(&CreateSandbox::default()).await.ok()
     })
     .await
 }
 
-async fn is_asleep(client: &Client, id: &str) -> Result<bool> {
+pub(crate) async fn is_asleep(client: &Client, id: &str) -> Result<bool> {
     Ok(client.get_sandbox(id).await?.status == "hibernated")
 }
 

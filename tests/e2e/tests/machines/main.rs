@@ -51,6 +51,7 @@ mod metering;
 mod network;
 mod pauses;
 mod posture;
+mod pressure;
 mod purge;
 mod recipes;
 mod restore;
