@@ -4,6 +4,7 @@
 
 mod console;
 mod defaults;
+mod idle;
 mod inside;
 mod modules;
 mod mounts;
@@ -64,7 +65,7 @@ pub(crate) fn boot() -> Result<Booted, BootError> {
     let user_group =
         UserGroup::create().map_err(BootError::at("make the group of user processes"))?;
     mounts::mount_groups_of_users()?;
-    for error in inside::prepare(stores) {
+    for error in inside::prepare(stores).into_iter().chain(idle::quieten()) {
         console::say(&text_of(&error));
     }
     let machine = Machine::guest(user_group, layers, defaults);

@@ -173,6 +173,40 @@ async fn a_shared_sandbox_is_refused_where_the_host_has_none() -> Result<()> {
     daemon.finish().await
 }
 
+/// What an engine may wake for in a second when its guest has nothing to do.
+const IDLE_WAKES_MAX: u64 = 30;
+const LOOK: Duration = Duration::from_secs(10);
+
+/// How often the engine's main thread has slept by itself so far.
+fn sleeps_of(pid: i32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    Ok(line.context("no such line")?.trim().parse()?)
+}
+
+/// A host has hundreds of idle guests. Time of CPUs differs by machine; what wakes an engine does not.
+#[tokio::test]
+async fn an_idle_sandbox_seldom_wakes_its_host() -> Result<()> {
+    let setting = setting_or_skip!();
+    let (daemon, client) = Daemon::ready(&setting, DaemonOptions::default()).await?;
+    let id = client.create_sandbox(&CreateSandbox::default()).await?.id;
+    output(&client, &id, "true").await?;
+    let pid = engine::engine_pid(&daemon, &id)?;
+    // What a restore leaves to be done is over by then.
+    tokio::time::sleep(LOOK).await;
+    let (before, used) = (sleeps_of(pid)?, engine::processor_time(pid)?);
+    tokio::time::sleep(LOOK).await;
+    let each = (sleeps_of(pid)? - before) / LOOK.as_secs();
+    let used = engine::processor_time(pid)? - used;
+    figure!(
+        "an idle sandbox wakes its engine {each} times in a second; {used:.1?} of a CPU in {LOOK:?}"
+    );
+    ensure!(each <= IDLE_WAKES_MAX, "{each} wakes in a second");
+    daemon.finish().await
+}
+
 /// Memory of the host that is gone since then, for each of so many.
 fn each_mib(before: u64, count: usize) -> Result<f64> {
     let now = dayfly_host::memory::host_memory()?.available_bytes;
