@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 
-use super::BootError;
+use super::{BootError, write_setting};
 use crate::sys;
 
 /// Looks by the kernel at itself: memory that could be put together, twice a second; counters of
@@ -22,10 +22,7 @@ const INTERVAL_TIMER: &str = "pit";
 
 /// Each part is tried, whatever became of those before.
 pub(super) fn quieten() -> Vec<BootError> {
-    let settings = SETTINGS.iter().map(|(path, value)| {
-        let written = fs::write(path, value);
-        written.map_err(BootError::at(format!("write {value} to {path}")))
-    });
+    let settings = SETTINGS.into_iter().map(write_setting);
     let timer = stop_interval_timer().map_err(BootError::at("stop the interval timer"));
     settings.chain([timer]).filter_map(Result::err).collect()
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::CWD;
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
 
-use super::BootError;
+use super::{BootError, write_setting};
 
 /// Where engines of containers keep images: they lay overlays of their own there, and the kernel
 /// refuses one whose upper directory is on an overlay, as the root is. So these are directories of
@@ -69,10 +69,7 @@ pub(super) fn prepare(stores: Vec<Store>) -> Vec<BootError> {
         let opened = fs::set_permissions(path, mode);
         opened.map_err(BootError::at(format!("open {path} to everybody")))
     });
-    let settings = SETTINGS.iter().map(|(path, value)| {
-        let written = fs::write(path, value);
-        written.map_err(BootError::at(format!("write {value} to {path}")))
-    });
+    let settings = SETTINGS.into_iter().map(write_setting);
     let view = show_whole_view().map_err(BootError::at("mount a second view of processes"));
     stores
         .chain(devices)

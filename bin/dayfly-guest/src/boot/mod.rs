@@ -44,6 +44,12 @@ impl BootError {
     }
 }
 
+/// Gives the kernel one of its settings.
+fn write_setting((path, value): (&str, &str)) -> Result<(), BootError> {
+    let written = fs::write(path, value);
+    written.map_err(BootError::at(format!("write {value} to {path}")))
+}
+
 /// What a booted guest gives to its agent.
 #[derive(Debug)]
 pub(crate) struct Booted {

@@ -74,7 +74,7 @@ fn own_bytes(daemon: &Daemon, id: &str) -> Result<u64> {
     Ok(memory.changed()?.iter().map(|pages| pages.bytes()).sum())
 }
 
-async fn start(client: &Client, id: &str, program: &str, argument: u64) -> Result<()> {
+pub(crate) async fn start(client: &Client, id: &str, program: &str, argument: u64) -> Result<()> {
     let text = format!(
         "cat > /tmp/program.py <<'END'\n{program}\nEND\n\
          setsid nohup python3 /tmp/program.py {argument} </dev/null >/tmp/program.out 2>&1 &"

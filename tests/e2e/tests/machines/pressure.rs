@@ -11,6 +11,7 @@ use dayfly_e2e::{
 };
 
 use crate::density::{is_asleep, one_more, room_for};
+use crate::give_back;
 use crate::sizes::pools_are_full;
 
 const IDLE: u64 = 4;
@@ -177,16 +178,12 @@ async fn a_hostile_neighbour_stops_nobody_who_works() -> Result<()> {
     let (worker, hostile) = (one_more(&client).await?.id, one_more(&client).await?.id);
     let idle = idle_ones(&client, IDLE).await?;
     let mut worker = Worker::start(&daemon, &client, worker).await?;
-    let start = format!(
-        "cat > /tmp/hostile.py <<'END'\n{HOSTILE}\nEND\n\
-         setsid nohup python3 /tmp/hostile.py </dev/null >/dev/null 2>&1 &"
-    );
-    output(&client, &hostile, &start).await?;
+    give_back::start(&client, &hostile, HOSTILE, 0).await?;
     all_sleep(&client, &idle).await?;
     let filled = fill(&client).await?;
     creates_are_refused(&client).await?;
     worker.goes_on(&daemon, &client).await?;
-    let still = output(&client, &hostile, "pgrep -c -f hostile.py").await?;
+    let still = output(&client, &hostile, "pgrep -c -f program.py").await?;
     ensure!(still != "0", "it does not take memory any more");
     for id in filled.iter().chain([&hostile]) {
         client.delete_sandbox(id).await?;

@@ -7,23 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use dayfly_api::CreateSnapshot;
+use dayfly_e2e::engine::engine_pid;
 use dayfly_e2e::{Daemon, DaemonOptions, create, exec, processes, setting_or_skip};
 use dayfly_host::memory::{MappingSelector, mapping_usage};
 use rustix::io::{ReadWriteFlags, preadv2};
-
-/// The record of a running sandbox, which names its engine process.
-fn engine_pid(daemon: &Daemon, id: &str) -> Result<i32> {
-    let path = daemon
-        .path()
-        .join("node/sandboxes")
-        .join(id)
-        .join("record.json");
-    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
-    let pid = record["process"]["pid"]
-        .as_i64()
-        .context("the record names no process")?;
-    Ok(i32::try_from(pid)?)
-}
 
 async fn uptime_seconds(client: &dayfly_client::Client, id: &str) -> Result<f64> {
     let result = exec(client, id, "cut -d' ' -f1 /proc/uptime").await?;
